@@ -1,5 +1,5 @@
-//! `sizeof --skip-final` beside what a program measures of its own objects without following final fields,
-//! as reflection has them: for every JDK found, equal to the byte.
+//! Compares `sizeof --skip-final` with the sizes that a program measures of its own objects without following final
+//! fields, by reflection. For every JDK found, they must be equal to the byte.
 
 use std::path::Path;
 use std::process::Command;
@@ -64,7 +64,7 @@ fn check(jdk: &Jdk, folder: &Path) -> Vec<String> {
         }
     }
     assert!(compared > 70, "{lines:?}");
-    // Without class files records and lambdas are known, and no others.
+    // Without class files, only the final fields of records and lambdas are known.
     let (record, stderr) = sizeof(&file, "DeepSizes$Zoo.record", &[]);
     assert_eq!(record["set"]["deep_objects"], 1, "{record}");
     assert_eq!(stderr, "");

@@ -1,4 +1,4 @@
-//! One dump alone: what keeps most of it, told without a word of growth.
+//! Tests reports on one dump alone: the objects that retain the most, without statements about growth.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -11,7 +11,7 @@ use testdata::writer::{self, FieldType, Frame, Obj};
 
 fn report(app: App) -> HeapReport {
     let report = common::alone(Source::from_bytes(app.heap.build()));
-    // Nothing is known to have grown.
+    // A report on one dump knows nothing about growth.
     let words = ["grow", "more objects", "up from", "before", "leak"];
     for reason in report.suspects.iter().flat_map(|s| &s.reasons) {
         assert!(!words.iter().any(|w| reason.contains(w)), "{reason}");
@@ -33,7 +33,7 @@ fn says(suspect: &Suspect, part: &str) -> bool {
     suspect.reasons.iter().any(|r| r.contains(part))
 }
 
-/// A list with these elements in a static field of a class.
+/// Puts a list with these elements into a static field of a class.
 fn list(app: &mut App, class: &str, field: &str, elements: Vec<Obj>) {
     let holder = app.class(class, &[], &[field]);
     let list = list_of(app, elements);
@@ -75,7 +75,7 @@ fn many_in_one_field_are_one_suspect() {
         "{s:?}"
     );
     assert!(!says(s, "holders of class") && !says(s, "one object"));
-    // Class, list and array are in its path, and no suspects of their own.
+    // Class, list and array are in the suspect's path, and are not suspects themselves.
     let of_it = report
         .suspects
         .iter()
@@ -87,7 +87,7 @@ fn many_in_one_field_are_one_suspect() {
 
 #[test]
 fn what_falls_apart_most_is_what_accumulates() {
-    // A few tenants with many events each: the events are many, not the tenants.
+    // A few tenants with many events each: the events are many, the tenants are few.
     let told = |tenants: usize, events: usize| {
         let mut app = App::new();
         let event = app.class("com.acme.Event", &["body"], &[]);
@@ -128,7 +128,8 @@ fn what_falls_apart_most_is_what_accumulates() {
     assert_eq!(told(2000, 20), (all, tenant, 2000, 1, false));
 }
 
-/// Elements hold elements by name, and attributes besides: what each retains is in what the one above it does.
+/// Elements hold child elements and also attributes. The retained bytes of an element include those of its children and
+/// attributes, and must count once.
 #[test]
 fn what_nodes_hold_beside_nodes_counts_once() {
     let mut app = App::new();
@@ -153,7 +154,7 @@ fn what_nodes_hold_beside_nodes_counts_once() {
     let page = app.class("com.acme.Page", &[], &["body"]);
     let body = level.remove(0);
     app.heap.set_static(page, "body", body);
-    // No more than all that is reachable.
+    // The suspects explain at most all reachable bytes.
     let report = report(app);
     let s = first(&report);
     assert_eq!(s.holder, "com.acme.Page.body", "{s:?}");
@@ -253,7 +254,7 @@ fn a_tree_is_held_by_the_field_with_its_root() {
 
 #[test]
 fn only_a_chain_is_called_one() {
-    // A tree of two below each.
+    // A binary tree.
     let mut app = App::new();
     let node = app.class("com.acme.Node", &["left", "right", "body"], &[]);
     let nodes: Vec<Obj> = (0..2047)
@@ -280,7 +281,7 @@ fn only_a_chain_is_called_one() {
         ) && !says(s, "chain"),
         "{s:?}"
     );
-    // Arrays of an array.
+    // Nested arrays.
     let mut app = App::new();
     let cells: Vec<Obj> = (0..60)
         .map(|_| {
@@ -301,7 +302,7 @@ fn only_a_chain_is_called_one() {
         ) && !says(s, "chain"),
         "{s:?}"
     );
-    // Siblings, one of which is as large as all others.
+    // Siblings, one of which is as large as all others together.
     let mut app = App::new();
     let event = app.class("com.acme.Event", &["body"], &[]);
     let mut events = app.rows(event, 400, 50);
@@ -390,7 +391,7 @@ fn a_small_heap_has_no_large_holder() {
     assert!(!report.classes.is_empty());
 }
 
-/// A thread that holds a list in a method, with these methods above it.
+/// Adds a thread that holds a list in a method. The frames `above` are the methods that it called.
 fn thread(app: &mut App, above: &[(&str, &str)]) {
     let job = app.class("com.acme.Job", &[], &[]);
     let mut frames: Vec<Frame> = Vec::new();
@@ -412,7 +413,7 @@ fn thread(app: &mut App, above: &[(&str, &str)]) {
     let rows = list_of(app, rows);
     let depth = i32::try_from(above.len()).unwrap();
     app.heap.add_local(thread, depth, rows);
-    // What runs a thread holds the thread.
+    // A running thread is also held by a local variable of its own.
     app.heap.add_local(thread, depth, thread.object);
     app.heap.add_thread("idle", &frames);
 }
@@ -428,7 +429,7 @@ fn the_thread_whose_allocation_failed_is_named() {
     let told = died(&[(ERROR, "<init>")]).unwrap();
     assert_eq!(told.thread.as_deref(), Some("worker-3"));
     assert_eq!(told.frames, ["com.acme.Job.run(Job.java:42)"]);
-    // A thread that makes such an error itself is deeper in it.
+    // A program that creates such an error itself has more frames above.
     let made = [
         ("java.lang.Throwable", "fillInStackTrace"),
         ("java.lang.Throwable", "<init>"),
@@ -462,7 +463,7 @@ fn what_a_thread_holds_is_told_by_its_method() {
 
 #[test]
 fn threads_of_a_pool_are_no_accumulation() {
-    // Each of a few threads holds one buffer in a local variable: the method is named, and not the threads.
+    // Each of a few threads holds one buffer in a local variable. The report names the method and not the threads.
     let mut app = App::new();
     let job = app.class("com.acme.Job", &[], &[]);
     for at in 0..12 {

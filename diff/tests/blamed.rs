@@ -1,5 +1,5 @@
-//! Holders and verdicts of heaps for which a report once blamed something else. The tests check fields of the report, and
-//! that certain words are absent.
+//! Tests holders and verdicts of heaps for which a report once blamed something else. The tests check fields of the
+//! report, and that certain words are absent.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -33,7 +33,7 @@ fn holders(suspect: &Suspect) -> Vec<&str> {
     all
 }
 
-/// A table in a static field, dumped at this time in seconds.
+/// Returns the heap of a table in a static field, dumped at this time in seconds.
 fn table(seconds: u64, rows: usize, body: usize) -> HeapBuilder {
     let mut app = App::at(1_700_000_000_000 + seconds * 1000);
     let table = app.class("com.acme.Table", &[], &["rows"]);
@@ -44,7 +44,8 @@ fn table(seconds: u64, rows: usize, body: usize) -> HeapBuilder {
     app.heap
 }
 
-/// Direct buffers of 100,000 bytes in a list that a local variable holds. The JDK keeps a list of their cleaners.
+/// Returns a heap with direct buffers of 100,000 bytes in a list that a local variable holds. The JDK keeps a list of
+/// their cleaners.
 fn chunks(count: usize) -> HeapBuilder {
     let mut app = App::new();
     let object = app.boot.object;
@@ -101,7 +102,7 @@ fn direct_buffers_are_held_by_the_list_of_the_application() {
     );
     assert_eq!(suspect.detector.as_deref(), Some("direct-buffer"));
     assert_eq!(suspect.off_heap_bytes, [90_000_000, 180_000_000]);
-    // A gate of 50 MB refuses 90 MB outside of the heap.
+    // A limit of 50 MB rejects 90 MB outside the heap.
     let gates = Gates {
         growth: Some(50_000_000),
         suspect: false,
@@ -133,7 +134,7 @@ fn the_name_of_a_thread_is_not_the_holder_of_strings_that_variables_share() {
     assert_eq!(strings.holder, "(several paths)", "{report:#?}");
 }
 
-/// A queue with two fields whose tickets an index has, too.
+/// Returns a heap with a queue that has tickets in two fields. An index holds the same tickets.
 fn queue(open: usize, closed: usize) -> HeapBuilder {
     let mut app = App::new();
     let queue = app.class("com.acme.Queue", &["open", "closed"], &["only"]);
@@ -163,7 +164,7 @@ fn two_fields_of_one_object_are_two_holders() {
     assert_eq!(holders(&both), all, "{both:#?}");
 }
 
-/// A list that is linked in both directions. A bounded cache has a hundred of its entries.
+/// A doubly linked list. A bounded cache holds a hundred of its entries.
 #[test]
 fn a_cache_of_some_entries_is_not_the_holder_of_a_linked_list() {
     let heap = |count: usize, is_last: bool| {
@@ -202,7 +203,7 @@ fn a_cache_of_some_entries_is_not_the_holder_of_a_linked_list() {
     }
 }
 
-/// Hidden classes of one name, each with a table in a static field, that only their loader has.
+/// Hidden classes of one name, each with a table in a static field. Only their loader holds them.
 #[test]
 fn hidden_classes_of_one_family_are_no_warm_up() {
     let heap = |count: usize| {
@@ -226,7 +227,7 @@ fn hidden_classes_of_one_family_are_no_warm_up() {
     assert_eq!(suspect.verdict, Verdict::Growth, "{suspect:#?}");
 }
 
-/// Loaders of one class each. References of this kind hold them, or an array does.
+/// Loaders of one class each, held by soft references or by an array.
 #[test]
 fn class_loaders_that_soft_references_hold_are_no_leak() {
     let heap = |count: usize, is_soft: bool| {
@@ -298,7 +299,7 @@ fn stacks_that_differ_in_hidden_frames_and_generated_names_are_one() {
 
 #[test]
 fn growth_that_goes_on_after_a_large_import_is_no_warm_up() {
-    // 840,000 bytes and more are significant by themselves.
+    // Growth of at least 840,000 bytes is significant.
     let import = first([200, 84_200, 88_200].map(|rows| table(0, rows, 100)));
     assert_eq!(import.verdict, Verdict::Growth, "{import:#?}");
     // Growth that has ended is a warm-up.
@@ -320,7 +321,7 @@ fn a_table_that_has_been_level_for_a_short_time_is_no_leak() {
     assert_eq!(dumps(&[&rising[..], &long].concat()), Verdict::Cache);
 }
 
-/// A cache with a limit, whose entries are in one array.
+/// Returns a heap with a cache that has a limit and keeps its entries in one array.
 fn cache(limit: i32, entries: usize, body: usize) -> HeapBuilder {
     let mut app = App::new();
     let object = app.boot.object;
@@ -340,7 +341,7 @@ fn cache(limit: i32, entries: usize, body: usize) -> HeapBuilder {
     app.heap
 }
 
-/// Entries are added before others are evicted.
+/// Some caches add entries before they evict others.
 #[test]
 fn a_few_entries_more_in_a_full_cache_are_no_growth() {
     for counts in [[20_000, 20_006, 20_012], [19_980, 19_990, 20_000]] {
@@ -349,12 +350,12 @@ fn a_few_entries_more_in_a_full_cache_are_no_growth() {
         let two = [counts[0], counts[2]].map(|entries| cache(20_000, entries, 4000));
         assert_eq!(first(two).verdict, Verdict::Cache);
     }
-    // A limit that is exceeded by more is none.
+    // If a cache exceeds a limit by more, the limit does not apply to it.
     let beyond = first([20_000, 20_300, 20_600].map(|entries| cache(20_000, entries, 100)));
     assert_eq!(beyond.verdict, Verdict::Growth, "{beyond:#?}");
 }
 
-/// A class with two lists, of which `users` grows, and a constant.
+/// A class with a constant and two lists, one of which (`users`) grows.
 #[test]
 fn a_limit_of_another_list_or_in_bytes_limits_nothing() {
     let verdict = |constant: &'static str| {
@@ -381,7 +382,7 @@ fn a_limit_of_another_list_or_in_bytes_limits_nothing() {
     assert_eq!(verdict("MAX_USER_BYTES"), Verdict::Leak);
 }
 
-/// Sixteen lists of a cache have more together than the cache's limit, and each has less.
+/// Sixteen lists of a cache have more entries together than the cache's limit, but each list has fewer.
 #[test]
 fn a_limit_that_the_lists_of_a_cache_exceed_together_is_none() {
     let heap = |limit: i32, entries: usize| {
@@ -415,7 +416,8 @@ fn a_limit_that_the_lists_of_a_cache_exceed_together_is_none() {
     assert_eq!(verdict(1000), Verdict::Leak);
 }
 
-/// A cache of sixteen segments. Each segment is an object with one map. `limits` are fields of the cache.
+/// Returns a heap with a cache of sixteen segments. Each segment is an object with one map. `limits` are fields of the
+/// cache.
 fn segmented(limits: &[(&str, i32)], entries: usize) -> HeapBuilder {
     let mut app = App::new();
     let object = app.boot.object;
@@ -456,13 +458,13 @@ fn a_limit_of_a_cache_counts_for_segments_that_are_objects() {
         suspect.verdict
     };
     assert_eq!(filling(&[("maxSize", 4000)]), Verdict::Growth);
-    // A limit that was passed, one in bytes, and the number of segments limit nothing here.
+    // These do not limit the entries: a limit that was exceeded, a limit in bytes, and the number of segments.
     assert_eq!(filling(&[("maxSize", 2000)]), Verdict::Leak);
     assert_eq!(filling(&[("maxBytes", 4000)]), Verdict::Leak);
     assert_eq!(filling(&[("maxSegments", 4000)]), Verdict::Leak);
 }
 
-/// A pool of buffers, and the buffers that workers have.
+/// Returns a heap with a pool of buffers, and the buffers that workers have.
 fn pool(free: usize, lent: usize) -> HeapBuilder {
     let mut app = App::new();
     let buffer = app.class("com.acme.Buffer", &["bytes"], &[]);

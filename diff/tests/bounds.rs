@@ -1,4 +1,4 @@
-//! Bounds: whose they are, and whether anything keeps to them.
+//! Tests limits: the collection that a limit belongs to, and whether the collection respects it.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -57,7 +57,7 @@ impl App {
         (0..count).map(one).collect()
     }
 
-    /// A hash map of these.
+    /// Adds a hash map with these values.
     fn map(&mut self, values: Vec<Obj>) -> Obj {
         let name = "java.util.concurrent.ConcurrentHashMap";
         let map = self.class(name, self.object, &[("table", OBJECT)]);
@@ -84,7 +84,7 @@ impl App {
     }
 }
 
-/// What three dumps say of a thousand, two and three thousand quotes.
+/// Returns the first suspect of three dumps with 1,000, 2,000 and 3,000 quotes.
 fn suspect(heap: impl Fn(usize) -> Vec<u8>) -> Suspect {
     let dumps = [1000, 2000, 3000].map(|n| Source::from_bytes(heap(n)));
     let report: Report = common::report(dumps);
@@ -97,7 +97,7 @@ fn says(suspect: &Suspect, part: &str) -> bool {
     suspect.reasons.iter().any(|r| r.contains(part))
 }
 
-/// Caffeine's classes have a maximum where one was set.
+/// Returns a heap with a Caffeine cache. Caffeine's class has a maximum only if the program set one.
 fn caffeine(maximum: Option<i64>, nested: bool, count: usize) -> Vec<u8> {
     let mut app = App::new();
     let package = "com.github.benmanes.caffeine.cache";
@@ -130,17 +130,17 @@ fn caffeine_is_bounded_where_it_has_a_maximum() {
         "SSMS limits the number of elements: maximum is 10,000"
     ));
     assert!(!says(&s, "extends LinkedHashMap"), "{s:#?}");
-    // One that entries only expire from has none.
+    // A cache whose entries only expire has no maximum.
     let s = suspect(|n| caffeine(None, false, n));
     assert_eq!(s.verdict, Verdict::Leak, "{s:#?}");
     assert!(!says(&s, "limits the"), "{s:#?}");
-    // Nor has a list in a cache that is bounded.
+    // A list in a bounded cache is not bounded.
     let s = suspect(|n| caffeine(Some(10_000), true, n));
     assert_eq!(s.verdict, Verdict::Leak, "{s:#?}");
     assert!(!says(&s, "limits the"), "{s:#?}");
 }
 
-/// Guava's cache, with a constant that is called a maximum.
+/// Returns a heap with Guava's cache and a constant that is named like a maximum.
 fn guava(max_weight: i64, weigher: &str, count: usize) -> Vec<u8> {
     let mut app = App::new();
     let weigher = app.class(weigher, app.object, &[]);
@@ -183,7 +183,7 @@ fn a_constant_of_a_library_is_no_bound() {
     assert_eq!(s.verdict, Verdict::Cache, "{s:#?}");
     assert!(says(&s, "maxWeight is 10,000"), "{s:#?}");
     assert!(!says(&s, "weights"), "{s:#?}");
-    // Entries may weigh more than 1.
+    // An entry may weigh more than 1.
     let s = suspect(|n| guava(1_000_000, "com.acme.Bytes", n));
     assert!(
         says(
@@ -197,7 +197,8 @@ fn a_constant_of_a_library_is_no_bound() {
     assert!(!says(&s, "MAX_SEGMENTS"), "{s:#?}");
 }
 
-/// A queue of nodes with a capacity, or a queue of one whose element holds a list.
+/// Returns a heap with a queue of nodes that has a capacity. With `nested`, the queue has one element, which holds a
+/// list.
 fn queue(capacity: i32, nested: bool, count: usize) -> Vec<u8> {
     let mut app = App::new();
     let name = "java.util.concurrent.LinkedBlockingQueue";
@@ -233,7 +234,7 @@ fn a_queue_bounds_what_it_holds_and_nothing_below() {
     }
 }
 
-/// A weak map whose keys something else holds.
+/// Returns a heap with a weak map whose keys another object holds.
 fn weak(count: usize) -> Vec<u8> {
     let mut app = App::new();
     let boot = app.heap.boot();
@@ -267,7 +268,7 @@ fn a_weak_map_whose_keys_are_held_is_no_cache() {
     assert!(says(&s, "look for the holders of the keys"), "{s:#?}");
 }
 
-/// Entries with values behind a subclass of soft references, or behind plain objects.
+/// Returns a heap with entries whose values are behind a subclass of soft references, or behind plain objects.
 fn soft_values(soft: bool, count: usize) -> Vec<u8> {
     let mut app = App::new();
     let boot = app.heap.boot();
@@ -288,7 +289,8 @@ fn soft_values(soft: bool, count: usize) -> Vec<u8> {
     app.done(table)
 }
 
-/// Entries with keys, and with soft references to values. Of those without a queue nobody can remove the entries.
+/// Returns a heap with entries that have keys and soft references to values. Without a reference queue nobody can
+/// remove the entries.
 fn soft_entries(queue: &str, count: usize) -> Vec<u8> {
     let mut app = App::new();
     let boot = app.heap.boot();
@@ -338,7 +340,7 @@ fn soft_values_make_a_cache() {
     assert!(!says(&s, "look for the holders of the keys"), "{s:#?}");
 }
 
-/// A class with two lists and a constant that limits one of them.
+/// Returns a heap with a class that has two lists and a constant that limits one of them.
 fn two_lists(constant: &str, value: i32, count: usize) -> Vec<u8> {
     let (mut heap, boot, loader) = loaded();
     let statics = [
@@ -377,7 +379,7 @@ fn a_limit_belongs_to_the_collection_that_it_names() {
     assert!(!hint("MAX_USER_BYTES"));
 }
 
-/// A cache with a limit, whose entries are spread over 16 lists.
+/// Returns a heap with a limited cache whose entries are spread over 16 lists.
 fn segments(limit: i32, count: usize) -> Vec<u8> {
     let mut app = App::new();
     let cache = app.class(

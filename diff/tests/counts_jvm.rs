@@ -1,4 +1,4 @@
-//! Intervals of stacks with counted allocations, in dumps of real JVMs with the agent's `count=on`.
+//! Tests intervals of stacks with counted allocations, in dumps of real JVMs with the agent's `count=on`.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 #![allow(clippy::print_stdout, reason = "tests show their figures")]
@@ -38,7 +38,7 @@ fn truth(target: &mut Target) -> BTreeMap<String, u64> {
     figures.collect()
 }
 
-/// A dump, once the agent has copied all that was counted.
+/// Takes a dump after the agent has copied all counts.
 fn dump(target: &Target, file: &Path) {
     std::thread::sleep(Duration::from_millis(2500));
     target.dump(file, DumpOptions::default()).unwrap();
@@ -55,7 +55,7 @@ fn sites(samples: &Samples) -> Vec<Stack> {
     by_site(samples, &|_, _| true, u64::MAX).stacks
 }
 
-/// The stack whose first frame is in a method of the program's.
+/// Returns the stack whose first frame is in this method of the program.
 fn of<'a>(stacks: &'a [Stack], program: &str, method: &str) -> &'a Stack {
     let start = format!("{program}.{method}(");
     let found = stacks.iter().find(|s| s.frames[0].starts_with(&start));
@@ -74,7 +74,7 @@ fn allocations<'a>(samples: &Samples, all: &'a Allocations, start: &str) -> &'a 
 struct Found {
     stacks: u32,
     held: u32,
-    /// Of the intervals, with counts and without.
+    /// Sums of the widths of the intervals, with counts and without.
     width: u64,
     without: u64,
 }
@@ -94,7 +94,7 @@ impl Found {
     }
 }
 
-/// Of what a program keeps altogether, counts say how much is whose.
+/// Samples estimate the total that a program keeps; counts say how much of it belongs to each stack.
 #[test]
 fn counts_narrow_what_samples_say() {
     for jdk in Jdk::all_for_scenarios() {
@@ -129,18 +129,19 @@ fn counts_narrow_what_samples_say() {
         }
         for found in [&alive, &grown, &allocated] {
             println!("JDK {}: {found:?}", jdk.major());
-            // One in twenty may miss: five of twelve do in one run of a hundred thousand.
+            // About one in twenty true values may be outside. The probability of five outside among twelve is about 1
+            // in 100,000.
             assert!(found.stacks == 12 && found.held >= 8, "{found:?}");
             assert!(found.without > found.width * 11 / 10, "{found:?}");
         }
     }
 }
 
-/// What the compiler removes is counted, and says nothing of what is alive.
+/// Allocations that the compiler removed are counted, but must not change the estimate of live bytes.
 #[test]
 fn what_is_removed_misleads_nobody() {
     for jdk in Jdk::all_for_scenarios() {
-        // Who is compiled waits for it, so that little runs before.
+        // With -Xbatch a method waits until it is compiled, so little runs before.
         let launch = launch(&jdk, "Escape", "interval=16k,count=on").flag("-Xbatch");
         let mut target = launch.start().unwrap();
         let truth = truth(&mut target);
@@ -154,10 +155,10 @@ fn what_is_removed_misleads_nobody() {
             println!("JDK {}: {bytes} of {stack:?}", jdk.major());
             let half = (stack.ci95[1] - stack.ci95[0]) / 2;
             let error = stack.estimated_bytes.abs_diff(bytes);
-            // Far beyond what chance explains.
+            // A larger error cannot be random variation.
             assert!(half > 0 && error <= 3 * half, "{bytes} of {stack:?}");
         }
-        // Of what was allocated both are told.
+        // Both figures of allocated bytes are reported if they disagree.
         let all = samples.allocations(&|_, _| true).unwrap();
         let of = |method: &str| all.disagreements.iter().find(|d| d.method == method);
         let removed = of("mostlyRemoved").unwrap();
@@ -166,7 +167,8 @@ fn what_is_removed_misleads_nobody() {
         let stack = |method| allocations(&samples, &all, &format!("Escape.{method}("));
         let removed = stack("mostlyRemoved");
         assert_eq!(removed.sampled, None, "{removed:?}");
-        // Where chance has samples of the other line contradict its count they stay as they are, else it is exact.
+        // Random samples of the other line may contradict the count of this line. Then the estimate stays; otherwise
+        // the count replaces it.
         let kept = stack("allKept");
         let exact = kept.sampled.is_none() || kept.bytes == truth["allKept"];
         assert!(

@@ -1,4 +1,4 @@
-//! How figures change over several dumps, in the words of reports.
+//! Tests how reports describe figures that change over several dumps.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -9,7 +9,8 @@ use heapdiff_diff::{Report, Suspect};
 use hprof::Source;
 use testdata::writer::Obj;
 
-/// A heap at a time in seconds, with this many entries in each static field of a registry. A few entries are larger.
+/// Returns a dump at a time in seconds with this number of entries in each static field of a registry. A few entries
+/// are larger.
 fn registry(seconds: u64, counts: &[(&str, usize)]) -> Source {
     let mut app = App::at(1_700_000_000_000 + seconds * 1000);
     let names: Vec<&str> = counts.iter().map(|&(name, _)| name).collect();
@@ -24,7 +25,7 @@ fn registry(seconds: u64, counts: &[(&str, usize)]) -> Source {
     Source::from_bytes(app.heap.build())
 }
 
-/// The suspect of the field `leak`, which has these entries at these times.
+/// Returns the suspect of the field `leak`, which has these entries at these times.
 fn suspect(series: &[(u64, usize)]) -> Suspect {
     let dumps = series
         .iter()

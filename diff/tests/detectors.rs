@@ -1,4 +1,4 @@
-//! Leaks that have a name, each beside a heap that looks like it and has none.
+//! Tests known leak patterns. Each is tested with a heap that has the pattern and with a similar heap that does not.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -21,7 +21,7 @@ fn first(dumps: Vec<Vec<u8>>) -> Suspect {
     report.suspects.swap_remove(0)
 }
 
-/// A heap with one static field, `com.acme.App.held`, below an application's loader.
+/// Returns a heap with one static field, `com.acme.App.held`, in a class of an application's loader.
 fn held(build: impl FnOnce(&mut HeapBuilder, Obj) -> Obj) -> Vec<u8> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();
@@ -54,7 +54,7 @@ fn bytes(heap: &mut HeapBuilder, len: usize) -> Obj {
     heap.add_primitive_array(Elements::Byte(vec![1; len]))
 }
 
-/// A table of a hash map with so many keys, of which so many differ in their fields.
+/// Returns a heap with the table of a hash map that has `count` keys. Only `different` of them differ in their fields.
 fn keys(count: usize, different: usize) -> Vec<u8> {
     held(|heap, loader| {
         let key = class(heap, "com.acme.Key", &[("name", OBJECT), ("zone", INT)]);
@@ -95,7 +95,7 @@ fn keys_that_are_equal_in_all_fields_are_told() {
     assert!(!s.reasons.iter().any(|r| r.contains("hash keys")));
 }
 
-/// A weak map with so many entries, whose values refer to their keys or do not.
+/// Returns a heap with a weak map of `count` entries. With `refer`, the values refer to their keys.
 fn weak_map(count: usize, refer: bool) -> Vec<u8> {
     held(|heap, _| {
         let boot = heap.boot();
@@ -122,7 +122,7 @@ fn weak_map(count: usize, refer: bool) -> Vec<u8> {
             .collect();
         let table = array(heap, entries);
         let map = heap.add_instance(map, &[table.into()]);
-        // Something else holds the keys while they are in use.
+        // If the values do not refer to the keys, another array holds the keys while they are in use.
         let used = array(heap, if refer { Vec::new() } else { keys });
         array(heap, vec![map, used])
     })
@@ -152,7 +152,7 @@ fn values_that_hold_their_keys_are_told() {
     assert!(report.suspects.iter().all(|s| s.detector.is_none()));
 }
 
-/// Views of arrays: where each begins, how long it is, and how long its array is.
+/// Returns a heap with views of arrays. Each view has a start, a length, and the length of its array.
 fn views(count: usize, (start, len, all): (i32, i32, usize)) -> Vec<u8> {
     held(|heap, loader| {
         let view = class(
@@ -185,7 +185,8 @@ fn small_views_of_large_arrays_are_told() {
     assert_eq!(s.detector.as_deref(), None);
 }
 
-/// Direct buffers of a mebibyte each; views of them own nothing, and mapped files are not memory of the program.
+/// Returns a heap with direct buffers of one MiB each. Views of buffers own no memory, and mapped files are not memory
+/// of the program.
 fn buffers(owners: usize, views: usize, files: usize) -> Vec<u8> {
     held(|heap, _| {
         let boot = heap.boot();
@@ -258,7 +259,7 @@ fn number(of: usize) -> Value {
     Value::Int(i32::try_from(of).expect("a small number"))
 }
 
-/// A timer's queue with so many tasks, the first ones of them cancelled.
+/// Returns a heap with a timer's queue of `tasks` tasks. The first `cancelled` tasks are cancelled.
 fn timer(tasks: usize, cancelled: usize) -> Vec<u8> {
     held(|heap, loader| {
         let queue = class(
@@ -278,7 +279,7 @@ fn timer(tasks: usize, cancelled: usize) -> Vec<u8> {
         };
         let all: Vec<Obj> = (0..tasks).map(one).collect();
         let all = array(heap, all);
-        // The one that runs next is the timer thread's, too.
+        // The size counts one more task: the next one, which the timer thread also holds. It is not in this array.
         heap.add_instance(queue, &[all.into(), number(tasks + 1)])
     })
 }
@@ -300,7 +301,7 @@ fn cancelled_tasks_that_a_timer_keeps_are_counted() {
     assert!(s.reasons.iter().all(|r| !r.contains("cancelled")));
 }
 
-/// A class with two ends, below a field of this name, and so many nodes between them.
+/// Returns a heap with a class that has two ends, held by a field of this name, and `count` nodes between the ends.
 fn two_ends(of: &str, field: &str, ends: [&str; 2], count: usize) -> Vec<u8> {
     held(|heap, loader| {
         let owner = class(heap, "com.acme.Owner", &[(field, OBJECT)]);
@@ -340,7 +341,7 @@ fn a_queue_is_told_by_name_and_shape() {
             ["first", "last"],
             Some("queue"),
         ),
-        // A list has a first and a last element, too, and a name has no shape.
+        // A list also has a first and a last element. A field name alone does not make a queue.
         ("com.acme.Chain", "parts", ["first", "last"], None),
         ("com.acme.WorkQueue", "work", ["newest", "best"], None),
     ] {
@@ -361,7 +362,7 @@ fn a_queue_is_told_by_name_and_shape() {
     }
 }
 
-/// Lists in a queue that has always had as many.
+/// Returns a heap with lists in a queue whose number of elements never changes.
 fn lists_in_a_queue(each: usize) -> Vec<u8> {
     held(|heap, _| {
         let name = "java.util.concurrent.ArrayBlockingQueue";
@@ -384,7 +385,8 @@ fn what_an_element_of_a_queue_holds_is_not_in_the_queue() {
     assert_eq!((s.detector.as_deref(), s.verdict), (None, Verdict::Leak));
 }
 
-/// Deployments, each with a loader of its own and a class of one name, or all in one loader.
+/// Returns a heap with deployments, each with its own loader that defines one class. With `apart`, the classes have the
+/// same name; otherwise each has another name.
 fn deployments(count: usize, apart: bool) -> Vec<u8> {
     held(|heap, app| {
         let boot = heap.boot();
@@ -410,7 +412,7 @@ fn deployments(count: usize, apart: bool) -> Vec<u8> {
     })
 }
 
-/// Plugins with a loader of one class each, and a part of their own.
+/// Returns a heap with plugins. Each holds its own loader and a part.
 fn plugins(count: usize) -> Vec<u8> {
     held(|heap, app| {
         let boot = heap.boot();
@@ -448,11 +450,11 @@ fn loaders_of_former_deployments_are_told() {
     assert!(s.reasons.iter().any(|r| r == pinned), "{:?}", s.reasons);
     let more = "more class loaders than before: ";
     assert!(!s.reasons.iter().any(|r| r.contains(more)));
-    // Plugins, each of which holds its loader.
+    // Each plugin holds its loader.
     let s = first(vec![plugins(5), plugins(40)]);
     assert_eq!(s.detector.as_deref(), Some("class-loader"), "{s:#?}");
     assert!(s.reasons[0].contains("40 of class com.acme.WebLoader, up from 5"));
-    // One more may be that of a start.
+    // One additional deployment may be that of a start.
     let s = first(vec![
         deployments(0, true),
         deployments(1, true),
@@ -473,12 +475,13 @@ fn loaders_of_former_deployments_are_told() {
         "more class loaders than before: 40 of class com.acme.WebLoader, up from 5"
     );
     assert!(!s.reasons.iter().any(|r| r.contains("class loader leak")));
-    // What is no loader is pinned by nothing.
+    // Objects that are not loaders are not reported as pinned loaders.
     let s = first(vec![keys(1000, 50), keys(2000, 50)]);
     assert!(!s.reasons.iter().any(|r| r.contains("loaders")));
 }
 
-/// An application's field with the runtime's table of what the runtime declares as an array of this class.
+/// Returns a heap with an application's field that holds a table of the JDK, which the JDK declares as an array of this
+/// class.
 fn kept_in_arrays_of(element: &str, count: usize) -> Vec<u8> {
     held(|heap, loader| {
         let view = class(heap, "com.acme.View", &[("columns", OBJECT)]);
@@ -522,7 +525,7 @@ fn what_an_array_of_listeners_holds_listens() {
     assert!(!reasons.iter().any(|r| r.contains("listener")));
 }
 
-/// What holds most of one dump alone.
+/// Returns the first suspect of a report on one dump.
 fn alone(dump: Vec<u8>) -> Suspect {
     let mut report = common::alone(Source::from_bytes(dump));
     assert!(!report.suspects.is_empty());
@@ -554,7 +557,7 @@ fn one_dump_alone_names_no_growth() {
         "queue",
         "elements of a queue wait to be taken out (1,499 in a com.acme.WorkQueue)",
     );
-    // What the runtime's collections count themselves is all of it: the last element is held from two sides.
+    // The count of a JDK collection is complete. A count of nodes misses the last element, which two references hold.
     told(
         two_ends(
             "java.util.concurrent.LinkedBlockingDeque",

@@ -1,4 +1,4 @@
-//! The fuzz target for diffs on a stable compiler, as `hprof/tests/fuzz_smoke.rs` is for the reader.
+//! Runs the fuzz target for comparisons on a stable compiler, as `hprof/tests/fuzz_smoke.rs` does for the reader.
 
 #![allow(clippy::print_stdout)]
 

@@ -1,4 +1,5 @@
-//! Classes that are made while a program runs: their names differ from run to run, what they are does not.
+//! Tests classes that are generated while a program runs. Their names differ from run to run, but they are treated as
+//! the same classes.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -9,7 +10,7 @@ use heapdiff_diff::{Report, WasteSummary};
 use hprof::{Options, Silent, Snapshot, Source};
 use testdata::writer::{self, Elements, FieldType, HeapBuilder, Obj, Value};
 
-/// A registry with so many listeners; each is of a class of its own, and what it captures has so many bytes.
+/// Returns a heap with a registry of `count` listeners. Each listener has its own class and captures `captured` bytes.
 fn heap(names: &dyn Fn(usize) -> String, count: usize, captured: usize) -> HeapBuilder {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();
@@ -52,7 +53,7 @@ fn lambdas_of_one_line_are_one_suspect_however_small_each_is() {
         "{:#?}",
         report.suspects
     );
-    // A lambda is 16 bytes, what it captures 16 + 40.
+    // A lambda has 16 bytes, and the array that it captures has 16 + 40.
     assert_eq!(s.growth.retained_bytes, 2700 * (16 + 56));
     let lines = report.classes.iter();
     let lines: Vec<_> = lines.filter(|c| c.class.contains("Lambda")).collect();

@@ -1,5 +1,5 @@
-//! Which field is named as the holder, and which path leads there, in structures as published programs
-//! have them: a broker's queues, a database's tables.
+//! Tests which field is named as the holder, and which path leads to it, in structures as in published programs: a
+//! broker's queues, a database's tables.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -16,7 +16,7 @@ fn report(dumps: [HeapBuilder; 2]) -> Report {
     common::report(dumps.map(|heap| Source::from_bytes(heap.build())))
 }
 
-/// What a suspect names.
+/// Checks the holder and the class of a suspect.
 fn assert_held(suspect: &Suspect, holder: &str, class: &str) {
     assert_eq!(
         (&*suspect.holder, &*suspect.class),
@@ -33,7 +33,7 @@ fn a_weak_reference_is_no_path() {
         let queue = app.class("com.acme.Queue", &["messages"], &[]);
         let server = app.class("com.acme.Server", &["queue"], &["instance"]);
         let monitor = app.class("com.acme.Monitor", &["queue"], &["instance"]);
-        // Its name and its place come before the others.
+        // `AWatch` comes first by name and by position, but its reference is weak.
         let watch = app.class("com.acme.AWatch", &[], &["watched"]);
         let rows = app.rows(message, messages, 200);
         let array = app.array(rows);
@@ -65,14 +65,14 @@ fn a_weak_reference_is_no_path() {
             "java.lang.Object[*]"
         ]
     );
-    // Both lead to the queue, which alone holds the messages: emptying it frees them.
+    // Both paths lead to the queue, which alone holds the messages. Emptying it frees them.
     let several = |r: &String| r.contains("several paths");
     assert!(!s.reasons.iter().any(several), "{:?}", s.reasons);
     assert!(s.also_held_by.is_empty(), "{:?}", s.also_held_by);
     assert!(!s.reasons.iter().any(|r| r.contains("AWatch")));
 }
 
-/// One field refers to an array, another one to a view of it.
+/// One field refers to an array, another field to a view of it.
 #[test]
 fn a_holder_that_frees_nothing_is_reported_with_the_other_holder() {
     let heap = |messages: usize| {
@@ -124,7 +124,7 @@ fn the_path_leads_to_the_table_that_grew() {
     let report = report([heap(500), heap(2500)]);
     let s = &report.suspects[0];
     assert_held(s, "com.acme.Table.rows", "com.acme.Row");
-    // `Store.meta` is nearer, and another table.
+    // `Store.meta` is nearer to the root, but it is another table.
     assert_eq!(
         s.path,
         [
@@ -202,14 +202,14 @@ fn the_holder_is_no_field_of_a_library_of_collections() {
     assert_eq!(s.path, path);
 }
 
-/// A thread pool: its worker's thread leads to it as well as the field of the object whose method runs.
+/// A thread pool. The thread of its worker leads to it, and so does a field of the object whose method runs.
 #[test]
 fn a_path_can_begin_at_a_local_variable() {
     let heap = |tasks: usize| {
         let mut app = App::new();
         let task = app.class("com.acme.Task", &["body"], &[]);
         let mailer = app.class("com.acme.Mailer", &["sender"], &[]);
-        // The runtime's own.
+        // The JDK's own classes.
         let [pool, worker] =
             ["java.util.concurrent.Pool", "java.util.concurrent.Worker"].map(|name| {
                 let object = Some(app.boot.object);
@@ -232,8 +232,9 @@ fn a_path_can_begin_at_a_local_variable() {
     assert!(!s.reasons.iter().any(of_virtual), "{:?}", s.reasons);
 }
 
-/// Threads that wait for permits: each is a root, and so is what it waits with, which its own stack refers to; the
-/// longer way leads from the application's field along the queue, which has all that wait or only the last two.
+/// Returns a heap with threads that wait for permits. Each thread is a root, and its stack refers to the node with
+/// which it waits. A longer path leads from a field of the application along the queue. The queue contains all waiting
+/// threads, or only the last two.
 fn waiting(count: usize, is_queued: bool) -> HeapBuilder {
     let mut app = App::new();
     let backend = app.class("com.acme.Backend", &["permits"], &["only"]);
@@ -268,7 +269,7 @@ fn threads_that_wait_are_held_by_what_the_application_wrote() {
         "parked virtual threads keep their stacks in the heap, with all objects that their local variables refer to (1,200 \
          threads or stacks, up from 200)"
     );
-    // JDK 19 to 21 do not write what they refer to.
+    // JDK 19 to 21 do not write the objects that virtual threads refer to.
     let of = |version: &str, count| {
         let mut heap = waiting(count, true);
         heap.set_system_properties(&[("java.vm.version", version)]);
@@ -285,7 +286,7 @@ fn threads_that_wait_are_held_by_what_the_application_wrote() {
         let says = |text| reasons.iter().any(|r| r.contains(text));
         assert!(says(sentence) && !says(other), "{version}: {reasons:?}");
     }
-    // A field that leads to two of twelve hundred says nothing of the others.
+    // A field that leads to two of 1,200 threads explains nothing about the others.
     let found = report([waiting(200, false), waiting(1200, false)]);
     let s = &found.suspects[0];
     let more = "more objects are reachable than before";

@@ -1,5 +1,5 @@
-//! A comparison with kept summaries says what one without them says, and a summary that is not what was written is not
-//! taken for one.
+//! Tests that a comparison with cached summaries gives the same report as one without, and that damaged summaries are
+//! rejected.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -16,7 +16,7 @@ use testdata::writer::Rng;
 
 const NAMES: [&str; 4] = ["before", "after", "sampled-before", "sampled-after"];
 
-/// The committed dumps, unpacked and as they are.
+/// The committed dumps, decompressed and as they are.
 struct Dumps {
     folder: tempfile::TempDir,
     all: Vec<PathBuf>,
@@ -64,7 +64,7 @@ fn file_of(dump: &Path) -> PathBuf {
     file.into()
 }
 
-/// Keeps the summary of a dump.
+/// Caches the summary of a dump.
 fn keep(dump: &Path, refs: Refs) {
     let snapshot = open(dump, refs);
     let summary = Summary::new(&snapshot, "another name".to_owned()).unwrap();
@@ -74,7 +74,7 @@ fn keep(dump: &Path, refs: Refs) {
     fs::write(file_of(dump), file).unwrap();
 }
 
-/// A dump with the summary that was just made of it.
+/// A dump and its new summary.
 struct Opened {
     dump: PathBuf,
     snapshot: Snapshot,
@@ -82,7 +82,7 @@ struct Opened {
 }
 
 impl Opened {
-    /// Opens a dump, and keeps its summary.
+    /// Opens a dump and caches its summary.
     fn new(dump: PathBuf, refs: Refs) -> Self {
         keep(&dump, refs);
         let snapshot = open(&dump, refs);
@@ -100,7 +100,7 @@ impl Opened {
     }
 }
 
-/// How much of a comparison comes from kept summaries.
+/// The dumps of a comparison that are replaced by their cached summary.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kept {
     Nothing,
@@ -108,7 +108,7 @@ enum Kept {
     All,
 }
 
-/// All that a comparison says.
+/// Returns the whole report of a comparison as text.
 fn said(dumps: &[&Opened], kept: Kept) -> String {
     let (last, earlier) = dumps.split_last().unwrap();
     let earlier = earlier.iter().map(|dump| match kept {
@@ -206,7 +206,7 @@ fn what_is_of_another_dump_or_damaged_is_refused() {
         Some(&opened),
     );
     assert!(matches!(of_other, Err(IndexFault::Stale)));
-    // Cut anywhere, a page that never came to the disk, bits, what follows, what is something else.
+    // Damages the file: truncated, a page with wrong bytes, a flipped bit, additional bytes, rotated bytes.
     let mut rng = Rng::new(5);
     for round in 0..300 {
         let mut bytes = whole.clone();
@@ -223,7 +223,7 @@ fn what_is_of_another_dump_or_damaged_is_refused() {
     }
     fs::write(&file, &whole).unwrap();
     assert!(read(&dump, Refs::Soft).is_ok());
-    // The dump is another one, of the same length and time.
+    // Another dump of the same length and time.
     let time = fs::metadata(&dump).unwrap().modified().unwrap();
     let mut bytes = fs::read(&dump).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
@@ -238,8 +238,9 @@ fn what_is_of_another_dump_or_damaged_is_refused() {
     ));
 }
 
-/// What is kept of the committed dumps, as a hash. Where it differs, summaries that were kept before would give other
-/// answers than those made now: raise `VERSION` in `diff/src/summary/kept.rs`, and write the new version and hash here.
+/// The content of the summaries of the committed dumps, as a hash. If it changes, summaries that were cached before
+/// would give other answers than new ones. Then raise `VERSION` in `diff/src/summary/kept.rs`, and write the new
+/// version and hash here.
 #[test]
 fn what_is_kept_changes_with_its_version_only() {
     const KEPT: (u32, u64) = (6, 337_644_958_572_373_243);
@@ -257,7 +258,7 @@ fn what_is_kept_changes_with_its_version_only() {
     assert_eq!(found, KEPT, "raise the version: see the comment here");
 }
 
-/// A summary that is kept is read with the mapping that it was made with, and with no other.
+/// A cached summary is read only with the mapping with which it was made.
 #[test]
 fn what_is_kept_has_the_names_of_one_mapping() {
     let mapping = |text: &str| Arc::new(Mapping::new([text.as_bytes().to_vec()]).unwrap());
@@ -283,7 +284,7 @@ fn what_is_kept_has_the_names_of_one_mapping() {
     for names in [None, Some(&other)] {
         assert!(matches!(read(names), Err(IndexFault::Other(_))));
     }
-    // One that stands for its dump has the names that it was made with.
+    // A summary file that replaces its dump keeps the names with which it was made.
     fs::write(&file, summary.to_file(&snapshot).unwrap()).unwrap();
     assert!(alone(Some(&other)).is_ok() && alone(None).is_ok());
     let snapshot = open(None);

@@ -1,4 +1,4 @@
-//! The level at which growth is named, and dumps in which the same objects hang elsewhere.
+//! Tests the level at which growth is named, and dumps in which the same objects are held by another path.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -10,7 +10,7 @@ use hprof::answers::Selector;
 use hprof::{Options, Silent, Snapshot, Source};
 use testdata::writer::{self, ClassId, Elements, FieldType, Obj, Root, Value};
 
-/// A list of the runtime's.
+/// Adds a list of the JDK.
 fn list_of(app: &mut App, class: ClassId, of: Vec<Obj>) -> Obj {
     let array = app.array(of);
     app.heap.add_instance(class, &[array.into()])
@@ -21,7 +21,7 @@ fn report(dumps: impl IntoIterator<Item = App>) -> Report {
     common::report(dumps.map(|app| Source::from_bytes(app.heap.build())))
 }
 
-/// Holder, class and numbers of each suspect.
+/// Returns holder, class and numbers of objects of each suspect.
 fn told(report: &Report) -> Vec<(&str, &str, &[u64])> {
     let suspects = report.suspects.iter();
     suspects
@@ -29,7 +29,7 @@ fn told(report: &Report) -> Vec<(&str, &str, &[u64])> {
         .collect()
 }
 
-/// A server's sessions; each has attributes of so many bytes and as many notes.
+/// Returns a heap with a server's sessions. Each has `attributes` attributes and the same number of notes.
 fn sessions(count: usize, attributes: usize) -> App {
     let mut app = App::new();
     let list = app.class("java.util.ArrayList", &["elementData"], &[]);
@@ -55,7 +55,7 @@ fn sessions_that_grew_in_number_more_than_in_size_are_one_suspect() {
     let grown = report([sessions(50, 2), sessions(550, 8)]);
     let holder = "com.acme.Manager.sessions";
     assert_eq!(told(&grown), [(holder, "com.acme.Session", &[50, 550][..])]);
-    // What each of them holds grew more than their number: that is named.
+    // The content of each session grew more than the number of sessions, so the report names the content.
     let larger = report([sessions(50, 2), sessions(60, 40)]);
     let holders: Vec<&str> = larger.suspects.iter().map(|s| &*s.holder).collect();
     assert_eq!(
@@ -67,8 +67,8 @@ fn sessions_that_grew_in_number_more_than_in_size_are_one_suspect() {
     assert!(reasons.any(|r| r == more), "{larger:#?}");
 }
 
-/// A registry's list of entries of a kilobyte. Where a thread is inside the list, its local variable holds it too;
-/// where it is adding to it, the array.
+/// Returns a heap with a registry's list of entries of 1 KB. If a thread runs inside the list, a local variable also
+/// holds the list. If the thread is adding an entry, a local variable also holds the array.
 fn registry(entries: usize, inside: [bool; 2]) -> App {
     let mut app = App::new();
     let list = app.class("java.util.ArrayList", &["elementData"], &[]);
@@ -127,7 +127,7 @@ fn what_only_hangs_elsewhere_did_not_grow() {
 
 #[test]
 fn figures_from_the_totals_of_a_class_are_told_as_such() {
-    // Entries of 24 bytes; a few are too small a part of the heap to be seen as a step of their own.
+    // Entries of 24 bytes. A few of them are too small a part of the heap to appear as a separate step.
     let heap = |entries: usize| {
         let mut app = App::new();
         let entry = app.class("com.acme.Entry", &["id", "next"], &[]);
@@ -161,8 +161,8 @@ fn figures_from_the_totals_of_a_class_are_told_as_such() {
 
 #[test]
 fn interpolated_figures_are_told_as_such() {
-    // In the second dump each title is held by a second table as well. There are strings in other places, so
-    // that the totals of their class say nothing of these.
+    // In the second dump a second table also holds each title. There are strings in other places, so the totals of the
+    // class String say nothing about the titles.
     let heap = |titles: usize, twice: bool| {
         let mut app = App::new();
         let index = app.class("com.acme.Index", &[], &["titles", "others", "more"]);
@@ -198,7 +198,8 @@ fn interpolated_figures_are_told_as_such() {
     assert!(told(true) && !told(false));
 }
 
-/// Sixty-two sockets. Every one is in a table and, by its channel, in a list; a few are the last of a worker as well.
+/// Sixty-two sockets. Each is in a table and, through its channel, in a list. A field of a worker also refers to one
+/// socket.
 #[test]
 fn the_route_that_most_come_by_is_named() {
     let heap = |sockets: usize| {
@@ -207,7 +208,7 @@ fn the_route_that_most_come_by_is_named() {
         let channel = app.class("com.acme.Channel", &["socket"], &[]);
         let server = app.class("com.acme.Server", &[], &["channels"]);
         let registry = app.class("com.acme.Registry", &[], &["table"]);
-        // Its name comes first, its path is the shortest, and its socket is the largest.
+        // It is first by name, its path is the shortest, and its socket is the largest.
         let worker = app.class("com.acme.AWorker", &[], &["last"]);
         let mut all = app.rows(socket, sockets - 1, 20_000);
         all.extend(app.rows(socket, 1, 30_000));
@@ -239,7 +240,8 @@ fn the_route_that_most_come_by_is_named() {
     );
 }
 
-/// A theatre with tables of the program's own, so many of them in fields of one class; the last one grows.
+/// Returns a heap of a theatre with the program's own kind of table in several fields of one class. The table in the
+/// last field grows.
 fn theatre(fields: &'static [&'static str], bookings: usize, nodes: bool) -> App {
     let mut app = App::new();
     let booking = app.class("com.acme.Booking", &["body"], &[]);
@@ -277,7 +279,7 @@ fn containers_of_the_programs_own_are_looked_through() {
             &[3000, 9000][..],
         );
         assert_eq!(found, [expected], "{nodes}");
-        // What serves one purpose was written for it.
+        // A table that is used in one place only was written for that place.
         let grown = report([3000, 9000].map(|n| theatre(&["bookings"], n, nodes)));
         let holder = &grown.suspects[0].holder;
         assert_eq!(holder, "com.acme.Table.values", "{nodes}");
@@ -337,14 +339,14 @@ fn thread_locals_and_local_variables_are_called_by_what_people_wrote() {
     };
     assert_eq!(of(true, false), "local variable of com.acme.Main.run");
     assert_eq!(of(false, false), "com.acme.Context.CURRENT");
-    // A field of the application's is named before.
+    // A field of the application has precedence.
     assert_eq!(of(true, true), "com.acme.Context.spans");
     assert_eq!(of(false, true), "com.acme.Context.spans");
 }
 
 #[test]
 fn a_report_says_how_much_the_suspects_explain() {
-    // Ten kilobytes of each entry's hang below the suspect; others hang in a thousand places of their own.
+    // The suspect holds 1 KB for each entry. Other objects are in many static fields of other classes.
     let heap = |entries: usize, others: usize| {
         let mut app = registry(entries, [false; 2]);
         for i in 0..others {
@@ -374,7 +376,7 @@ fn a_report_says_how_much_the_suspects_explain() {
     let ([grown, part], rest, suspects) = explained([heap(1000, 0), heap(1000, 300)]);
     assert_eq!((part, suspects), (0, 0));
     assert!(rest == grown && grown > 300 * 5000);
-    // What shrank elsewhere: the suspect is no more than all growth.
+    // If objects shrank elsewhere, the suspect explains at most the whole growth.
     let ([grown, part], rest, suspects) = explained([heap(1000, 300), heap(3000, 0)]);
     assert_eq!((part, rest, suspects), (grown, 0, 1));
     let ([_, part], rest, _) = explained([heap(3000, 300), heap(1000, 0)]);
@@ -383,7 +385,7 @@ fn a_report_says_how_much_the_suspects_explain() {
 
 #[test]
 fn what_one_field_holds_is_one_suspect_whatever_its_classes() {
-    // Messages of three classes, each in a queue and in an index: no field alone holds them.
+    // Messages of three classes, each in a queue and in an index, so that no field alone holds them.
     let heap = |count: usize| {
         let mut app = App::new();
         let queue = app.class("com.acme.Queue", &[], &["messages"]);
@@ -408,7 +410,7 @@ fn what_one_field_holds_is_one_suspect_whatever_its_classes() {
         report.suspects
     );
     let s = &report.suspects[0];
-    // An entry is 16 bytes, its body 16 + 304.
+    // An entry has 16 bytes, its body 16 + 304.
     assert_eq!(s.growth.retained_bytes, 3 * 900 * (16 + 320));
     assert_eq!(report.explained_bytes, 3 * 900 * (16 + 320));
 }

@@ -1,4 +1,4 @@
-//! Every path that a report prints is in the last dump, on committed dumps and on random heaps.
+//! Checks that every path in a report exists in the last dump, on committed dumps and on random heaps.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -85,8 +85,8 @@ fn check(snapshot: &Snapshot, suspect: &Suspect) {
             continue;
         }
         let mut reached = follow(snapshot, &at, label);
-        // Nodes of one class that refer to each other are one step, and a structure within a structure of the same kind
-        // is printed once: references between nodes, and those of the path so far, may repeat.
+        // Nodes of one class that refer to each other are printed as one step, and a structure within a structure of
+        // the same kind is printed once. So references between nodes, and those of the path so far, may repeat.
         used.push(label);
         let mut last = reached.clone();
         while !last.is_empty() {
@@ -182,8 +182,8 @@ fn paths_of_committed_dumps_are_there() {
     }
 }
 
-/// Two classes refer to each of several variables, as compiled Clojure does. The largest holds a function, another one the
-/// list that grows.
+/// Two classes refer to each of several variables, as in compiled Clojure. The largest variable holds a function,
+/// another one holds the list that grows.
 #[test]
 fn a_path_leads_through_the_object_that_holds_the_content() {
     let heap = |rows: usize| {
@@ -220,7 +220,7 @@ fn a_path_leads_through_the_object_that_holds_the_content() {
     );
 }
 
-/// Random containers in random fields, some shared, of which some grow.
+/// Returns a heap with random containers in random fields. Some are shared, and some grow.
 fn random(seed: u64, growth: usize) -> HeapBuilder {
     let mut rng = Rng::new(seed);
     let mut app = App::new();

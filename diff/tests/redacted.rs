@@ -1,4 +1,5 @@
-//! Redacted dumps with the agent's samples. That reports stay the same every test of reports checks (`common`).
+//! Tests redacted dumps with the agent's samples. In addition, every test of reports checks that redaction does not
+//! change the report (`common`).
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -44,7 +45,7 @@ fn committed_pairs_compare_alike() {
     }
 }
 
-/// A heap with one sample.
+/// Returns a dump with one sample.
 fn sampled() -> Source {
     let mut heap = HeapBuilder::new(Options::default());
     heap.set_system_properties(&[("java.vm.version", "17.0.15+6"), ("user.name", "Ann Lee")]);

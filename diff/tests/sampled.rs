@@ -1,4 +1,4 @@
-//! Allocation sites in heaps that are known to the last object.
+//! Tests allocation sites in heaps whose every object is known.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -15,7 +15,7 @@ use hprof::{Options, Silent, Snapshot, Source};
 use testdata::sampled::{AgentHeap, Sampled};
 use testdata::writer::{self, Elements, FieldType, Frame, HeapBuilder, Obj, Value};
 
-/// A `byte[1000]` takes 16 bytes more.
+/// Size of a `byte[1000]`: 16 bytes more than its elements.
 const SIZE: i64 = 1016;
 const ADD: &[&str] = &["com.acme.Registry.add", "com.acme.Main.main"];
 const LOAD: &[&str] = &["java.io.InputStream.read", "com.acme.Loader.load"];
@@ -28,13 +28,13 @@ fn report(dumps: Vec<Vec<u8>>) -> Report {
     common::report(dumps.into_iter().map(Source::from_bytes))
 }
 
-/// A registry's list of byte arrays, and 300 arrays elsewhere.
+/// Adds a registry's list of byte arrays, and 300 arrays elsewhere.
 fn program(heap: &mut HeapBuilder, count: usize) -> Vec<Obj> {
     let [entries, _] = program_of(heap, count, 300);
     entries
 }
 
-/// A registry's list of byte arrays, and arrays elsewhere.
+/// Adds a registry's list of byte arrays, and arrays elsewhere.
 fn program_of(heap: &mut HeapBuilder, entries: usize, steady: usize) -> [Vec<Obj>; 2] {
     let boot = heap.boot();
     let loader_class = heap.add_class("com.acme.AppLoader", Some(boot.class_loader), &[], &[]);
@@ -55,8 +55,8 @@ fn program_of(heap: &mut HeapBuilder, entries: usize, steady: usize) -> [Vec<Obj
     [arrays("entries", entries), steady]
 }
 
-/// The program with an agent that sampled each entry; uids are in the order of the entries. Those above
-/// `loaded` come from another site.
+/// Returns a dump of the program with an agent that sampled each entry. The uids follow the order of the entries.
+/// Entries with a uid above `loaded` come from another site.
 fn sampled(uids: RangeInclusive<i64>, loaded: i64, pid: i64) -> Vec<u8> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let entries = program(&mut heap, uids.clone().count());
@@ -95,12 +95,12 @@ const LOADED: &str =
 
 #[test]
 fn identity_tells_what_came_from_what_went() {
-    // A hundred entries; then ten have gone and sixty come, twenty of them from elsewhere.
+    // A hundred entries; then ten have gone and sixty have come, twenty of them from the other site.
     let report = report(vec![sampled(1..=100, 500, 1), sampled(11..=160, 140, 1)]);
     assert_eq!(report.suspects.len(), 1, "{:#?}", report.suspects);
     let suspect = &report.suspects[0];
     assert_eq!(suspect.holder, "com.acme.Registry.entries");
-    // Forty came of the first stack and ten went.
+    // Forty of the first stack have come and ten have gone.
     let expected = [
         (ADDED.to_owned(), 40, 30 * 1016),
         (LOADED.to_owned(), 20, 20 * 1016),
@@ -146,7 +146,7 @@ fn samples_of_which_none_goes_make_a_leak() {
         verdict == Verdict::Leak && reasons.contains(sentence),
         "{reasons}"
     );
-    // The growth is small beside what was replaced.
+    // The growth is small compared with the replaced entries.
     let report = report(vec![dump(100, 0), dump(120, 60)]);
     let reasons = report.suspects[0].reasons.join("; ");
     let sentence =
@@ -160,7 +160,7 @@ fn samples_of_which_none_goes_make_a_leak() {
     );
 }
 
-/// The size is level for an hour in which the program allocates next to nothing, or much.
+/// The size does not change for an hour, in which the program allocates either almost nothing or much.
 #[test]
 fn a_level_time_without_work_is_not_enough() {
     let dump = |seconds: u64, entries: usize, allocated: i64| {
@@ -194,7 +194,7 @@ fn a_level_time_without_work_is_not_enough() {
 #[test]
 fn dumps_of_two_jvms_are_compared_by_stack() {
     let report = report(vec![sampled(1..=100, 50, 1), sampled(1..=160, 40, 2)]);
-    // Of the first stack there are ten fewer, of the second seventy more.
+    // The first stack has ten fewer, the second has seventy more.
     assert_eq!(frames(&report), [(LOADED.to_owned(), 70, 70 * 1016)]);
     assert_eq!(report.suspects[0].coverage.sampled_bytes, 60 * 1016);
 }
@@ -207,7 +207,7 @@ fn a_first_dump_without_the_agent_leaves_stacks_no_more_than_the_growth() {
     assert_eq!(frames(&report), [(ADDED.to_owned(), 160, 60 * 1016)]);
 }
 
-/// A heap whose entries and steady arrays are sampled, one in so many as the interval says, by two stacks each.
+/// Returns a dump whose entries and other arrays are sampled at this interval, each kind by two stacks.
 fn thinly_sampled(entries: usize, steady: usize, interval: i64) -> Vec<u8> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let arrays = program_of(&mut heap, entries, steady);
@@ -230,7 +230,7 @@ fn thinly_sampled(entries: usize, steady: usize, interval: i64) -> Vec<u8> {
     heap.build()
 }
 
-/// Flame graphs and profiles say what suspects say, although arrays of the same class and size are elsewhere too.
+/// Flame graphs and profiles show the same as suspects, although there are other arrays of the same class and size.
 #[test]
 fn all_stacks_add_up_to_what_suspects_and_sites_say() {
     let dumps = vec![
@@ -257,12 +257,12 @@ fn all_stacks_add_up_to_what_suspects_and_sites_say() {
         let objects = u64::try_from(line.growth_objects()).unwrap();
         assert_eq!(objects, stack.estimated_objects, "{stack:?}");
     }
-    // What is alive is what there is: no sample's weight says more.
+    // The live bytes are those of the heap; no sample's weight exceeds them.
     for (at, held) in [(0, 3200 * 1016), (1, 5200 * 1016)] {
         let alive: u64 = all.lines.iter().map(|l| l.bytes[at]).sum();
         assert!(alive.abs_diff(held) <= 2, "{alive} of {held}");
     }
-    // And of one dump, what the list of its sites says.
+    // For one dump they equal the list of its sites.
     for dump in dumps {
         let snapshot = snapshot(dump);
         let (samples, _) = Samples::of(&snapshot, &AgentObjects::of(&snapshot));
@@ -319,7 +319,7 @@ fn weights_and_intervals_are_those_of_the_sampling() {
     for (&entry, uid) in entries.iter().zip(1..) {
         agent.sample(Sampled::new(entry, uid, SIZE, 1));
     }
-    // 180 more were taken and are gone.
+    // 180 more samples were taken, and their objects are gone.
     agent.totals[1] = (240, 240 * SIZE);
     agent.add_to(&mut heap);
     let snapshot = snapshot(heap.build());
@@ -344,13 +344,13 @@ fn weights_and_intervals_are_those_of_the_sampling() {
         "{stack:?}"
     );
     assert!(near(stack.estimated_objects, 60.0 * weight.objects));
-    // This agent is of the kind that counts samples only.
+    // This agent counts samples only, not the bytes that they represent.
     assert_eq!(stack.survival_permille, 250);
     assert_eq!((live.samples, live.bytes), (60, stack.estimated_bytes));
 }
 
-/// The agent writes the coarser interval first and drops samples then: in a dump taken between the two some
-/// samples are there that it was about to drop.
+/// When the agent downsamples, it first writes the coarser interval and then drops samples. A dump between these steps
+/// contains samples that were about to be dropped.
 #[test]
 fn a_dump_in_the_midst_of_thinning_is_read_as_after_it() {
     let estimate = |interval: i64, thinned: bool| {
@@ -368,7 +368,7 @@ fn a_dump_in_the_midst_of_thinning_is_read_as_after_it() {
                 agent.sample(Sampled::new(entry, uid, SIZE, 1));
             }
         }
-        // All that was ever taken there.
+        // All samples that were ever taken there.
         agent.totals[1] = (8000, 8000 * SIZE);
         agent.allocated = vec![0, 8000 * SIZE];
         agent.add_to(&mut heap);
@@ -391,7 +391,7 @@ fn a_dump_in_the_midst_of_thinning_is_read_as_after_it() {
         // Five standard errors.
         let off = during.estimated_bytes.abs_diff(4000 * 1016);
         assert!(half > 10_000 && off < half * 5 / 2, "{during:?}");
-        // Survival as well, though fewer samples are there of all that were taken.
+        // The same for survival, although the dump contains fewer of the samples that were taken.
         let off = during.survival_permille.abs_diff(500);
         assert!(
             off * 4000 * 1016 < half * 5 / 2 * 500 + 4000 * 1016,
@@ -400,7 +400,7 @@ fn a_dump_in_the_midst_of_thinning_is_read_as_after_it() {
     }
 }
 
-/// Samples that found no place may have been of any stack.
+/// Samples that were dropped because the table was full may belong to any stack.
 #[test]
 fn what_was_lost_widens_intervals_and_is_told() {
     let with = |sampled: usize, lost: [(i64, i64); 2]| {
@@ -418,12 +418,12 @@ fn what_was_lost_widens_intervals_and_is_told() {
         };
         report(vec![heap(100, 100, lost[0]), heap(200, sampled, lost[1])])
     };
-    // Forty of a hundred new ones have a sample, and nothing was lost: these figures are exact.
+    // Forty of a hundred new objects have a sample, and no sample was dropped, so these figures are exact.
     let report = with(140, [(0, 0); 2]);
     let suspect = &report.suspects[0];
     assert_eq!(suspect.stacks[0].ci95, [30 * 1016; 2]);
     assert_eq!(suspect.coverage.unseen_bytes, 0);
-    // Sixty have none because it found no place, as far as anybody knows all of one stack.
+    // Sixty objects have no sample because it was dropped. All of them may belong to one stack.
     for (lost, unseen) in [(60, 60), (1000, 60), (5, 5)] {
         let report = with(140, [(0, 0), (lost, lost * SIZE)]);
         let suspect = &report.suspects[0];
@@ -444,8 +444,8 @@ fn what_was_lost_widens_intervals_and_is_told() {
             "{warning}"
         );
     }
-    // What was lost of samples that the first dump should have can make growth look too large: but there all
-    // objects had one.
+    // Samples that were dropped before the first dump could make growth look too large. But in that dump all objects
+    // had a sample.
     let report = with(200, [(7, 7 * SIZE), (7, 7 * SIZE)]);
     assert_eq!(report.suspects[0].stacks[0].ci95, [75 * 1016; 2]);
 }
@@ -470,7 +470,7 @@ fn what_is_no_live_sample_is_left_out_and_counted() {
         ..Sampled::new(boot.thread, 5, 0, 2)
     };
     agent.sample(definition);
-    // The same class as an object that was sampled.
+    // The same class as a sampled object.
     agent.sample(Sampled::new(boot.thread, 6, 112, 1));
     agent
         .collected
@@ -497,7 +497,7 @@ fn what_is_no_live_sample_is_left_out_and_counted() {
     assert_eq!(samples.agent().unwrap().last_uid, 7);
 }
 
-/// The report of a grown heap whose agent was tampered with.
+/// Returns the report on a grown heap whose agent data was changed.
 fn tampered(tamper: impl Fn(&mut AgentHeap)) -> Report {
     let heap = |count: usize| {
         let mut heap = HeapBuilder::new(writer::Options::default());
@@ -589,7 +589,7 @@ fn senseless_samples_are_shown_as_what_they_are() {
     assert!(report.snapshots.iter().all(|s| s.warnings.is_empty()));
 }
 
-/// Dumps that name the stack trace of each object give exact figures.
+/// If a dump names the stack trace of each object, the figures are exact.
 #[test]
 fn stack_traces_of_objects_are_sites() {
     let heap = |count: usize| {
@@ -636,7 +636,7 @@ fn all_stacks_are_told_with_what_shrank() {
         };
         all.lines.iter().map(line).collect()
     };
-    // Sites are numbered by who comes first, which differs between these dumps.
+    // Sites are numbered by first use, so their numbers differ between these dumps.
     let dumps = vec![sampled(1..=100, 80, 1), sampled(81..=160, 140, 2)];
     let all = allocated(dumps.clone());
     let each = |samples: i64| u64::try_from(samples * SIZE).unwrap();
@@ -650,7 +650,7 @@ fn all_stacks_are_told_with_what_shrank() {
     );
     assert_eq!(all.lines[1].objects, [80, 60]);
     assert_eq!(all, allocated(dumps));
-    // In dumps of one JVM some of them are the same.
+    // Two dumps of one JVM contain some of the same samples.
     let all = allocated(vec![sampled(1..=100, 90, 1), sampled(11..=160, 90, 1)]);
     let (added, loaded) = (vec![each(90), each(80)], vec![each(10), each(70)]);
     assert_eq!(
@@ -660,7 +660,7 @@ fn all_stacks_are_told_with_what_shrank() {
             (ADDED.to_owned(), added, -10 * SIZE),
         ]
     );
-    // What was sampled after a dump without the agent has come since.
+    // If the first dump has no agent, all samples of the second are new.
     let mut plain = HeapBuilder::new(writer::Options::default());
     program(&mut plain, 10);
     let all = allocated(vec![plain.build(), sampled(1..=5, 9, 1)]);
@@ -673,7 +673,7 @@ fn all_stacks_are_told_with_what_shrank() {
     assert_eq!(with_stacks(vec![plain.build()]).1, None);
 }
 
-/// What an agent with these totals and bytes at its two sites tells of what was allocated.
+/// Returns a snapshot with an agent that has these totals and bytes at its two sites.
 fn allocated_by(agent: impl FnOnce(&mut AgentHeap)) -> Snapshot {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let entries = program(&mut heap, 20);
@@ -709,7 +709,7 @@ fn what_was_allocated_is_known_of_stacks_without_a_sample() {
         assert_eq!(drawn, all.bytes);
         Ok::<_, heapdiff_diff::samples::NotCounted>(all.stacks.iter().map(text).collect::<Vec<_>>())
     };
-    // Every allocation: figures are counts. Of what the second site allocated nothing is left.
+    // Every allocation is sampled, so the figures are counts. All objects of the second site are gone.
     let exact = allocated_by(|agent| {
         agent.totals[1] = (100, 100 * SIZE);
         agent.totals[2] = (7, 7000);
@@ -737,7 +737,7 @@ fn what_was_allocated_is_known_of_stacks_without_a_sample() {
             ),
         ]
     );
-    // Sampled, and thinned since: what samples stood for was added up.
+    // Sampled, then downsampled. The agent added up the bytes that the samples represent.
     let thinned = |adds_up: bool| {
         allocated_by(|agent| {
             (agent.interval, agent.first_interval) = (8192, Some(4096));
@@ -762,7 +762,8 @@ fn what_was_allocated_is_known_of_stacks_without_a_sample() {
         told(&thinned(false)).unwrap_err(),
         heapdiff_diff::samples::NotCounted::OldAgent
     );
-    // Of these one in two is followed, and all were counted: as exact as the first rate, but what lives is not known.
+    // Only one in two samples is tracked, but all are counted. The figures are as exact as at the first interval, but
+    // the live part is unknown.
     let all_counted = allocated_by(|agent| {
         (agent.interval, agent.first_interval) = (8192, Some(4096));
         agent.few_followed = true;
@@ -781,10 +782,10 @@ fn what_was_allocated_is_known_of_stacks_without_a_sample() {
         let samples = Samples::with_all_sites(&heap, &own).0.unwrap();
         samples.allocations(&|_, _| true).unwrap().stacks[0].survival_permille
     };
-    // Twenty live samples of 203,200 bytes; sixteen of the stack's have to be followed.
+    // Twenty live samples of 203,200 bytes. At least sixteen samples of the stack must be tracked.
     assert!(survival(4096).is_some() && survival(8192).is_some());
     assert_eq!(survival(16_384), None);
-    // At one rate the samples' mean size tells it.
+    // With a single interval the mean size of the samples is enough.
     let one_rate = allocated_by(|agent| {
         agent.interval = 8192;
         agent.totals[1] = (40, 40 * SIZE);
@@ -804,7 +805,7 @@ fn what_was_allocated_is_known_of_stacks_without_a_sample() {
     assert_eq!(rows[0].4, expected);
 }
 
-/// Of the samples of a stack, which stood for 203,200 bytes, sixteen have to be followed.
+/// The samples of a stack represent 203,200 bytes. At least sixteen of them must be tracked.
 #[test]
 fn what_part_of_a_stack_is_alive_is_known_where_enough_are_followed() {
     let stack = |interval: i64| {
@@ -847,7 +848,8 @@ fn classes_are_counted_where_the_strategy_counts_them() {
     assert_eq!(counts(&allocated_by(|_| ())), None);
 }
 
-/// The program without any sample of its entries; what was counted at each of two sites, and of which class.
+/// Returns a dump of the program in which no entry has a sample. The agent counted these totals at its two sites, and
+/// knows the class of each.
 fn counted(entries: usize, pid: i64, totals: [(i64, i64); 2], types: Vec<i64>) -> Vec<u8> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     program(&mut heap, entries);
@@ -878,18 +880,18 @@ fn where_no_stack_is_known_what_was_allocated_of_the_class_is_told() {
             .collect::<Vec<_>>()
     };
     let (added, loaded) = (ADDED.to_owned(), LOADED.to_owned());
-    // The loader had its samples before the first dump but for ten.
+    // All but ten of the second site's samples were taken before the first dump.
     let before = [(10, 100_000), (80, 800_000)];
     let expected = [(added.clone(), 20, 200_000), (loaded.clone(), 10, 100_000)];
     assert_eq!(told(1, before, &[0, 1, 1]), expected);
-    // All of them: nothing was allocated there since.
+    // All were taken before the first dump, so the site allocated nothing since.
     let before = [(10, 100_000), (90, 900_000)];
     assert_eq!(told(1, before, &[0, 1, 1]), [(added.clone(), 20, 200_000)]);
-    // Of a class that is not known, and of no known class.
+    // One site has an unknown class ID; then one has no class.
     let before = [(0, 0), (0, 0)];
     assert_eq!(told(1, before, &[0, 1, 7]), [(added, 30, 300_000)]);
     assert_eq!(told(1, before, &[0, 0, 1]), [(loaded, 90, 900_000)]);
-    // Another JVM; an agent that follows all.
+    // Another JVM, and an agent that tracks all samples.
     assert_eq!(told(2, before, &[0, 1, 1]), []);
     assert_eq!(told(1, before, &[]), []);
 }

@@ -1,5 +1,5 @@
-//! The growing branch of each leak scenario is named with its holder field, on dumps of real JVMs. JDKs take turns by the table's
-//! order; `cargo xtask accuracy` judges each on all.
+//! Checks that the report on each leak scenario names the growing structure with its holder, on dumps of real JVMs.
+//! Each scenario runs on one JDK, in turn through the table; `cargo xtask accuracy` judges each on all JDKs.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -12,7 +12,7 @@ use heapdiff_diff::{Report, Verdict};
 use testdata::jvm::{DumpOptions, Jdk};
 use testdata::scenarios::{self, Mode, Scenario};
 
-/// Two dumps of a scenario, some work apart.
+/// Compares two dumps of a scenario, one phase apart.
 fn diff(jdk: &Jdk, scenario: &Scenario, mode: Mode, dir: &Path) -> Report {
     let mut target = scenario.start(jdk, mode).unwrap();
     let [before, after] = ["before", "after"].map(|n| dir.join(format!("{n}.hprof")));
@@ -40,12 +40,12 @@ fn describe(report: &Report) -> String {
     lines.collect()
 }
 
-/// Runs the core of the scenarios; `wrong` says what is wrong with a report, if anything.
+/// Runs the core scenarios. `wrong` returns the fault of a report, if there is one.
 fn check(mode: Mode, wrong: impl Fn(&Jdk, &Scenario, &Report) -> Option<String>) {
     let jdks = Jdk::all_for_scenarios();
     assert!(!jdks.is_empty(), "no JDK found");
     let mut failures = String::new();
-    // What leaks and what is mended are met on different ones.
+    // The leaking and the fixed program of a scenario run on different JDKs.
     let first = usize::from(mode == Mode::Fixed);
     for (scenario, jdk) in scenarios::CORE.iter().zip(jdks.iter().cycle().skip(first)) {
         let dir = tempfile::tempdir().unwrap();
@@ -82,7 +82,7 @@ fn each_leak_is_named_with_its_holder() {
     });
 }
 
-/// The control: the same work with the leak mended.
+/// The control: the same work without the leak.
 #[test]
 fn nothing_is_suspected_where_nothing_leaks() {
     check(Mode::Fixed, |_, _, report| {

@@ -1,5 +1,5 @@
-//! A program that ProGuard shortened (`cargo xtask shrunk`), on a real JVM with the agent: with its mapping the report
-//! is that of the program as it was written.
+//! Tests a program that ProGuard shortened (`cargo xtask shrunk`) on a real JVM with the agent. With its mapping the
+//! report equals that on the original program.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -21,7 +21,7 @@ fn open(dump: &Path, mapping: Option<&Arc<Mapping>>) -> Snapshot {
     Snapshot::open(dump, &options, &Silent).unwrap()
 }
 
-/// What grew between two dumps of a program, and its frames when the second was taken.
+/// Compares two dumps of a program. Also returns its frames in the second dump.
 fn report(
     jdk: &Jdk,
     classpath: &Path,
@@ -54,7 +54,7 @@ fn report(
     (report, own.collect())
 }
 
-/// What a report says with names.
+/// Returns the parts of a report that contain names.
 fn told(report: &Report) -> Vec<String> {
     let mut told = Vec::new();
     for suspect in &report.suspects {
@@ -110,12 +110,12 @@ fn with_its_mapping_a_shortened_program_reads_as_it_was_written() {
         assert_eq!(suspect.root, "static com.acme.shop.Shop");
         assert_eq!(told(&mapped), told(&written), "JDK {}", jdk.major());
         assert_eq!(mapped_frames, frames);
-        // Methods that ProGuard put into others are there.
+        // Methods that ProGuard inlined appear as frames.
         let stacks = suspect.stacks.iter().flat_map(|s| &s.frames);
         let filled = "com.acme.shop.Shop.filled(Shop.java:58)";
         assert!(stacks.clone().any(|frame| frame == filled), "{suspect:#?}");
         assert!(mapping.fits());
-        // Without it names are those of the dump.
+        // Without the mapping, names are those of the dump.
         let plain = open(&at.join("after"), None);
         assert!(
             plain

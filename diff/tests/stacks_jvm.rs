@@ -1,4 +1,4 @@
-//! The stacks that allocated each leak, in dumps of real JVMs with the agent loaded.
+//! Tests the stacks that allocated each leak, in dumps of real JVMs with the agent loaded.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 #![allow(clippy::print_stdout, reason = "tests show their figures")]
@@ -24,7 +24,7 @@ fn jdks() -> Vec<Jdk> {
     jdks
 }
 
-/// Mean bytes between samples. Under generational ZGC few are followed, unless every allocation is asked for.
+/// Returns the mean bytes between samples. Generational ZGC has few tracked samples unless every allocation is sampled.
 fn interval(flags: &[&str]) -> u64 {
     if flags.contains(&"-XX:+UseZGC") {
         0
@@ -33,7 +33,7 @@ fn interval(flags: &[&str]) -> u64 {
     }
 }
 
-/// Two dumps of a scenario with the agent, some work apart.
+/// Compares two dumps of a scenario with the agent, one phase apart.
 fn diff(jdk: &Jdk, scenario: &Scenario, mode: Mode, flags: &[&str], dir: &Path) -> Report {
     let options = format!("interval={}", interval(flags));
     let launch = scenario.launch(jdk, mode).unwrap().flags(flags);
@@ -71,7 +71,7 @@ fn describe(report: &Report) -> String {
     lines.collect()
 }
 
-/// What is wrong with a report of a scenario's leak.
+/// Returns the fault of a report on a scenario's leak, if there is one.
 fn fault(scenario: &Scenario, report: &Report, interval: u64) -> Option<String> {
     let Some(suspect) = report.suspects.first() else {
         return Some("no suspect".to_owned());
@@ -86,7 +86,8 @@ fn fault(scenario: &Scenario, report: &Report, interval: u64) -> Option<String> 
         return Some(format!("expected {}", scenario.allocator));
     }
     let permille = coverage.sampled_bytes * 1000 / coverage.growth_bytes.max(1);
-    // At 4 KiB a megabyte of small objects has 256 samples: 6 % standard error. Here are four and a half.
+    // At an interval of 4 KiB, one megabyte of small objects has 256 samples, which is a standard error of 6 %. This
+    // range is four and a half standard errors.
     if !(720..1280).contains(&permille) {
         return Some(format!("samples explain {permille}/1000 of the growth"));
     }
@@ -104,13 +105,13 @@ fn fault(scenario: &Scenario, report: &Report, interval: u64) -> Option<String> 
     own_objects(report)
 }
 
-/// The agent must not show, and has lost nothing.
+/// Checks that the agent does not appear in the report and lost no samples. Returns the fault, if there is one.
 fn own_objects(report: &Report) -> Option<String> {
     let mut warnings = report.snapshots.iter().flat_map(|s| &s.warnings);
     shown(report).or_else(|| warnings.next().cloned())
 }
 
-/// The agent must not show.
+/// Checks that the agent does not appear in the report. Returns the fault, if there is one.
 fn shown(report: &Report) -> Option<String> {
     let is_own = |name: &str| name.contains("heapdiff");
     let class = report.classes.iter().map(|c| &c.class).find(|c| is_own(c));
@@ -139,7 +140,7 @@ fn each_leak_is_named_with_the_stack_that_allocated_it() {
     assert!(failures.is_empty(), "{failures}");
 }
 
-/// The control: the same work with the leak mended, and all that grows is the agent's.
+/// The control: the same work without the leak. Only the agent's own data grows.
 #[test]
 fn the_agent_is_no_suspect() {
     for jdk in jdks() {
@@ -179,7 +180,8 @@ fn every_collector() {
     }
 }
 
-/// Under generational ZGC, with next to nothing followed: the stack is that which allocated the class of what leaks.
+/// With generational ZGC almost no sample is tracked. Then the report shows the stack that allocated objects of the
+/// leaking class.
 #[test]
 fn where_nothing_is_followed_the_class_was_allocated_at_the_right_stack() {
     let names = ["static_list", "listeners", "event_bus"];
@@ -198,7 +200,7 @@ fn where_nothing_is_followed_the_class_was_allocated_at_the_right_stack() {
             let first = first.unwrap_or_else(|| panic!("{name}: {few:#?}"));
             assert!(few.stacks.is_empty() && first.samples > 0, "{name}");
             assert!(scenario.accepts_stack(&first.frames), "{name}: {first:?}");
-            // Where all are followed it is known of what is held there.
+            // If all samples are tracked, the report shows the stacks of the held objects.
             for (options, flag) in [
                 ("interval=0", "-XX:+UseZGC"),
                 ("interval=4k", "-XX:+UseG1GC"),
@@ -213,7 +215,7 @@ fn where_nothing_is_followed_the_class_was_allocated_at_the_right_stack() {
     }
 }
 
-/// `Orders` with the agent sampling everything; 2,000 orders are taken.
+/// Starts `Orders` with an agent that samples every allocation. It processes 2,000 orders.
 fn orders(jdk: &Jdk, flags: &[String]) -> Target {
     let classes = jdk.compile(&programs::agent("Orders.java")).unwrap();
     let launch = Launch::class(jdk, classes, "Orders").flags(flags);
@@ -223,7 +225,7 @@ fn orders(jdk: &Jdk, flags: &[String]) -> Target {
     target
 }
 
-/// The stack of orders' amounts among what grew most.
+/// Returns the stack of the orders' amounts among the suspects.
 fn booked(report: &Report) -> &Stack {
     let suspect = report.suspects.first();
     let suspect = suspect.unwrap_or_else(|| panic!("{}", describe(report)));
@@ -240,7 +242,7 @@ fn booked(report: &Report) -> &Stack {
     stack
 }
 
-/// With every allocation sampled the figures are those of the heap.
+/// With every allocation sampled, the figures are those of the heap.
 #[test]
 fn whoever_takes_the_dump() {
     for jdk in jdks() {
@@ -282,7 +284,7 @@ fn whoever_takes_the_dump() {
             let stack = booked(&report);
             assert_eq!(report.suspects.len(), 1, "{context}: {}", describe(&report));
             assert_eq!(report.suspects[0].holder, "Orders.open", "{context}");
-            // A `long[8]` takes 80 bytes.
+            // A `long[8]` has 80 bytes.
             assert_eq!(
                 (stack.samples, stack.estimated_bytes, stack.ci95),
                 (2000, 160_000, [160_000; 2]),
@@ -301,8 +303,8 @@ fn whoever_takes_the_dump() {
     }
 }
 
-/// That the dump of an `OutOfMemoryError` alone names the thread that died, and the list that filled the heap; and that
-/// the one before names no thread.
+/// Checks that the report on the dump of an `OutOfMemoryError` alone names the thread that failed and the list that
+/// filled the heap. The report on the earlier dump must name no thread.
 fn assert_died(before: &Path, last: &Path) {
     let [before, last] = [before, last].map(|path| common::alone(Source::open(path).unwrap()));
     assert_eq!(before.died, None);
@@ -334,10 +336,10 @@ fn on_out_of_memory_error() {
         assert_died(&first, &last);
         let report = of_files(&[&first, &last]);
         let suspect = report.suspects.first().unwrap();
-        // The list was about to grow: local variables hold it and its array beside the static field.
+        // The list was about to grow, so local variables hold the list and its array in addition to the static field.
         assert_eq!(suspect.holder, "Orders.open", "{}", describe(&report));
-        // All that grew by so much is orders' amounts, so what stacks of these are said to have allocated is
-        // known. Two and a half half-widths of 95 % are five standard errors; what else uses `long[]`s is little.
+        // Only the orders' amounts grew by this much, so the true bytes of their stacks are known. Two and a half
+        // half-widths of a 95 % interval are five standard errors. Other users of `long[]` are small.
         let class = report.classes.iter().find(|c| c.class == "long[]").unwrap();
         let grown = class.shallow_bytes[1] - class.shallow_bytes[0];
         let booked: Vec<&Stack> = suspect
@@ -348,7 +350,7 @@ fn on_out_of_memory_error() {
         let estimate: u64 = booked.iter().map(|s| s.estimated_bytes).sum();
         let low: u64 = booked.iter().map(|s| s.estimated_bytes - s.ci95[0]).sum();
         let high: u64 = booked.iter().map(|s| s.ci95[1] - s.estimated_bytes).sum();
-        // What was there before is counted as growth where it is held in another way by then.
+        // Objects that existed before count as growth if another path holds them now.
         let other = 200_000;
         println!("JDK {}: {estimate} -{low} +{high} of {grown}", jdk.major());
         assert!(
@@ -356,13 +358,13 @@ fn on_out_of_memory_error() {
             "{estimate} -{low} +{high} of {grown}\n{}",
             describe(&report)
         );
-        // With the heap that full samples may be lost; then that is said.
+        // With a full heap, samples may be dropped. Then the report says so.
         assert_eq!(shown(&report), None);
     }
 }
 
-/// Of arrays in a table that is far too small for them a known part is kept: survival is told as it is, though
-/// thinning took away most of the live samples.
+/// The program keeps a known share of its arrays, and the agent's sample table is far too small for them. The survival
+/// must be right, although downsampling removed most of the live samples.
 #[test]
 fn survival_is_right_after_thinning() {
     for jdk in jdks() {
@@ -392,7 +394,7 @@ fn survival_is_right_after_thinning() {
             let [stack] = &stacks[..] else {
                 panic!("{stacks:?}");
             };
-            // An array kept is one of 4,016 bytes; what was lost may have been kept or not.
+            // A kept array has 4,016 bytes. The dropped samples may belong to kept arrays or to others.
             println!(
                 "JDK {} keep {keep}: {} permille, {} samples, interval {}, lost {}, thinned {}, estimate {} ± {}",
                 jdk.major(),
@@ -404,16 +406,16 @@ fn survival_is_right_after_thinning() {
                 stack.estimated_bytes,
                 stack.ci95[1] - stack.estimated_bytes,
             );
-            // Some thousand samples were alive or not, each with this probability: five standard errors
-            // of their share are below 80 per mille even with 500.
+            // Each of about a thousand samples is alive with this probability. Even with 500 samples, five standard
+            // errors of the share are below 80 per mille.
             assert!(live.samples > 400, "{stack:?}");
             assert!(stack.survival_permille.abs_diff(expected) < 80, "{stack:?}");
         }
     }
 }
 
-/// Programs as the compilers of Kotlin and Scala make them (`cargo xtask languages`). Each array that they keep
-/// comes from a method which its compiler has given a name of its own.
+/// Tests programs that the compilers of Kotlin and Scala produced (`cargo xtask languages`). Each array that they keep
+/// comes from a method with a name that the compiler generated.
 #[test]
 fn names_of_kotlin_and_scala() {
     let kotlin: &[(&str, &[&str])] = &[
@@ -516,7 +518,7 @@ fn names_of_kotlin_and_scala() {
                     "JDK {}",
                     jdk.major()
                 );
-                // The function that stands for a lambda is called by code that nobody wrote.
+                // Compiler-generated code calls the function that represents a lambda.
                 let rest = &stack.frames[frames.len()..];
                 assert!(
                     rest.iter()

@@ -1,4 +1,4 @@
-//! Comparisons of heaps that are known to the last object.
+//! Tests comparisons of heaps whose every object is known.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -16,14 +16,14 @@ fn filtered(dumps: Vec<Vec<u8>>, classes: &dyn Fn(&[&str]) -> bool) -> Report {
     common::filtered(dumps.into_iter().map(Source::from_bytes), classes)
 }
 
-/// An application's heap: a registry whose list holds `entries` entries of a kilobyte, a steady
-/// cache of 500, and a hand-made queue of `queued` messages. Objects are moved by `moved` bytes,
-/// as a collector does between dumps.
+/// Returns a dump of an application: a registry whose list holds `entries` entries of 1 KB, a steady cache of 500, and
+/// a hand-made queue of `queued` messages. Addresses are shifted by `moved` bytes, as a GC moves objects between dumps.
 fn heap(entries: usize, queued: usize, moved: u64) -> Vec<u8> {
     rooted(entries, queued, moved, false)
 }
 
-/// As [`heap`], and where `pinned`, a GC root of its own holds the registry's class beside its loader.
+/// Returns the same dump as [`heap`]. With `pinned`, a GC root also holds the registry's class, in addition to its
+/// loader.
 fn rooted(entries: usize, queued: usize, moved: u64, pinned: bool) -> Vec<u8> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();
@@ -123,12 +123,12 @@ fn the_growing_list_is_named_and_measured() {
         ]
     );
     assert_eq!((&s.objects[..], s.growth.objects), (&[1000, 1500][..], 500));
-    // An entry is 16 bytes, its payload 16 + 1000.
+    // An entry has 16 bytes, its payload 16 + 1000.
     assert_eq!(
         (s.growth.shallow_bytes, s.growth.retained_bytes),
         (500 * 16, 500 * (16 + 1016))
     );
-    // And the list's array has 500 more references of 4 bytes.
+    // The list's array has 500 more references of 4 bytes each.
     assert_eq!(report.delta.shallow_bytes, 500 * (16 + 1016) + 500 * 4);
     assert_eq!(report.delta.objects, 1000);
 }
@@ -184,7 +184,7 @@ fn a_diff_mirrors_the_reverse_diff() {
         list.sort_by(|a, b| a.class.cmp(&b.class));
     }
     assert_eq!(forward, backward);
-    // What grew one way shrank the other, and only growth is suspected.
+    // Growth in one direction is shrinkage in the other, and only growth is suspected.
     assert_eq!(
         there
             .suspects
@@ -279,7 +279,7 @@ fn a_buffer_that_grows_in_place_is_named() {
     );
 }
 
-/// Logs with a buffer each; `count` of them.
+/// `count` logs with a buffer each.
 #[test]
 fn buffers_that_grow_in_place_are_counted() {
     let logs = |count: usize, len: usize| {
@@ -351,12 +351,11 @@ fn a_tree_of_one_class_is_one_step() {
         (&*s.holder, &*s.class, &s.objects[..]),
         ("com.acme.Index.root", "com.acme.TreeNode", &[511, 4095][..])
     );
-    // A node is 24 bytes, its value 80.
+    // A node has 24 bytes, its value 80.
     assert_eq!(s.growth.retained_bytes, (4095 - 511) * (24 + 80));
 }
 
-/// Messages that two static fields of different classes hold: nothing but the GC roots together
-/// dominates them.
+/// Messages that static fields of two different classes hold, so that only the virtual root dominates them.
 #[test]
 fn what_several_paths_hold_is_traced_to_its_fields() {
     let heap = |messages: usize| {
@@ -434,8 +433,8 @@ fn a_layout_in_doubt_is_reported_and_nothing_is_missing() {
     }
 }
 
-/// Titles that one table holds in every dump, and a second one holds too in some: there are not more
-/// of them, only more references.
+/// Titles that one table holds in every dump, and in some dumps a second table holds too. Their number does not change;
+/// only the number of references does.
 #[test]
 fn what_is_only_referred_to_more_often_is_no_suspect() {
     let heap = |titles: usize, twice: usize| {
@@ -461,7 +460,7 @@ fn what_is_only_referred_to_more_often_is_no_suspect() {
     };
     let moved = report(vec![heap(2000, 0), heap(2000, 2000)]);
     assert!(moved.suspects.is_empty(), "{:#?}", moved.suspects);
-    // Where there are more of them, they are suspected as before.
+    // If their number grows, they are suspects as before.
     let grown = report(vec![heap(1000, 1000), heap(3000, 3000)]);
     let classes: Vec<&str> = grown.suspects.iter().map(|s| &*s.class).collect();
     assert_eq!(classes, ["java.lang.String"]);
@@ -483,7 +482,7 @@ fn suspects_are_chosen_by_their_class_or_their_holders() {
     assert_eq!(with("com.acme.Message"), queue);
     assert_eq!(with("com.acme.Queue"), queue);
     assert_eq!(with("com.acme.Registry"), registry);
-    // What lies between holder and content, and names of fields, have no say.
+    // Classes between holder and content, and names of fields, do not select a suspect.
     for none in ["java.util.ArrayList", "com.acme.Registry.entries"] {
         assert_eq!(with(none), [], "{none}");
     }
@@ -497,7 +496,7 @@ fn a_class_is_compared_with_itself_whatever_holds_it() {
     assert_eq!(grown.suspects[0].objects, [1000, 1500]);
 }
 
-/// Objects of a kilobyte that the runtime's own list holds grow along with the application's.
+/// Objects of 1 KB that a list of the JDK holds grow as fast as those of the application.
 #[test]
 fn of_two_that_grow_alike_the_applications_comes_first() {
     let heap = |own: usize, runtime: usize| {
@@ -567,6 +566,6 @@ fn classes_of_one_name_are_one_line() {
         .filter(|c| c.class == "com.acme.Item")
         .map(|c| (&c.objects[..], &c.retained_bytes[..]))
         .collect();
-    // An item is 16 bytes, what it holds 16 + 1000.
+    // An item has 16 bytes, the array that it holds 16 + 1000.
     assert_eq!(lines, [(&[30, 60][..], &[30 * 1032, 60 * 1032][..])]);
 }

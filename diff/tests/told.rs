@@ -1,4 +1,5 @@
-//! Sentences that name a cause, each beside a heap of the same shape that gives no reason for it.
+//! Tests sentences that name a cause. Each is tested with a heap that gives reason for it and with a similar heap that
+//! does not.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -11,7 +12,7 @@ use testdata::writer::{FieldType, Frame, Obj, Ref, Root, Value};
 
 const OBJECT: FieldType = FieldType::Object;
 
-/// That the sentence is told of something that grows in the one heap, and of nothing in the other.
+/// Checks that the sentence appears for a suspect of the first heap, and for no suspect of the second.
 fn assert_told(told: impl Fn(usize) -> App, untold: impl Fn(usize) -> App, sentence: &str) {
     let suspects = |heap: &dyn Fn(usize) -> App| -> Vec<Suspect> {
         let dumps = [300, 900].map(|count| Source::from_bytes(heap(count).heap.build()));
@@ -29,8 +30,8 @@ fn assert_told(told: impl Fn(usize) -> App, untold: impl Fn(usize) -> App, sente
     assert!(!says(&all), "{sentence}: {all:#?}");
 }
 
-/// That of one dump alone the sentence is told of something in the one heap, and of nothing in the other; and that a
-/// comparison does not say it.
+/// Checks that reports on one dump contain the sentence for the first heap, and not for the second. A comparison must
+/// not contain it.
 fn assert_told_alone(told: impl Fn(usize) -> App, untold: impl Fn(usize) -> App, sentence: &str) {
     let alone = |heap: &dyn Fn(usize) -> App| -> Vec<String> {
         let report = common::alone(Source::from_bytes(heap(900).heap.build()));
@@ -53,7 +54,7 @@ fn assert_told_alone(told: impl Fn(usize) -> App, untold: impl Fn(usize) -> App,
     assert!(!says(&all), "{sentence}: {all:#?}");
 }
 
-/// A static field with an array of so many objects of a class.
+/// Puts an array of `count` objects of a class into a static field.
 fn in_static(app: &mut App, (class, field): (&str, &str), of: &str, count: usize) {
     let holder = app.class(class, &[], &[field]);
     app.heap.add_root(Root::StickyClass, holder);
@@ -80,7 +81,7 @@ fn files_to_delete_on_exit() {
     );
 }
 
-/// Objects of this class, and a thread of this name in a method of the application's.
+/// Returns a heap with objects of this class, and a thread of this name in a method of the application.
 fn finalizers(class: &'static str, thread: &'static str) -> impl Fn(usize) -> App {
     move |count| {
         let mut app = App::new();
@@ -104,7 +105,7 @@ fn objects_that_wait_for_their_finalizer() {
         finalizers("java.lang.Other", "main"),
         "objects with a finalizer: java.lang.ref.Finalizer holds each object until its finalizer has run (900 objects)",
     );
-    // Where its thread is held up is told of that thread alone.
+    // Only a finalizer thread is reported as running application code.
     assert_told(
         finalizers("java.lang.ref.Finalizer", "Finalizer"),
         finalizers("java.lang.ref.Finalizer", "main"),
@@ -134,7 +135,7 @@ fn cleaning_actions_that_pile_up() {
     );
 }
 
-/// Buffers in a list, each with a cleaner that the JDK also has in a list of its own.
+/// Returns a heap with buffers in a list. Each has a cleaner, which the JDK also keeps in its own list.
 fn buffers_with_cleaners(count: usize, is_list_of_jdk_alone: bool) -> App {
     let mut app = App::new();
     let buffer = app.class("java.nio.DirectByteBuffer", &["cleaner", "att"], &[]);
@@ -197,12 +198,12 @@ fn a_cleaner_is_blamed_only_if_nothing_else_holds_the_object() {
         detectors.filter(|d| *d == Some("cleaner")).count()
     };
     assert_eq!(blamed(&held), 0, "{held:#?}");
-    // An action that refers to its object keeps it alive through the list of the JDK.
+    // An action that refers to its object keeps the object alive through the JDK's list.
     let leaked = report(true);
     assert_eq!(blamed(&leaked), 1, "{leaked:#?}");
 }
 
-/// Tasks below a field with this class; each has this state.
+/// Returns a heap with tasks held by a field of this class. Each task has this state.
 fn tasks(queue: &'static str, state: i32) -> impl Fn(usize) -> App {
     move |count| {
         let mut app = App::new();
@@ -313,7 +314,7 @@ fn values_of_a_thread_local() {
 
 #[test]
 fn threads_are_named_where_they_hold_the_values() {
-    // Every thread has values of thread locals; so many of them have those that grow.
+    // All threads have values of thread locals. `holding` of them have the values that grow.
     let heap = |all: usize, holding: usize, count: usize| {
         let mut app = App::new();
         let object = app.boot.object;
@@ -362,7 +363,7 @@ fn threads_are_named_where_they_hold_the_values() {
         kept(40, 20, 300),
         "20 threads in total hold them, among them req-0, req-1, req-2"
     );
-    // A part of the threads is searched.
+    // Only some of the threads are searched.
     assert_eq!(
         kept(5000, 5000, 1),
         "at least 4,096 threads hold them, among them req-0, req-1, req-2"

@@ -1,4 +1,4 @@
-//! What grows alike is told apart by how it is used: the agent's `usage=on`, in real JVMs.
+//! Tests that objects with the same growth are distinguished by their use: the agent's `usage=on`, in real JVMs.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -11,7 +11,7 @@ use testdata::programs::agent_library as library;
 
 use crate::common::of_files;
 
-/// Two dumps of the program, some work apart.
+/// Compares two dumps of the program, one phase apart.
 fn diff(jdk: &Jdk, options: &str, crowd: u32) -> Report {
     let classes = jdk.compile(&programs::agent("Twins.java")).unwrap();
     let launch = Launch::class(jdk, classes, "Twins").agent(&library(), options);
@@ -38,7 +38,7 @@ fn of<'r>(report: &'r Report, holder: &str) -> &'r Suspect {
 fn a_leak_and_its_twin_differ_in_two_dumps_by_their_use() {
     for jdk in Jdk::all_for_scenarios() {
         let which = format!("JDK {}", jdk.version());
-        // Too few samples to tell anything.
+        // With this interval there are too few samples to help.
         let report = diff(&jdk, "interval=1g,usage=on", 0);
         let says = |s: &Suspect, part: &str| s.reasons.iter().any(|r| r.contains(part));
         let [forgotten, remembered] = ["forgotten", "remembered"].map(|name| of(&report, name));
@@ -103,7 +103,7 @@ fn a_leak_and_its_twin_differ_in_two_dumps_by_their_use() {
     }
 }
 
-/// Without it nothing is said of use, and two dumps tell nothing.
+/// Without `usage=on` the report contains nothing about use, and two dumps do not suffice.
 #[test]
 fn without_it_nothing_is_said_of_use() {
     let jdk = Jdk::all_for_scenarios().pop().unwrap();
@@ -120,7 +120,8 @@ fn without_it_nothing_is_said_of_use() {
     }
 }
 
-/// More large collections than there is room for: so many are told, and that is no doubt about the comparison.
+/// If there are more large collections than the agent has room for, a warning gives their number. The dumps still count
+/// as comparable.
 #[test]
 fn collections_without_room_are_told() {
     let jdk = Jdk::all_for_scenarios().pop().unwrap();
@@ -131,7 +132,8 @@ fn collections_without_room_are_told() {
     let told = "the agent had no room to watch at least ";
     let number = warning.strip_prefix(told).and_then(|w| w.split(' ').next());
     let number: u32 = number.unwrap().replace(',', "").parse().unwrap();
-    // Some 4,100 have a place. Of two whose hashes begin alike one comes late, or is told with the other.
+    // The agent has room for about 4,100 collections. If the hashes of two collections begin with the same bits, one is
+    // added late or counted with the other.
     assert!((4500..=6000).contains(&number), "{warning}");
     assert!(report.comparable);
 }

@@ -1,4 +1,4 @@
-//! Verdicts, and what is said of holders, on heaps that are known to the last object.
+//! Tests verdicts and statements about holders, on heaps whose every object is known.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -15,7 +15,7 @@ fn report(dumps: Vec<Vec<u8>>) -> Report {
     common::report(dumps.into_iter().map(Source::from_bytes))
 }
 
-/// The suspect with this holder.
+/// Returns the suspect with this holder.
 fn held_by<'a>(report: &'a Report, holder: &str) -> &'a Suspect {
     let found = report.suspects.iter().find(|s| s.holder == holder);
     found.unwrap_or_else(|| panic!("no {holder} in {:#?}", report.suspects))
@@ -25,12 +25,12 @@ fn says(suspect: &Suspect, part: &str) -> bool {
     suspect.reasons.iter().any(|r| r.contains(part))
 }
 
-/// An application's heap under construction.
+/// Builds the heap of an application.
 struct App {
     heap: HeapBuilder,
     object: ClassId,
     loader: Obj,
-    /// Global references so far.
+    /// Number of global references so far.
     globals: u64,
 }
 
@@ -58,7 +58,7 @@ impl App {
         class
     }
 
-    /// A class with static fields.
+    /// Adds a class with static fields.
     fn statics(&mut self, name: &str, statics: &[(&str, Value)]) -> ClassId {
         let object = self.object;
         let class = self.heap.add_class(name, Some(object), &[], statics);
@@ -86,7 +86,7 @@ impl App {
         self.heap.add_object_array(object, elements)
     }
 
-    /// So many objects of a class with a payload of a hundred bytes each.
+    /// Adds `count` objects of a class, each with a payload of a hundred bytes.
     fn entries(&mut self, class: ClassId, count: usize) -> Vec<Obj> {
         let one = |_| {
             let payload = self.bytes(100);
@@ -100,7 +100,7 @@ impl App {
     }
 }
 
-/// A registry whose static fields hold so many entries each.
+/// Returns a dump of a registry whose static fields hold these numbers of entries.
 fn registry(counts: &[(&str, usize)]) -> Vec<u8> {
     let mut app = App::new();
     let entry = app.class("com.acme.Entry", &[("payload", OBJECT)]);
@@ -116,7 +116,7 @@ fn registry(counts: &[(&str, usize)]) -> Vec<u8> {
 
 #[test]
 fn what_four_dumps_show_is_told_apart() {
-    // More than the leak, all of them.
+    // All other fields grow more than the leak.
     let series = [
         ("leak", [1000, 2000, 3000, 4000]),
         ("filled", [1000, 6000, 9000, 9000]),
@@ -172,7 +172,7 @@ fn two_dumps_of_a_filling_table_show_growth_only() {
 
 #[test]
 fn what_other_paths_hold_in_one_dump_has_not_gone() {
-    // In the second dump a thread's variable holds the entries too: no field dominates them.
+    // In the second dump a local variable of a thread also holds the entries, so no field dominates them.
     let heap = |count: usize, held: bool| {
         let mut app = App::new();
         let entry = app.class("com.acme.Entry", &[("payload", OBJECT)]);
@@ -198,12 +198,12 @@ fn what_other_paths_hold_in_one_dump_has_not_gone() {
         (Verdict::Leak, Some("steady")),
         "{s:#?}"
     );
-    // They are found again, so nothing has to be made up for them.
+    // The entries are found by the other path, so no figure is interpolated.
     assert_eq!(s.objects, [1000, 2000, 3000, 4000]);
     assert!(!says(s, "in dump 2"), "{:?}", s.reasons);
 }
 
-/// Tenants with a list each, of so many entries.
+/// Returns a dump of tenants with one list each, of these sizes.
 fn tenants(sizes: &[usize]) -> Vec<u8> {
     let mut app = App::new();
     let entry = app.class("com.acme.Order", &[("payload", OBJECT)]);
@@ -260,7 +260,7 @@ fn growth_in_one_list_of_many_is_no_pattern() {
 
 #[test]
 fn the_referrers_that_grow_are_named() {
-    // An index and a backlog grow with what they share; a table has always had room for it.
+    // An index and a backlog grow with the messages that they share. A table has room for all of them from the start.
     let heap = |count: usize| {
         let mut app = App::new();
         let message = app.class("com.acme.Message", &[("payload", OBJECT)]);
@@ -306,7 +306,7 @@ fn the_referrers_that_grow_are_named() {
     assert!(says(s, sentence), "{:?}", s.reasons);
 }
 
-/// Customers in two indexes of nodes, neither of which dominates them.
+/// Customers in two indexes with nodes. Neither index dominates the customers.
 #[test]
 fn the_nodes_through_which_fields_share_are_no_leak_of_their_own() {
     let heap = |count: usize| {
@@ -339,7 +339,7 @@ fn the_nodes_through_which_fields_share_are_no_leak_of_their_own() {
         alone.suspects.iter().any(|s| s.reasons.iter().any(told)),
         "{alone:#?}"
     );
-    // The nodes of the field that is named are its content.
+    // The nodes of the named field are its content.
     let told = |field: &str| {
         says(
             s,
@@ -361,7 +361,7 @@ fn large_and_steady_is_no_suspect() {
     assert_eq!(holders, ["com.acme.Registry.leak"]);
 }
 
-/// A cache object with a bound in a field, and so many entries.
+/// Returns a dump of a cache object with a limit in a field, and `count` entries.
 fn bounded(field: &str, bound: i32, count: usize) -> Vec<u8> {
     let mut app = App::new();
     let entry = app.class("com.acme.Entry", &[("payload", OBJECT)]);
@@ -390,7 +390,7 @@ fn a_number_that_is_called_a_bound_is_a_hint() {
         (s.verdict, says(s, "com.acme.Cache.maxEntries is 4,000"))
     };
     assert_eq!(verdict("maxEntries", 4000), (Verdict::Growth, true));
-    // A bound that was passed long ago is none, and not every number is a bound.
+    // A limit that was exceeded long ago does not count, and not every number is a limit.
     assert_eq!(verdict("maxEntries", 2000), (Verdict::Growth, false));
     assert_eq!(verdict("served", 4000), (Verdict::Growth, false));
 }
@@ -413,11 +413,11 @@ fn a_bound_that_is_reached_is_told_as_such() {
     };
     assert_eq!(told(&[1000, 3000, 4000, 4000]), (true, false));
     assert_eq!(told(&[1000, 2000, 3000]), (false, true));
-    // Beyond it there is none.
+    // A limit that is exceeded does not count.
     assert_eq!(told(&[3000, 4000, 5000]), (false, false));
 }
 
-/// Twenty caches with a limit each.
+/// Twenty caches with one limit each.
 #[test]
 fn a_limit_of_each_of_several_caches_is_compared_with_their_mean() {
     let heap = |each: usize| {
@@ -443,7 +443,7 @@ fn a_limit_of_each_of_several_caches_is_compared_with_their_mean() {
     assert!(says(s, sentence), "{s:#?}");
 }
 
-/// Tomcat's `maxActive` is the most sessions that there were at one time.
+/// Tomcat's `maxActive` is the highest number of sessions so far, not a limit.
 #[test]
 fn the_most_so_far_is_no_bound() {
     let verdict = |counts: [usize; 3], bounds: [i32; 3]| {
@@ -461,7 +461,7 @@ fn the_most_so_far_is_no_bound() {
         verdict([1000, 2000, 3000], [1050, 2050, 3050]),
         Verdict::Leak
     );
-    // Where there is room still it may be a bound, which nobody has seen kept.
+    // If the number is higher than the count, it may be a limit that was never reached.
     assert_eq!(
         verdict([1000, 2000, 3000], [5000, 5000, 5000]),
         Verdict::Growth
@@ -538,7 +538,7 @@ fn a_map_that_may_remove_its_eldest_is_no_cache_for_that() {
             own
         );
     }
-    // Full and level it is one.
+    // A full cache that stays level has the verdict cache.
     let report = report([1000, 2000, 3000, 3000].map(|n| heap(n, true)).to_vec());
     let s = held_by(&report, "com.acme.Cache.map");
     assert_eq!(s.verdict, Verdict::Cache, "{s:#?}");

@@ -1,4 +1,4 @@
-//! Collections whose fields are wrong: cycles, sizes that cannot be, links that lead anywhere.
+//! Tests collections with wrong fields: cycles, impossible sizes, references to objects of other kinds.
 
 #![allow(clippy::unwrap_used)]
 
@@ -32,7 +32,7 @@ impl Heap {
     }
 }
 
-/// A list of so many nodes that says it has `size`, and its nodes.
+/// Returns a heap with a list of `nodes` nodes whose `size` field has this value, the list, and its nodes.
 fn linked(size: i32, nodes: usize) -> (HeapBuilder, Obj, Vec<Obj>) {
     let mut made = Heap::new();
     let list = made.class("java.util.LinkedList", &[("size", Int), ("first", Object)]);
@@ -116,7 +116,7 @@ fn rings_of_wrong_places_hold_nothing() {
     }
 }
 
-/// A node of a hash table, of JDK 8 or later.
+/// Fields of a node in a hash table, in JDK 8 and later.
 const NODE: [(&str, FieldType); 3] = [("key", Object), ("value", Object), ("next", Object)];
 
 #[test]

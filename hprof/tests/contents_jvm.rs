@@ -1,5 +1,5 @@
-//! What collections hold beside what they say of themselves: for every JDK found, each collection of
-//! `Contents.java` is read from a dump and compared with what its public methods told.
+//! Compares the contents of collections with what their own methods report: for every JDK found, each collection of
+//! `Contents.java` is read from a dump.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -9,7 +9,7 @@ use hprof::answers::{Content, Contents, Entry, Value};
 use hprof::{ObjectIndex, Options, Silent, Snapshot};
 use testdata::jvm::{DumpOptions, Jdk, Launch};
 
-/// What the program says of a field.
+/// What the program prints about a field.
 struct Said {
     field: String,
     kind: String,
@@ -33,8 +33,8 @@ fn said(line: &str) -> Said {
     }
 }
 
-/// Values as `String.valueOf` has them: strings, boxed values, enum constants and records with a name.
-/// Objects are read together.
+/// Returns values as `String.valueOf` prints them: strings, boxed values, enum constants and records with a name. All
+/// objects are read in one batch.
 fn shown(snapshot: &Snapshot, values: &[Value]) -> Vec<String> {
     let objects: Vec<ObjectIndex> = values.iter().filter_map(|v| v.object()).collect();
     let texts = snapshot.strings(&objects, 1000);
@@ -89,7 +89,7 @@ fn elements(snapshot: &Snapshot, contents: &Contents) -> Vec<String> {
     text.chain(contents.entries.iter().map(one)).collect()
 }
 
-/// What has another order in Java than in its table.
+/// Collections whose order in Java differs from the order in their table.
 const UNORDERED: [&str; 5] = ["setOf2", "setOf5", "mapOf3", "hashtable", "weakMap"];
 
 fn check(jdk: &Jdk, flag: &str) -> Vec<String> {
@@ -130,7 +130,7 @@ fn check(jdk: &Jdk, flag: &str) -> Vec<String> {
             continue;
         };
         let mut texts = elements(&snapshot, &all);
-        // Java goes through these tables from another place on, or backwards.
+        // Java iterates over these tables from another start or backwards.
         if UNORDERED.contains(&&**field) {
             texts.sort_unstable();
             said.elements.sort_unstable();
@@ -149,7 +149,7 @@ fn check(jdk: &Jdk, flag: &str) -> Vec<String> {
             ));
             continue;
         }
-        // A page shows the same as that part of the whole.
+        // A page equals that part of the whole list.
         if all.entries.len() > 90 {
             for (start, end) in [(1, 3), (90, 101)] {
                 let page = read(start..end).unwrap();
@@ -178,7 +178,7 @@ fn collections_hold_what_they_say() {
     let jdks = Jdk::all_for_scenarios();
     assert!(!jdks.is_empty(), "no JDK found");
     let plain = jdks.iter().map(|jdk| (jdk, "-XX:+UseSerialGC"));
-    // Without compact strings every string is of two-byte characters.
+    // Without compact strings every string consists of two-byte characters.
     let wide = jdks.last().map(|jdk| (jdk, "-XX:-CompactStrings"));
     let modes = plain.chain(wide);
     let failures: Vec<String> = modes.flat_map(|(jdk, flag)| check(jdk, flag)).collect();

@@ -1,5 +1,5 @@
-//! Damaged and hostile input: an error or a partial result with a warning that says so; never a
-//! panic, a hang, or memory out of proportion to the file.
+//! Tests damaged and hostile input. The result is an error, or a partial result with a warning. It is never a panic, a
+//! hang, or memory out of proportion to the file.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -17,7 +17,7 @@ mod limits;
 
 use limits::{Cpu, Peak};
 
-/// A heap with something of everything.
+/// Returns a heap with every kind of record.
 fn heap(options: Written) -> HeapBuilder {
     let mut heap = HeapBuilder::new(options);
     let boot = heap.boot();
@@ -46,7 +46,7 @@ fn heap(options: Written) -> HeapBuilder {
     heap
 }
 
-/// Some variety of formats, small.
+/// Returns small dumps in several formats.
 fn variety() -> Vec<Vec<u8>> {
     let small = Framing::Segments { bytes: 700 };
     let shuffled = FileOrder::Shuffled(7);
@@ -89,7 +89,7 @@ fn real_dump() -> Vec<u8> {
     source.to_vec()
 }
 
-/// Both entry points; what they say of damage, or the error.
+/// Returns the results of both entry points with their warnings, or the error.
 fn analyse(bytes: &[u8]) -> Result<(Snapshot, Histogram), Error> {
     let mut options = Options::default();
     options.holders = true;
@@ -105,15 +105,15 @@ fn analyse(bytes: &[u8]) -> Result<(Snapshot, Histogram), Error> {
     }
 }
 
-/// The most processor time for a damaged or hostile file, where nothing is optimised.
+/// Maximum processor time for a damaged or hostile file, in a build without optimisation.
 const MOST_CPU: Duration = Duration::from_secs(10);
 
-/// Analyses and holds the limits of memory and processor time.
+/// Analyzes the bytes and checks the limits of memory and processor time.
 fn within_limits(bytes: &[u8], what: &dyn std::fmt::Display) {
     let (peak, cpu) = (Peak::start(), Cpu::start());
     let outcome = analyse(bytes).map(|(snapshot, _)| snapshot.object_count());
     let took = cpu.took();
-    // Two analyses of two copies.
+    // Room for two analyses of two copies.
     let allowed = (64 << 20) + 64 * bytes.len() as u64;
     assert!(
         peak.bytes() <= allowed,
@@ -154,7 +154,7 @@ fn a_dump_cut_at_any_record_counts_what_is_before() {
                 continue;
             }
             let (snapshot, histogram) = analyse(&bytes[..cut]).unwrap();
-            // At the boundary before the closing record nothing is missing but that record.
+            // A dump that is cut right before the closing record lacks only that record.
             assert!(
                 snapshot.is_partial(),
                 "cut at {cut}: {:?}",
@@ -184,7 +184,7 @@ fn a_dump_cut_at_any_record_counts_what_is_before() {
 
 #[test]
 fn a_dump_cut_anywhere_is_read_to_the_cut() {
-    /// Where the objects of the real dump begin.
+    /// Offset of the first object in the real dump.
     const HEAP: usize = 1_920_000;
     let _alone = limits::alone();
     let mut rng = Rng::new(11);
@@ -200,7 +200,7 @@ fn a_dump_cut_anywhere_is_read_to_the_cut() {
         let cut = HEAP + rng.below(real.len() - HEAP);
         let (snapshot, histogram) = analyse(&real[..cut]).unwrap();
         assert!(snapshot.is_partial());
-        // Objects are counted in proportion, classes come first.
+        // A cut dump has fewer objects. Classes come first, so they are complete.
         let counted = objects(&histogram);
         assert!(counted < whole, "{counted} of {whole}");
         assert!(
@@ -212,7 +212,7 @@ fn a_dump_cut_anywhere_is_read_to_the_cut() {
     }
 }
 
-/// In JDK 17 dumps the roots come last: what a cut-off one counts as roots is said.
+/// In JDK 17 dumps the roots come last. A warning must say what a truncated dump uses as roots.
 #[test]
 fn a_dump_without_roots_says_what_it_counts_as_roots() {
     let _alone = limits::alone();
@@ -224,7 +224,7 @@ fn a_dump_without_roots_says_what_it_counts_as_roots() {
     let whole = analyse(&bytes).unwrap().0;
     assert!(!says(whole.warnings(), "roots"), "{:?}", whole.warnings());
     let first_root = boundaries.iter().copied().find(|&at| bytes[at] == 0x05);
-    // A boundary that is a record of that number, before the heap, is none.
+    // Before the heap, 0x05 is the tag of another record, not of a root.
     let heap_start = boundaries
         .iter()
         .copied()
@@ -243,7 +243,7 @@ fn a_dump_without_roots_says_what_it_counts_as_roots() {
         cut.warnings()
     );
     assert_eq!(objects(&histogram), cut.object_count());
-    // What the boot classes' statics hold is reachable still, what only the thread held is not.
+    // Objects that statics of the boot classes hold are still reachable. Objects that only the thread held are not.
     let reachable = |s: &Snapshot| {
         s.histogram()
             .iter()
@@ -289,7 +289,7 @@ fn large_numbers_in_every_place_do_no_harm() {
     let mut rng = Rng::new(37);
     for bytes in variety() {
         for at in 0..bytes.len() {
-            // Every byte of the head, and a share of the rest.
+            // Changes every byte of the first 64, and a share of the rest.
             if at > 64 && rng.below(8) != 0 {
                 continue;
             }
@@ -310,7 +310,8 @@ fn random_bytes_after_a_header_do_no_harm() {
         let header = bytes.iter().position(|&b| b == 0).unwrap() + 13;
         for round in 0..200 {
             let mut random = bytes[..header].to_vec();
-            // Framed as one heap record half of the time, so that sub-records are reached.
+            // Half of the rounds begin with the header of a heap record, so that the random bytes are read as
+            // sub-records.
             let len = rng.below(4000);
             if round % 2 == 0 {
                 random.extend([0x1c, 0, 0, 0, 0]);
@@ -381,7 +382,7 @@ fn damaged_gzip_gives_what_is_before() {
     }
 }
 
-/// Files made to cost much more than they are long.
+/// Tests files that try to cost much more than their length.
 #[test]
 fn amplifying_dumps_cost_no_more_than_they_may() {
     let _alone = limits::alone();
@@ -406,7 +407,7 @@ fn amplifying_dumps_cost_no_more_than_they_may() {
         short.extend(0_u32.to_be_bytes());
         heap.add_sub_record(testdata::writer::Place::End, &short);
     }
-    // Array classes by the thousand, all aligned to 256 bytes.
+    // Thousands of array classes, all aligned to 256 bytes.
     let object = heap.boot().object;
     let classes: Vec<_> = (0..2000)
         .map(|i| {
@@ -419,7 +420,7 @@ fn amplifying_dumps_cost_no_more_than_they_may() {
     }
     let bytes = heap.build();
     within_limits(&bytes, &"amplifying dump");
-    // Ids far apart, so that a bitmap of the addresses would be large.
+    // IDs that are far apart, so that a bitmap of the addresses would be large.
     let mut sparse = HeapBuilder::new(Written::default());
     let object = sparse.boot().object;
     for i in 0..50_u64 {
@@ -427,8 +428,8 @@ fn amplifying_dumps_cost_no_more_than_they_may() {
         sparse.set_address(this, 0x1000_0000 + i * (1 << 26));
     }
     within_limits(&sparse.build(), &"sparse ids");
-    // A gzip file that is much larger unpacked, in blocks and in one: of no dump, and of a dump whose
-    // arrays are empty.
+    // Gzip files that are much larger when unpacked, in blocks and as one member: without a dump, and with a dump whose
+    // arrays contain only zeros.
     let zeros = vec![0; 48 << 20];
     let mut hollow = HeapBuilder::new(Written::default());
     hollow.boot();
@@ -466,7 +467,7 @@ fn what_is_no_dump_is_an_error() {
     ] {
         assert!(analyse(wrong).is_err(), "{wrong:?}");
     }
-    // Nothing is told of a header alone.
+    // A header alone does not lead to a hint about a next dump.
     assert!(matches!(
         analyse(&bytes[..31]),
         Err(Error::NoHeap { next: None, .. })

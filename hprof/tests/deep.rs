@@ -1,4 +1,4 @@
-//! What deep sizes count and follow, case by case.
+//! Tests which objects deep sizes count and follow, case by case.
 
 #![allow(clippy::unwrap_used)]
 
@@ -21,7 +21,7 @@ fn at(heap: &HeapBuilder, snapshot: &Snapshot, target: impl Into<Ref>) -> Object
     snapshot.find(ObjectId(heap.address(target))).unwrap()
 }
 
-/// How many objects a deep size counts.
+/// Returns the number of objects that a deep size counts.
 fn reached(snapshot: &Snapshot, options: &DeepOptions, start: ObjectIndex) -> u64 {
     let mut deep = snapshot.deep(options, &Silent).unwrap();
     let set = deep.of_set(&[start]).total;
@@ -35,7 +35,7 @@ fn skipping() -> DeepOptions {
     options
 }
 
-/// A class with a static field `cache` that holds an array of instances of the box class, and the boxes.
+/// Adds a class with a static field `cache` that holds an array of instances of the box class. Returns the boxes.
 fn cached(heap: &mut HeapBuilder, name: &str, cache: &str) -> (Obj, Obj) {
     let object = heap.boot().object;
     let class = heap.add_class(name, Some(object), &[("value", FieldType::Int)], &[]);
@@ -99,7 +99,7 @@ fn enum_constants_are_shared_with_what_they_hold() {
     let ancestor = heap.add_class("java.lang.Enum", Some(boot.object), &fields, &[]);
     let colour = heap.add_class("Colour", Some(ancestor), &[], &[]);
     let body = heap.add_class("Colour$1", Some(colour), &[], &[]);
-    // Not the runtime's.
+    // An `Enum` of another loader is not the JDK's.
     let loader = heap.add_instance(boot.class_loader, &[]);
     let other = heap.add_class("java.lang.Enum", Some(boot.object), &fields, &[]);
     heap.set_loader(other, loader);
@@ -112,7 +112,7 @@ fn enum_constants_are_shared_with_what_they_hold() {
     enums.sort_unstable();
     assert_eq!(snapshot.flyweights().enums, enums);
     assert_eq!(reached(&snapshot, &DeepOptions::default(), index(array)), 5);
-    // The array, the object of the other class, and the name, which that one reaches, too.
+    // The array, the constant whose class is no real enum, and the name, which that constant also reaches.
     assert_eq!(reached(&snapshot, &skipping(), index(array)), 3);
     assert_eq!(reached(&snapshot, &skipping(), index(constants[0])), 0);
 }
@@ -142,9 +142,9 @@ fn strings_are_interned_where_the_dump_says_so() {
     for string in [resolved, pooled, rooted] {
         assert_eq!(reached(&snapshot, &skipping(), index(string)), 0);
     }
-    // The string and its characters.
+    // The string and its array.
     assert_eq!(reached(&snapshot, &skipping(), index(own)), 2);
-    // What a class has resolved is in none of its fields.
+    // Objects in the class's resolved references are not in any of its fields.
     let class = at(&heap, &snapshot, class);
     assert_eq!(reached(&snapshot, &DeepOptions::default(), class), 1);
 }

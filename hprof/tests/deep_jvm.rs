@@ -1,6 +1,6 @@
-//! Shallow and deep sizes beside those that a program measures of its own objects, by Instrumentation and
-//! a walk over their fields: for every JDK found, in modes in which it lays out objects differently,
-//! equal to the byte.
+//! Compares shallow and deep sizes with those that a program measures of its own objects, with Instrumentation and a
+//! walk over their fields. For every JDK found and every mode with another object layout, they must be equal to the
+//! byte.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -10,7 +10,7 @@ use hprof::answers::{Deep, DeepOptions, Selector};
 use hprof::{ObjectIndex, Options, Silent, Snapshot};
 use testdata::jvm::{DumpOptions, Jdk, Launch, Selection};
 
-/// A name, JVM flags, and the first JDK that has them.
+/// A name, JVM flags, and the first JDK that supports them.
 const MODES: [(&str, &[&str], u32); 6] = [
     ("compressed oops", &["-XX:+UseG1GC"], 0),
     (
@@ -78,7 +78,8 @@ fn check(jdk: &Jdk, mode: &str, flags: &[&str], folder: &Path) -> Vec<String> {
     let mut target = Launch::class(jdk, classes, "DeepSizes")
         .flag("-Xmx256m")
         .flag(format!("-javaagent:{}", agent.display()))
-        // Compiled code asks no mirror how large it is, and leaves out a class object's static fields.
+        // The compiled intrinsic does not read the size of a class object from the object, so it leaves out the static
+        // fields.
         .flag("-XX:+UnlockDiagnosticVMOptions")
         .flag("-XX:DisableIntrinsic=_getObjectSize")
         .flags(flags)
@@ -131,7 +132,8 @@ fn check(jdk: &Jdk, mode: &str, flags: &[&str], folder: &Path) -> Vec<String> {
                 let [shallow, deep, unshared] = figures(1)[..] else {
                     panic!("{line}");
                 };
-                // The JVM knows that it is interned; the dump does not, and it counts.
+                // The JVM knows that the string is interned and does not count it. The dump does not show that, so
+                // heapdiff counts it.
                 assert_eq!(unshared, 0);
                 measured.check(
                     "a string interned by a call",
@@ -139,7 +141,7 @@ fn check(jdk: &Jdk, mode: &str, flags: &[&str], folder: &Path) -> Vec<String> {
                     &[shallow, deep, deep],
                 );
             }
-            // It takes class files to tell: the command line's test does.
+            // Final fields are known only from class files. The test of the command line checks these.
             "FINAL" | "FINALSTATICS" => {}
             other => panic!("{other}"),
         }

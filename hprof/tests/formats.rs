@@ -1,4 +1,4 @@
-//! Every form of HPROF that occurs: the figures are those of the heap that was written.
+//! Tests every form of HPROF that occurs: the figures must equal those of the written heap.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ use testdata::writer::{
     Obj, Options as Written, Place, Ref, Root, StringForm, Value, Version, tag,
 };
 
-/// A heap in which everything but the named garbage is reachable.
+/// A heap in which everything is reachable except the objects named as garbage.
 struct Zoo {
     heap: HeapBuilder,
     node: ClassId,
@@ -94,7 +94,7 @@ fn zoo(options: Written) -> Zoo {
 
 type Table = BTreeMap<String, (u64, u64)>;
 
-/// Names as in Java source.
+/// Returns a class name as in Java source.
 fn source_name(name: &str) -> String {
     let element = name.trim_start_matches('[');
     let dimensions = name.len() - element.len();
@@ -113,7 +113,7 @@ fn source_name(name: &str) -> String {
     element + &"[]".repeat(dimensions)
 }
 
-/// What the writer says, class objects left out: their layout is the reader's own matter.
+/// Returns the writer's figures without class objects, whose layout only the reader computes.
 fn expected(heap: &HeapBuilder) -> Table {
     let mut table = Table::new();
     for object in heap.objects() {
@@ -145,7 +145,7 @@ fn open(bytes: &[u8]) -> (Snapshot, Histogram) {
     )
 }
 
-/// Histogram, counts, sizes and reachability are what was written.
+/// Checks that histogram, counts, sizes and reachability are as written.
 fn check(what: &str, zoo: Zoo) -> Snapshot {
     let expected = expected(&zoo.heap);
     let heap = &zoo.heap;
@@ -193,7 +193,7 @@ fn check(what: &str, zoo: Zoo) -> Snapshot {
         snapshot.object_count() - zoo.garbage.len() as u64,
         "{what}"
     );
-    // The list hangs on its head, the static field.
+    // The static field holds the head of the list.
     let head = snapshot
         .find(ObjectId(heap.address(*zoo.nodes.last().unwrap())))
         .unwrap();
@@ -353,7 +353,7 @@ fn the_jvms_own_gzip() {
         assert!(snapshot.warnings().is_empty(), "{:?}", snapshot.warnings());
         let node = snapshot.classes().by_name("LayoutZoo$Leaf")[0];
         assert_eq!(snapshot.histogram()[node.index()].reachable.objects, 20);
-        // The stream as one member gives the same.
+        // The same data as one gzip member gives the same result.
         let plain = Source::open(&file).unwrap().to_vec();
         let packed = testdata::writer::compress(&plain, Gzip::Plain).unwrap();
         assert_eq!(open(&packed).0.object_count(), snapshot.object_count());
@@ -403,7 +403,7 @@ fn every_kind_of_root_holds() {
         ),
         (Root::NativeStack { thread: 1 }, RootKind::NativeStack),
         (Root::ThreadBlock { thread: 1 }, RootKind::ThreadBlock),
-        // Of a thread that the dump does not have.
+        // A frame of a thread that is not in the dump.
         (
             Root::JavaFrame {
                 thread: 99,
@@ -438,7 +438,7 @@ fn every_kind_of_root_holds() {
             .collect();
         let unreachable = heap.add_string("not held");
         heap.add_root(Root::Unreachable, unreachable);
-        // The name of the heap that follows: Android.
+        // Android names the heap of the objects that follow.
         let mut info = Body::new(options.id_size);
         info.u1(0xfe).u4(1).id(0x10_0000);
         heap.add_sub_record(Place::Start, info.bytes());
@@ -486,7 +486,7 @@ fn dangling_references_lead_nowhere() {
     let (snapshot, _) = open(&zoo.heap.try_build().unwrap().bytes);
     assert_eq!(snapshot.object_count(), expected as u64);
     assert!(snapshot.find(ObjectId(zoo.heap.address(missing))).is_none());
-    // What only it held is gone.
+    // The node that refers to the missing one is still reachable.
     let below = snapshot
         .find(ObjectId(zoo.heap.address(zoo.nodes[101])))
         .unwrap();
@@ -542,7 +542,7 @@ fn several_objects_or_classes_of_one_id() {
         ]
     );
 
-    // A second record of a class that is known already.
+    // A second record of a class that is already known.
     let id = heap.address(second);
     heap.set_class_address(first, id);
     let (snapshot, _) = open(&heap.try_build().unwrap().bytes);
@@ -605,7 +605,7 @@ fn objects_of_unknown_classes_are_counted() {
     assert_eq!(snapshot.array_length(array), Some(2));
 }
 
-/// More classes of arrays than have their shapes in tables.
+/// More array classes than the tables of shapes have room for.
 #[test]
 fn arrays_of_many_unknown_classes_are_counted() {
     let arrays = 6_000;
@@ -631,7 +631,7 @@ fn arrays_of_many_unknown_classes_are_counted() {
     assert_eq!(counts, vec![1; arrays as usize]);
 }
 
-/// Ids that are no addresses: the model stands alone.
+/// IDs that are not addresses: only the model gives sizes.
 #[test]
 fn ids_that_are_no_addresses() {
     let (true_sizes, _) = open(&zoo(Written::default()).heap.try_build().unwrap().bytes);
@@ -651,7 +651,7 @@ fn ids_that_are_no_addresses() {
         hprof::sizes::LayoutSource::Assumed
     );
     let mut expected = table(true_sizes.classes(), &true_sizes.totals());
-    // JVMs of such dumps leave the hole behind a superclass's fields.
+    // The JVMs that the model assumes leave the gap behind a superclass's fields unused.
     let nodes = expected.get_mut("com.acme.Node").unwrap();
     nodes.1 = nodes.0 * 40;
     assert_eq!(table(snapshot.classes(), &snapshot.totals()), expected);
@@ -669,7 +669,8 @@ fn ids_that_are_no_addresses() {
     assert!(snapshot.tree().is_reachable(snapshot.find(head).unwrap()));
 }
 
-/// What the hprof agent writes beside a heap: for each class its live objects and their bytes, with the class object.
+/// Returns the record that the hprof agent writes beside a heap: for each class its live objects and their bytes, with
+/// the class object.
 fn alloc_sites(heap: &HeapBuilder, sizes: &Table) -> Vec<u8> {
     const CLASS_OBJECT: u64 = 392;
     let mut rows = Vec::new();
@@ -757,13 +758,13 @@ fn allocation_sites_of_the_hprof_agent_tell_the_layout() {
             "{}",
             told(&with)
         );
-        // A class that is laid out in a way of its own has the size that is told.
+        // A class with an unusual layout gets the size that the record states.
         let mut own = true_sizes.clone();
         let (objects, larger) = own["com.acme.Of11"];
         own.insert("com.acme.Of11".to_owned(), (objects, larger + objects * 16));
         let with = open(&[bytes.clone(), alloc_sites(&heap, &own)].concat());
         assert_eq!(of_acme(&with), own);
-        // Sizes that fit no layout say nothing.
+        // Sizes that fit no layout are ignored.
         let odd = true_sizes
             .iter()
             .map(|(name, &(n, bytes))| (name.clone(), (n, bytes * 3 + n * n)));

@@ -1,5 +1,5 @@
-//! The fuzz targets' functions on a stable compiler: a seeded mutator over small dumps, for as many
-//! seconds as `FUZZ_SECONDS` says (20 unless told).
+//! Runs the functions of the fuzz targets on a stable compiler: a seeded mutator changes small dumps for `FUZZ_SECONDS`
+//! seconds (default: 20).
 
 #![allow(clippy::print_stdout)]
 

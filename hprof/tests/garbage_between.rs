@@ -1,4 +1,4 @@
-//! Sizes where garbage lies between the objects: ZGC leaves it where it was, and its dumps leave it
+//! Tests object sizes if unreachable objects lie between the others. ZGC leaves them in place, and its dumps leave them
 //! out.
 
 #![allow(clippy::unwrap_used)]
@@ -6,12 +6,13 @@
 use hprof::{Options, Silent, Snapshot, Source};
 use testdata::writer::{self, FieldType, HeapBuilder, Root, Value};
 
-/// What each `new` by reflection leaves behind, say.
+/// Bytes of garbage beside an instance, for example from reflection in each `new`.
 const GARBAGE: u64 = 200;
 /// Instances of each class.
 const INSTANCES: usize = 9;
 
-/// A heap of classes of different sizes, some with the same garbage beside each instance.
+/// Builds a heap with `close + apart` classes of different sizes. The last `apart` classes have the same garbage beside
+/// each instance. Returns the objects with wrong sizes.
 fn wrong(close: usize, apart: usize) -> Vec<String> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();

@@ -1,4 +1,5 @@
-//! Through which reference an object's dominator holds it, and what is visited below nodes, on heaps drawn by hand.
+//! Tests the reference through which a dominator holds an object, and the objects that are visited below nodes, on
+//! heaps built by hand.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -27,7 +28,7 @@ impl Drawn {
         self.heap.add_class(name, Some(above), &fields, &[])
     }
 
-    /// An object without references.
+    /// Adds an object without references.
     fn leaf(&mut self) -> Obj {
         self.heap.add_instance(self.boot.object, &[])
     }
@@ -47,7 +48,7 @@ impl Drawn {
         options.holders = true;
         let source = Source::from_bytes(self.heap.try_build().unwrap().bytes);
         let snapshot = Snapshot::of(source, &options, &Silent).unwrap();
-        // Told from the rows, then read from the records.
+        // The first is computed from the adjacency lists, the second is read from the records.
         let holders = [(); 2].map(|()| snapshot.holders().unwrap());
         Opened {
             heap: &self.heap,
@@ -73,7 +74,7 @@ impl Opened<'_> {
         self.snapshot.represents(self.number(class)).unwrap()
     }
 
-    /// That `above` dominates `below`, and how it holds it.
+    /// Checks that `above` dominates `below`, and how it holds it.
     fn assert_held(&self, above: impl Into<Ref>, below: impl Into<Ref>, hold: Hold) {
         let (above, below) = (self.number(above), self.number(below));
         let tree = self.snapshot.tree();
@@ -107,7 +108,7 @@ fn fields_and_elements_hold() {
         };
         let one = holder(&mut drawn, [c, c, a, b]);
         let other = holder(&mut drawn, [twice; 4]);
-        // Two ways that share nothing.
+        // Two paths that share no object.
         let shared = drawn.leaf();
         let ways = [(); 2].map(|()| drawn.heap.add_object_array(object, [shared]));
         let both = drawn.heap.add_object_array(object, ways);
@@ -143,7 +144,7 @@ fn fields_and_elements_hold() {
         let of_class = opened.class(statics);
         opened.assert_held(statics, first, Hold::Static(of_class, 1));
         opened.assert_held(statics, second, Hold::Static(of_class, 2));
-        // Nothing above a root holds it.
+        // Nothing holds a root.
         let holders = opened.snapshot.holders().unwrap();
         let of_root = opened.snapshot.hold_of(&holders, opened.number(one));
         assert_eq!(of_root, Hold::Shared);
@@ -159,7 +160,7 @@ fn classes_loaders_and_threads_hold() {
     drawn.root(loader);
     let plain = drawn.class("com.acme.Plain", object, &[]);
     drawn.heap.set_loader(plain, loader);
-    // An instance holds its class, and so an array does; a class its loader.
+    // An instance or an array holds its class, and a class holds its loader.
     let [hidden, of_array] = ["hidden", "of array"].map(|name| drawn.loader(name));
     let kept = drawn.class("com.acme.Kept", object, &["to"]);
     drawn.heap.set_loader(kept, hidden);
@@ -172,7 +173,7 @@ fn classes_loaders_and_threads_hold() {
     for rooted in [instance, array, array_of_boot] {
         drawn.root(rooted);
     }
-    // A class holds its superclass, its signers and its domain.
+    // A class holds its superclass, its signers and its protection domain.
     let above = drawn.class("com.acme.Above", object, &[]);
     let of_above = drawn.loader("of above");
     drawn.heap.set_loader(above, of_above);
@@ -181,7 +182,7 @@ fn classes_loaders_and_threads_hold() {
     let (signers, domain) = (drawn.leaf(), drawn.leaf());
     drawn.heap.set_signers(below, signers);
     drawn.heap.set_protection_domain(below, domain);
-    // A thread holds its local variables; what a field leads to as well is held by the field.
+    // A thread holds its local variables. If a field leads to the same object, the field is reported.
     let thread = drawn.heap.add_thread("main", &[]);
     let (local, field) = (drawn.leaf(), drawn.leaf());
     drawn.heap.add_local(thread, -1, local);
@@ -222,7 +223,7 @@ fn referents_hold_as_far_as_references_retain() {
         ("com.acme.Weak", weak_reference),
         ("com.acme.Phantom", phantom_reference),
     ];
-    // Each leads to its referent in two ways besides.
+    // Each also leads to its referent by two other paths.
     let cases = classes.map(|(name, above)| {
         let class = drawn.class(name, above, &["one", "two"]);
         let (referent, queue) = (drawn.leaf(), drawn.leaf());
@@ -299,7 +300,7 @@ fn an_instance_that_is_cut_off_holds_what_is_left() {
     let mut drawn = Drawn::new(writer::Options::default());
     let above = drawn.boot.soft_reference;
     let class = drawn.class("com.acme.Soft", above, &["own"]);
-    // Its own field alone, and that with half of the next.
+    // An instance with its own field alone, and one with half of the next field.
     let cases = [8_u32, 12].map(|bytes| {
         let (id, held) = (ID * u64::from(bytes), drawn.leaf());
         let mut short = vec![0x21];
@@ -310,7 +311,7 @@ fn an_instance_that_is_cut_off_holds_what_is_left() {
         short.extend(drawn.heap.address(held).to_be_bytes());
         short.resize(short.len() + bytes as usize - 8, 0);
         drawn.heap.add_sub_record(writer::Place::End, &short);
-        // An unknown root.
+        // A root with an unknown tag.
         let mut root = vec![0xff];
         root.extend(id.to_be_bytes());
         drawn.heap.add_sub_record(writer::Place::End, &root);
@@ -332,7 +333,7 @@ fn an_instance_that_is_cut_off_holds_what_is_left() {
 fn what_nodes_dominate_is_visited_once() {
     let mut drawn = Drawn::new(writer::Options::default());
     let object = drawn.boot.object;
-    // More than are handled at a time, on several levels.
+    // More objects than one batch, on several levels.
     let pair = drawn.class("com.acme.Pair", object, &["left", "right"]);
     let mut level: Vec<Obj> = (0..2048).map(|_| drawn.leaf()).collect();
     let leaf = level[0];
@@ -380,14 +381,14 @@ fn what_nodes_dominate_is_visited_once() {
         visited(&[Node::ROOT], false),
         top.copied().collect::<Vec<_>>()
     );
-    // Of every node at once: everything again, but for what roots hold.
+    // Visiting below all nodes at once gives every object again, except those that roots hold.
     let nodes: Vec<Node> = tree.nodes().collect();
     let deeper = reachable
         .iter()
         .filter(|&&o| tree.dominator(o) != Some(Node::ROOT));
     assert_eq!(visited(&nodes, false), deeper.copied().collect::<Vec<_>>());
     assert_eq!(visited(&[], true), []);
-    // Objects that one field holds have one key.
+    // Objects that one field holds share one key.
     let key = |object: Obj| holders.key(opened.number(object));
     assert_eq!(key(left), key(leaf));
     assert_ne!(key(left), key(right));
@@ -402,7 +403,7 @@ fn a_class_holds_the_values_that_hang_on_it() {
     let other = drawn.class("java.lang.ClassValue$Entry", object, &fields);
     let loader = drawn.loader("app");
     drawn.root(loader);
-    // A class of the application's may be called so as well.
+    // An application class may have the same name.
     let same_name = drawn.class("java.lang.ClassValue$ClassValueMap", object, &fields);
     drawn.heap.set_loader(same_name, loader);
     let of = |drawn: &mut Drawn, class| {

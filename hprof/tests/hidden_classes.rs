@@ -1,4 +1,5 @@
-//! Hidden classes are kept by their instances and class objects. A loader keeps one only if nothing else does.
+//! Tests that hidden classes are kept by their instances and class objects. A loader keeps one only if nothing else
+//! does.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -10,8 +11,8 @@ use testdata::writer::{self, Elements, FieldType, HeapBuilder, Obj, Ref, Root, V
 /// Bytes of the array that a static field of each hidden class holds.
 const ARRAY: usize = 100_000;
 
-/// An application's loader, a holder, and three classes of the loader. An instance of the first is held by the holder, an
-/// instance of the second by the static field of a class of the third, and the third has no instance.
+/// The loader of an application, a holder, and three classes of the loader. The holder holds an instance of the first
+/// class. A static field of the third class holds an instance of the second. The third class has no instance.
 struct Drawn {
     heap: HeapBuilder,
     loader: Obj,
@@ -87,7 +88,7 @@ fn an_instance_retains_its_hidden_class() {
         Some(rule)
     );
     assert_ne!(dominator(rule), Some(loader));
-    // Nothing else leads to the class of the static field, so its loader keeps what the field holds.
+    // Nothing else leads to the third class, so its loader keeps the object in its static field.
     assert_eq!(dominator(strong), Some(loader));
     assert!(tree.node(nested).is_some());
 
@@ -145,7 +146,7 @@ fn an_index_has_the_same_dominators() {
     }
 }
 
-/// Every object that is reached if loaders keep all of their classes is reached, and no other.
+/// Checks that the reachable objects are the same as if loaders kept all of their classes.
 #[test]
 fn what_is_reachable_stays_reachable_in_all_committed_dumps() {
     let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata");

@@ -1,4 +1,4 @@
-//! Dumps that are incomplete: what they still have is read, what they lack is said, and live objects do not count as
+//! Tests incomplete dumps: their content is read, warnings name what is missing, and live objects do not count as
 //! unreachable.
 
 #![allow(clippy::unwrap_used)]
@@ -27,7 +27,7 @@ fn warnings(snapshot: &Snapshot) -> String {
     all.collect::<Vec<_>>().join("\n")
 }
 
-/// A list of forty nodes, and an array, which a thread holds.
+/// Returns a heap with a list of forty nodes and an array, both held by a thread.
 fn list(options: Written) -> HeapBuilder {
     let mut heap = HeapBuilder::new(options);
     let object = heap.boot().object;
@@ -50,13 +50,13 @@ fn list(options: Written) -> HeapBuilder {
     heap
 }
 
-/// The offset of the first heap record.
+/// Returns the offset of the first heap record.
 fn heap_record(bytes: &[u8], boundaries: &[usize]) -> usize {
     let mut at = boundaries.iter().copied();
     at.find(|&at| matches!(bytes[at], 0x0c | 0x1c)).unwrap()
 }
 
-/// A dump whose last heap record has the length 0, as JDK 5 to 8 leave it.
+/// Returns a dump whose last heap record has the length 0, as JDK 5 to 8 leave it, and the offset of that record.
 fn without_length(options: Written) -> (Vec<u8>, usize) {
     let (mut bytes, boundaries) = list(options).build_with_offsets();
     let at = heap_record(&bytes, &boundaries);
@@ -89,7 +89,7 @@ fn a_heap_record_of_length_0_is_read_to_the_end_of_the_file() {
             snapshot.unreachable_bytes(),
             open(&whole).unreachable_bytes()
         );
-        // Cut anywhere, what is there counts.
+        // If the dump is cut at any offset, the objects before it count.
         let mut before = 0;
         for cut in (bytes.len() - 1500..bytes.len()).step_by(7) {
             let read = objects(&bytes[..cut]);
@@ -108,11 +108,11 @@ fn what_follows_a_heap_record_of_length_0_is_not_part_of_it() {
     };
     let whole = list(options).build();
     let all = objects(&whole);
-    // A closing record.
+    // A dump with a closing record.
     let (bytes, heap) = without_length(options);
     assert_eq!(objects(&bytes), all);
     assert!(!warnings(&open(&bytes)).contains("is not read"));
-    // Another dump, after the end and in the middle of a record.
+    // A second dump, after the end and in the middle of a record.
     for cut in [bytes.len(), bytes.len() - 9, bytes.len() - 100] {
         let two = [&bytes[..cut], &whole].concat();
         let said = warnings(&open(&two));
@@ -123,7 +123,7 @@ fn what_follows_a_heap_record_of_length_0_is_not_part_of_it() {
         let read = objects(&two);
         assert!(read <= all && read > all / 2, "{cut}: {read} of {all}");
     }
-    // A record that is empty.
+    // An empty heap record.
     let mut empty = whole[..heap].to_vec();
     empty.extend([0x1c, 0, 0, 0, 0, 0, 0, 0, 0]);
     empty.extend(&whole[heap..]);
@@ -140,7 +140,7 @@ fn is_reachable(snapshot: &Snapshot, object: ObjectIndex) -> bool {
     snapshot.retained_bytes(object).is_some()
 }
 
-/// HotSpot writes classes, then objects, then roots: a real dump that is cut off has all classes and no roots.
+/// HotSpot writes classes, then objects, then roots. A real dump that was truncated has all classes and no roots.
 #[test]
 fn all_classes_of_a_dump_that_was_cut_off_are_roots() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../testdata/before.hprof.gz");
@@ -158,7 +158,7 @@ fn all_classes_of_a_dump_that_was_cut_off_are_roots() {
         let mut dumped = classes.iter().take(classes.dumped());
         assert!(dumped.all(|(class, _)| is_reachable(&snapshot, ObjectIndex(class.0))));
     }
-    // A class of the application is a root of its own kind.
+    // An application class has its own kind of root.
     let snapshot = open(&whole[..whole.len() / 10 * 9]);
     let classes = snapshot.classes();
     let own = classes
@@ -168,7 +168,7 @@ fn all_classes_of_a_dump_that_was_cut_off_are_roots() {
     assert_eq!(kind, Some(RootKind::LoadedClass));
 }
 
-/// What a class holds is alive even if nothing leads to its loader.
+/// Tests that objects held by a class are alive even if nothing leads to its loader.
 #[test]
 fn what_classes_of_a_dump_that_was_cut_off_hold_is_reachable() {
     let unrooted = Unrooted::new(Written::default());
@@ -182,7 +182,7 @@ fn what_classes_of_a_dump_that_was_cut_off_hold_is_reachable() {
         .iter()
         .filter(|&&at| at > heap && whole[at] == 0x05);
     let first = *roots.next().unwrap();
-    // Without roots, with some of them, and with all of them.
+    // Without roots, with some roots, and with all roots.
     for cut in [first, *roots.next().unwrap(), whole.len() - 9] {
         let snapshot = open(&whole[..cut]);
         let is_alive = is_reachable(&snapshot, place(&snapshot));
@@ -204,20 +204,20 @@ fn a_dump_is_read_if_it_has_a_heap_record_and_refused_if_not() {
             assert!(snapshot.unwrap().is_partial(), "cut at {cut} of {heap}");
         }
     }
-    // The next dump in the file is named.
+    // The error names the option for the next dump in the file.
     let two = [&whole[..heap - 9], &whole].concat();
     let error = Snapshot::of(Source::from_bytes(two), &Options::default(), &Silent);
     let error = error.unwrap_err().to_string();
     assert!(error.contains("--dump 2"), "{error}");
 }
 
-/// Objects that nothing leads to: the head of a list, a pair in a cycle, a class loader.
+/// Objects without a root: the head of a list, a pair in a cycle, a class loader.
 struct Unrooted {
     heap: HeapBuilder,
     head: Obj,
     pair: Obj,
     loader: Obj,
-    /// What a static field of a class of the loader holds.
+    /// The object that a static field of the loader's class holds.
     held_by_class: Obj,
 }
 
@@ -269,7 +269,7 @@ impl Unrooted {
     }
 }
 
-/// The bytes of such a heap, and the ids of head, pair and loader.
+/// The bytes of such a heap, and the IDs of head, pair and loader.
 struct Built {
     bytes: Vec<u8>,
     ids: [ObjectId; 3],
@@ -282,7 +282,7 @@ impl Built {
         (snapshot, places)
     }
 
-    /// Holds what is a root in a dump that lacks roots.
+    /// Checks the roots of a dump that lacks roots.
     fn check(&self, missing: MissingRoots) {
         let (snapshot, [head, pair, loader]) = self.open();
         assert_eq!(snapshot.missing_roots(), Some(missing));
@@ -306,7 +306,7 @@ impl Built {
         self.check_index(&snapshot);
     }
 
-    /// Holds that an index has the same roots and warnings.
+    /// Checks that an index has the same roots and warnings.
     fn check_index(&self, snapshot: &Snapshot) {
         let folder = tempfile::tempdir().unwrap();
         let [dump, index] = ["dump.hprof", "dump.hdx"].map(|name| folder.path().join(name));
@@ -321,7 +321,7 @@ impl Built {
         assert!(again.tree().roots().eq(snapshot.tree().roots()));
     }
 
-    /// Holds that nothing is assumed of a dump that has its roots.
+    /// Checks that nothing is assumed about a dump that has its roots.
     fn check_whole(&self) {
         let (snapshot, places) = self.open();
         assert_eq!(snapshot.missing_roots(), None);
@@ -361,7 +361,7 @@ fn objects_without_referrers_are_roots_in_a_dump_by_jhsdb() {
     );
     assert!(!said.contains("frames not in this dump"), "{said}");
     jhsdb.check(MissingRoots::Frames);
-    // Each kind of root that jhsdb does not write tells that another program wrote the dump.
+    // jhsdb never writes these kinds of roots, so each of them shows that another program wrote the dump.
     let frame = Root::JavaFrame {
         thread: 1,
         frame: -1,
@@ -380,7 +380,7 @@ fn objects_without_referrers_are_roots_in_a_dump_by_jhsdb() {
     .check_whole();
 }
 
-/// A heap of a JVM of a version, with a virtual thread.
+/// Builds the heap of a JVM of this version, with a virtual thread.
 fn with_virtual_thread(version: &str, is_root: bool, has_stack: bool) -> Built {
     let mut unrooted = Unrooted::new(Written {
         sticky_classes: true,
@@ -434,11 +434,11 @@ fn objects_without_referrers_are_roots_where_parked_threads_have_no_frames() {
     ] {
         with_virtual_thread(version, false, true).check_whole();
     }
-    // A dump that was cut off lacks these frames, too.
+    // A truncated dump lacks these frames, too.
     let cut = with_virtual_thread("21.0.8+9-LTS", false, true);
     let snapshot = open(&cut.bytes[..cut.bytes.len() - 9]);
     assert_eq!(snapshot.missing_roots(), Some(MissingRoots::ParkedThreads));
-    // A thread root has frames, and a thread that was never parked has no stack in the heap.
+    // A thread that is a root has frames. A thread that was never parked has no stack in the heap.
     with_virtual_thread("21.0.8+9-LTS", true, true).check_whole();
     with_virtual_thread("21.0.8+9-LTS", false, false).check_whole();
 }

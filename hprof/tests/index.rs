@@ -1,4 +1,4 @@
-//! What comes from an index is what comes from the dump, and a damaged index is refused.
+//! Tests that answers from an index equal those from the dump, and that a damaged index is rejected.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,11 +15,11 @@ use testdata::dumps::unpacked;
 use testdata::writer::graph::{self, NodeKind};
 use testdata::writer::{self, Elements, FieldType, FileOrder, JvmLayout, Place, Rng, Root, Value};
 
-/// Where the table of an index begins, and how many sections it names.
+/// Offset of the section table in an index, and the number of sections.
 const TABLE: usize = 128;
 const SECTIONS: usize = 31;
 
-/// Everything that can be asked, as text: first of the dump, then of each of the first objects.
+/// Returns every answer as text: first about the dump, then about each of the first objects.
 fn figures(snapshot: &Snapshot) -> Vec<String> {
     let count = u32::try_from(snapshot.object_count()).unwrap();
     let all: Vec<ObjectIndex> = (0..count.min(3000)).map(ObjectIndex).collect();
@@ -80,7 +80,8 @@ fn figures(snapshot: &Snapshot) -> Vec<String> {
     lines
 }
 
-/// What is asked of one object, or of two: with an index that takes a few looks, without it the whole dump.
+/// Returns the answers about one object or two. With an index they need a few reads; without one they need the whole
+/// dump.
 fn each(snapshot: &Snapshot, objects: &[ObjectIndex]) -> Vec<String> {
     let mut lines = Vec::new();
     let options = DeepOptions::default();
@@ -120,12 +121,12 @@ fn histogram(histogram: &Histogram) -> String {
 fn options(refs: Refs) -> Options {
     let mut options = Options::default();
     options.refs = refs;
-    // As many objects without references but to their class as can be are leaves.
+    // With low thresholds, as many objects as possible are leaves: those that refer only to their class.
     options.set_thresholds(Thresholds::LOW);
     options
 }
 
-/// The dump's index, in a file beside it.
+/// Writes the dump's index to a file beside it.
 fn indexed(dump: &Path, options: &Options) -> (Snapshot, PathBuf) {
     let snapshot = Snapshot::open(dump, options, &Silent).unwrap();
     assert!(hprof::index::can_be_written(&snapshot));
@@ -138,7 +139,7 @@ fn indexed(dump: &Path, options: &Options) -> (Snapshot, PathBuf) {
     (snapshot, index)
 }
 
-/// The same from the dump and from its index, whichever references retain.
+/// Checks that a dump and its index give the same answers, for every kind of retaining references.
 #[track_caller]
 fn same(what: &str, dump: &Path) {
     for refs in [Refs::Soft, Refs::Strong, Refs::All] {
@@ -179,8 +180,8 @@ fn committed_dumps_are_the_same_from_an_index() {
     }
 }
 
-/// A random graph with what else a heap has: strings, weak and soft references, allocation sites,
-/// properties, a distant object.
+/// Returns a dump of a random graph with the other contents of a heap: strings, weak and soft references, allocation
+/// sites, properties, a distant object.
 fn dump(options: writer::Options, gap: u64) -> Vec<u8> {
     let mut rng = Rng::new(7);
     let nodes = 400;
@@ -205,7 +206,7 @@ fn dump(options: writer::Options, gap: u64) -> Vec<u8> {
         &[("last", Value::NULL)],
     );
     heap.set_static(class, "last", both);
-    // Lists of more than a few are kept elsewhere.
+    // Lists of more than 16 referrers are in a separate section.
     let crowd = heap.add_object_array(boot.object, [text; 40]);
     heap.add_root(Root::JniGlobal { global_ref: 10 }, crowd);
     heap.build()
@@ -283,7 +284,7 @@ fn synthetic_dumps_are_the_same_from_an_index() {
             &format!("{what}, cut off"),
             &dump_of(&bytes[..bytes.len() - 2000]),
         );
-        // Zeroed class records, names, or objects: unknown classes, damage.
+        // Zeroed class records, names, or objects: unknown classes and damage.
         for at in [bytes.len() / 3, bytes.len() / 2] {
             let mut bytes = bytes.clone();
             bytes[at..at + 40].fill(0);
@@ -327,7 +328,8 @@ fn an_index_of_something_else_is_refused() {
         changed(&|b| b[16] += 1),
         Some(IndexFault::Other(_))
     ));
-    // Each word of the table, each section's first and last byte: told at once, or where it is asked for.
+    // Changes each word of the table, and the first and last byte of each section. The damage is reported at once, or
+    // when the section is used.
     let word = |at: usize| u64::from_le_bytes(*whole[at..].first_chunk().unwrap()) as usize;
     let mut late = 0;
     for section in 0..SECTIONS {
@@ -356,12 +358,12 @@ fn an_index_of_something_else_is_refused() {
         late, 4,
         "both sections of who refers to what, at either end"
     );
-    // A page that never came to the disk.
+    // A page that was never written to the disk.
     let lost = changed(&|b| b[4096..8192].fill(0));
     assert!(matches!(lost, Some(IndexFault::Damaged(_))));
     fs::write(&index, &whole).unwrap();
     assert!(fault(Refs::Soft).is_none());
-    // The same length and, at once, another content or another time.
+    // A dump of the same length with another time, and then with other content.
     let time = fs::metadata(&path).unwrap().modified().unwrap();
     let at = |offset| {
         let file = fs::File::options().write(true).open(&path).unwrap();
@@ -384,7 +386,7 @@ fn an_index_of_something_else_is_refused() {
     assert!(matches!(fault(Refs::Soft), Some(IndexFault::Unreadable(_))));
 }
 
-/// What a question begins with, one after the other.
+/// Records the phases of a query in their order.
 #[derive(Default)]
 struct Phases(Mutex<Vec<&'static str>>);
 
@@ -395,7 +397,7 @@ impl Progress for Phases {
     }
 }
 
-/// The same answers would come from the whole dump, too; what an index is for is that they do not.
+/// Answers from the whole dump would be equal. This test checks that they come from the index alone.
 #[test]
 fn questions_about_few_objects_do_without_the_graph() {
     let folder = tempfile::tempdir().unwrap();
@@ -442,11 +444,11 @@ fn questions_about_few_objects_do_without_the_graph() {
                 .all(|&p| p == "searching for paths"),
         );
     }
-    // Soft references have to do with some.
+    // For some pairs soft references matter, so these need more phases.
     assert!(quick * 4 > pairs.len() * 3, "{quick} of {}", pairs.len());
 }
 
-/// A dump, its index and what they say, made once.
+/// A dump, its index and their answers, computed once.
 struct Sample {
     folder: tempfile::TempDir,
     dump: PathBuf,
@@ -490,7 +492,7 @@ fn samples() -> &'static [Sample] {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever happens to an index, it is refused or says what the dump says.
+    /// Checks that a damaged index is either rejected or gives the answers of the dump.
     #[test]
     fn damage_is_told_or_does_no_harm(
         which in 0..4_usize,
@@ -519,7 +521,7 @@ proptest! {
         fs::remove_file(&index).unwrap();
     }
 
-    /// An index that was changed and then given checksums that are right may lie, and do no worse.
+    /// An index that was changed and then got valid checksums may give wrong answers, but must do no other harm.
     #[test]
     fn right_checksums_of_wrong_content_do_no_harm(
         which in 0..4_usize,
@@ -530,7 +532,7 @@ proptest! {
         let sample = &samples()[which];
         let mut bytes = sample.index.clone();
         for (at, word) in words {
-            // Not the header and the table.
+            // Changes neither the header nor the table.
             let at = 1024 + at.index((bytes.len() - 1024) / 4) * 4;
             bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
         }

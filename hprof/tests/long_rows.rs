@@ -1,4 +1,4 @@
-//! Arrays whose references several tasks follow at a time.
+//! Tests arrays whose references several tasks follow at the same time.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -6,8 +6,8 @@ use hprof::dominators::Node;
 use hprof::{Options, Silent, Snapshot, Source};
 use testdata::writer::{self, Elements, FieldType, HeapBuilder, Obj, Value};
 
-/// A static field with an array of so many slots, in which entries stand one after the other, again and
-/// again. What an entry holds has no other referrer.
+/// Returns a dump of a static field with an array of `slots` slots that contain the same entries again and again. Each
+/// entry holds an object with no other referrer.
 fn heap(slots: usize, entries: usize) -> Vec<u8> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();
@@ -37,7 +37,7 @@ fn heap(slots: usize, entries: usize) -> Vec<u8> {
     heap.build()
 }
 
-/// Opened often: whether tasks meet is a matter of luck.
+/// Opens the dump many times, because the tasks meet only by chance.
 fn counts(dump: &[u8]) -> Vec<u64> {
     let open = || {
         let source = Source::from_bytes(dump.to_vec());

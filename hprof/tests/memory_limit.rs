@@ -1,4 +1,4 @@
-//! A limit on memory moves the analysis' arrays to files and changes nothing else.
+//! Tests that a memory limit moves the arrays of the analysis to files and changes nothing else.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -27,8 +27,8 @@ fn figures(dump: &Path, max_memory: Option<u64>) -> Figures {
     (retained, snapshot.histogram())
 }
 
-/// 1,500 arrays with 1,000 references each to a few arrays that all of them share, below one object: nothing in between has
-/// two referrers.
+/// Returns a dump of 1,500 arrays with 1,000 references each to the same few arrays, below one object. Apart from these
+/// few, no object has two referrers.
 fn sharing(held_by: fn(&mut HeapBuilder, Obj) -> Obj) -> Vec<u8> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();
@@ -52,7 +52,7 @@ fn sharing(held_by: fn(&mut HeapBuilder, Obj) -> Obj) -> Vec<u8> {
     heap.build()
 }
 
-/// Measures from when dominators are looked for: what reading the file takes is not meant here.
+/// Measures memory from the start of the dominator computation, without that for reading the file.
 #[derive(Default)]
 struct Searching(Mutex<Option<Peak>>);
 
@@ -66,7 +66,8 @@ impl Progress for Searching {
     fn advance(&self, _: u64) {}
 }
 
-/// What is allocated while dominators are looked for under a limit of a megabyte, arrays excepted.
+/// Returns the bytes that are allocated during the dominator computation with a limit of one megabyte, without the
+/// arrays of the analysis.
 fn allocated(bytes: &[u8]) -> (u64, Snapshot) {
     let folder = tempfile::tempdir().unwrap();
     let dump = folder.path().join("limited.hprof");
@@ -74,7 +75,7 @@ fn allocated(bytes: &[u8]) -> (u64, Snapshot) {
     let mut options = Options::default();
     options.refs = Refs::Soft;
     options.max_memory = Some(1 << 20);
-    // In a small heap all is near to roots, and so shared out among many tasks.
+    // In a small heap all objects are near to roots, so the work would be divided among many tasks.
     options.set_thresholds(Thresholds {
         near: 0,
         ..Thresholds::USUAL
@@ -100,7 +101,7 @@ fn references_to_what_is_shared_are_within_the_limit() {
     };
     for held_by in [strongly, softly] {
         let (taken, snapshot) = allocated(&sharing(held_by));
-        // As pairs of numbers the 1.5 million references would take twelve megabytes.
+        // As pairs of numbers the 1.5 million references would take 12 MB.
         assert!(taken < 2 << 20, "{taken} bytes were allocated");
         assert!(reachable(&snapshot) > 1_500 + 20 + 15);
     }
@@ -113,13 +114,14 @@ fn long_lists_take_no_stack() {
     let mut bytes = Vec::new();
     linked::list(NODES, &mut bytes).unwrap();
     let (taken, snapshot) = allocated(&bytes);
-    // The places of the nodes take eight bytes each while they are laid out, and as a stack they would take 24 more.
+    // The positions of the nodes take eight bytes each while they are laid out. As a stack they would take 24 bytes
+    // more.
     assert!(taken < 2 << 20, "{taken} bytes were allocated");
     assert!(reachable(&snapshot) as u64 > NODES);
 }
 
-/// A list whose nodes refer to the next one before they refer to what they hold, and an array of all of them where that is
-/// wanted.
+/// Returns a dump of a list whose nodes refer to the next node before the object that they hold. With `with_table`, an
+/// array also holds all nodes.
 fn list_of_boxes(nodes: usize, with_table: bool, softly: bool) -> Vec<u8> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();
@@ -150,7 +152,7 @@ fn list_of_boxes(nodes: usize, with_table: bool, softly: bool) -> Vec<u8> {
 fn what_is_left_of_rows_is_within_the_limit() {
     const NODES: usize = 60_000;
     let _alone = limits::alone();
-    // Every node's row is left in the middle; with a table each is in the core, too.
+    // The search leaves every node's adjacency list in the middle. With a table, each node also has two referrers.
     for with_table in [false, true] {
         let (taken, snapshot) = allocated(&list_of_boxes(NODES, with_table, false));
         assert!(

@@ -1,4 +1,4 @@
-//! Single objects, strings, selectors and threads, on heaps made for it.
+//! Tests single objects, strings, selectors and threads, on heaps built for the test.
 
 #![allow(clippy::unwrap_used)]
 
@@ -171,7 +171,7 @@ fn strings_of_all_forms_are_decoded() {
 #[test]
 fn old_strings_share_arrays() {
     let mut heap = HeapBuilder::new(writer::Options::default());
-    // `java.lang.String` as JDK 6 has it, with no other one about.
+    // `java.lang.String` as in JDK 6. The heap has no other one.
     let object = heap.add_class("java.lang.Object", None, &[], &[]);
     let fields = [
         ("value", FieldType::Object),
@@ -302,7 +302,7 @@ fn printed_names_select_the_values_of_fields() {
     assert_eq!(select("com.acme.Base$$Lambda").unwrap(), lambdas);
     let class = select("class com.acme.Base$$Lambda").unwrap();
     assert_eq!(class, [object(&heap, &snapshot, lambda)]);
-    // Paths begin with `static`.
+    // Printed paths begin with `static`.
     for of_static in ["com.acme.Registry.jobs", "static com.acme.Registry.jobs"] {
         assert_eq!(select(of_static).unwrap(), numbers(&[array]));
     }
@@ -368,7 +368,7 @@ fn frames_select_the_objects_of_their_local_variables() {
         error("com.acme.Job.stop(Job.java:60)"),
         "no thread was in com.acme.Job.stop(Job.java:60) when the dump was taken"
     );
-    // A method that no thread was in may be a misspelt field.
+    // A method in which no thread was running may be a misspelt field.
     assert_eq!(error("com.acme.Job.stop"), "com.acme.Job has no field stop");
 }
 
@@ -618,8 +618,8 @@ fn threads_of_newer_jvms_keep_details_elsewhere_and_may_be_virtual() {
     assert_eq!(found, expected);
 }
 
-/// A map in an object that another map holds: every line leads to the objects, and the outer map's lines stay apart from
-/// the inner map's.
+/// A map in an object that another map holds: every line leads to its objects, and the lines of the outer map are
+/// separate from those of the inner map.
 #[test]
 fn a_map_in_a_map_has_its_own_lines() {
     let mut heap = HeapBuilder::new(writer::Options::default());
@@ -673,7 +673,7 @@ fn a_map_in_a_map_has_its_own_lines() {
     assert_eq!((first.0.as_str(), first.3), ("class com.acme.Context", 5));
     assert_eq!(lines.remove(0), expected.remove(0));
     assert_eq!(lines, expected);
-    // The lines below the last one that is listed are counted, too.
+    // The lines below the last listed line are counted, too.
     for limit in 0..=7 {
         let tree = paths.merged(&snapshot, Merge::Class, limit);
         let hidden: u64 = tree.nodes.iter().map(|n| n.hidden.0).sum();

@@ -1,4 +1,4 @@
-//! Of two dumps read one after the other, as a comparison does, only one is in memory.
+//! Tests that only one of two dumps is in memory if they are read one after the other, as a comparison does.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,8 @@ use hprof::dominators::Node;
 use hprof::{Options, Progress, Silent, Snapshot};
 use testdata::writer::{self, Elements, FieldType, HeapBuilder, Value};
 
-/// The anonymous memory of this process when objects begin to be read, in bytes; 0 where the system does not tell.
+/// Records the anonymous memory of this process when objects begin to be read, in bytes; 0 if the system does not
+/// report it.
 #[derive(Default)]
 struct Before(AtomicU64);
 
@@ -24,7 +25,7 @@ impl Progress for Before {
     fn advance(&self, _: u64) {}
 }
 
-/// A static field with an array of so many empty arrays.
+/// Returns a dump of a static field with an array of `arrays` empty arrays.
 fn heap(arrays: usize) -> Vec<u8> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();
@@ -49,7 +50,7 @@ fn a_dump_goes_before_the_next_is_read() {
     let path = folder.path().join("dump.hprof");
     std::fs::write(&path, heap(1_300_000)).unwrap();
     let options = Options::default();
-    // Gives back what writing the dump has left in the allocator.
+    // The first analysis returns the memory that writing the dump has left in the allocator.
     drop(Snapshot::open(&path, &options, &Silent).unwrap());
     let (one, two) = (Before::default(), Before::default());
     let first = Snapshot::open(&path, &options, &one).unwrap();
@@ -57,7 +58,7 @@ fn a_dump_goes_before_the_next_is_read() {
     assert!(count > 1_300_000);
     let second = Snapshot::open_after(first, &path, &options, &two).unwrap();
     assert_eq!(second.tree().retained_objects(Node::ROOT), count);
-    // Shapes, dominators and lists of so many leaves would have some 20 MB.
+    // Shapes, dominators and lists of this many leaves would take about 20 MB.
     let (one, two) = (one.0.into_inner(), two.0.into_inner());
     assert!(
         two < one + (12 << 20),

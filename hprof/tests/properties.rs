@@ -1,4 +1,4 @@
-//! The JVM's system properties, and what they say of its object layout.
+//! Tests the JVM's system properties, and what they reveal about its object layout.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,12 +12,12 @@ const HOTSPOT: [(&str, &str); 3] = [
 ];
 const MODE: (&str, &str) = ("java.vm.compressedOopsMode", "Zero based");
 
-/// A heap laid out so, whose JVM has these properties.
+/// Opens a heap with this layout, whose JVM has these properties.
 fn open(options: writer::Options, properties: &[(&str, &str)]) -> Snapshot {
     let mut heap = HeapBuilder::new(options);
     let boot = heap.boot();
     heap.set_system_properties(properties);
-    // Enough objects with references for the distances to tell their width.
+    // Enough objects with references, so that the distances between objects reveal the width of references.
     let pair = heap.add_class(
         "com.acme.Pair",
         Some(boot.object),
@@ -93,7 +93,7 @@ fn a_jvm_that_contradicts_the_distances_raises_doubt() {
 fn a_jvm_that_says_nothing_raises_none() {
     for properties in [
         &[][..],
-        // Other JVMs do not set the property, nor does an old HotSpot.
+        // Neither other JVMs nor an old HotSpot set the property.
         &[
             ("java.vm.name", "Eclipse OpenJ9 VM"),
             ("java.specification.version", "17"),

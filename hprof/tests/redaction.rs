@@ -1,4 +1,4 @@
-//! Redacted dumps: the same objects, sizes and references, and nothing that was planted.
+//! Tests redacted dumps: they have the same objects, sizes and references, and nothing of the planted secrets.
 
 #![allow(clippy::unwrap_used)]
 
@@ -40,7 +40,7 @@ fn left(bytes: &[u8], numbers: bool) -> Left {
     redaction.check(&Silent).unwrap().left
 }
 
-/// The forms in which the secret may be found.
+/// Returns the encodings in which the secret may be found.
 fn forms(text: &str) -> [(&'static str, Vec<u8>); 3] {
     let units = || text.encode_utf16();
     [
@@ -50,7 +50,7 @@ fn forms(text: &str) -> [(&'static str, Vec<u8>); 3] {
     ]
 }
 
-/// No part of the secret that a person would know again is there.
+/// Checks that no part of the secret that a person would recognise is left.
 #[track_caller]
 fn assert_not_found(bytes: &[u8], text: &str) {
     for part in [text, &text[..7], &text[8..13], &text[14..]] {
@@ -61,7 +61,7 @@ fn assert_not_found(bytes: &[u8], text: &str) {
     }
 }
 
-/// A heap with the secret wherever a heap may have it, and one name that stays.
+/// Returns a dump with the secret in every possible place, and one name that stays.
 fn planted(options: writer::Options) -> Vec<u8> {
     let mut heap = HeapBuilder::new(options);
     let boot = heap.boot();
@@ -123,7 +123,7 @@ fn planted(options: writer::Options) -> Vec<u8> {
             (SECRET, "x"),
         ]);
     }
-    // A constant of the program's, which HotSpot has among its names; a kind of record that nobody knows.
+    // A constant of the program, which HotSpot writes as a name, and a record of an unknown kind.
     let id = match options.id_size {
         writer::IdSize::Four => 4,
         writer::IdSize::Eight => 8,
@@ -132,7 +132,7 @@ fn planted(options: writer::Options) -> Vec<u8> {
     name.extend(SECRET.bytes());
     heap.add_record(Place::Start, 1, &name);
     heap.add_record(Place::Start, 0x77, SECRET.as_bytes());
-    // Settings are six bytes, and here there are more.
+    // The settings have six bytes; this record has more.
     heap.add_record(Place::End, 0x0e, SECRET.as_bytes());
     heap.build()
 }
@@ -167,7 +167,7 @@ fn nothing_that_was_planted_is_found() {
             assert_not_found(&out, SECRET);
             let number = NUMBER.to_be_bytes();
             let found = out.windows(8).filter(|w| *w == number).count();
-            // The static field and the instance's; the constant is gone either way.
+            // The number is in a static field and in an instance. The constant is always removed.
             assert_eq!(found, if numbers { 0 } else { 2 });
             assert_eq!(warnings, ["1 records of unknown kinds were skipped"]);
             let again = left(&out, numbers);
@@ -189,7 +189,7 @@ fn nothing_that_was_planted_is_found() {
     }
 }
 
-/// An object's id, its length if it is an array, and what it refers to.
+/// Returns an object's ID, its length if it is an array, and the objects that it refers to.
 fn references(snapshot: &Snapshot, object: ObjectIndex) -> (ObjectId, u32, Vec<ObjectIndex>) {
     let record = snapshot.read(object).unwrap();
     let (len, values): (u32, Vec<Value>) = match &record.content {
@@ -257,7 +257,8 @@ fn equal_texts_stay_equal() {
 #[test]
 fn what_cannot_be_understood_is_not_copied() {
     let dump = planted(writer::Options::default());
-    // Cut anywhere, or with a byte changed: whatever is left of the secret is where a reader would find it.
+    // If the dump is cut or a byte is changed anywhere, the secret must not be in any place where a reader would look
+    // for it.
     let mut lost = 0;
     let mut of_cut = String::new();
     for at in (40..dump.len()).step_by(37) {
@@ -268,7 +269,7 @@ fn what_cannot_be_understood_is_not_copied() {
         changed[at] ^= 0x15;
         let (out, warnings) = redacted(&changed, false);
         lost += warnings.len();
-        // A name may be one of a class's by its changed number.
+        // With the changed byte, the ID of a name may be that of a class name.
         let again = left(&out, false);
         assert!(again.is_clean(), "{at}: {warnings:?} {again:?}");
     }
@@ -282,7 +283,7 @@ fn what_cannot_be_understood_is_not_copied() {
     }
 }
 
-/// Classes with their objects and bytes.
+/// Returns the classes with their objects and bytes.
 fn histogram(bytes: &[u8]) -> Option<Vec<(String, u64, u64)>> {
     let source = Source::from_bytes(bytes.to_vec());
     let histogram = hprof::answers::Histogram::of(source, &Options::default(), &Silent).ok()?;
@@ -305,7 +306,7 @@ fn records_before_damage_stay() {
             let done = redaction.write(&mut out, &Silent).unwrap();
             let end = done.damaged_at.map_or(changed.len(), |at| at as usize);
             damaged += usize::from(end < changed.len());
-            // What is not damaged is as in a dump that ends there.
+            // The undamaged part is the same as in a dump that ends there.
             assert_eq!(histogram(&out), histogram(&changed[..end]), "{at}");
             let copied = out[end..].iter().skip(1).filter(|&&b| b != 0).count();
             assert_eq!(copied, 0, "{at}");
@@ -336,7 +337,7 @@ fn every_dump_of_a_file_is_redacted() {
     }
 }
 
-/// Offsets of the records outside the heap, with their kinds and the offsets of their ends.
+/// Returns the records outside the heap: offset, kind and end.
 fn records(dump: &[u8]) -> Vec<(usize, u8, usize)> {
     let mut at = "JAVA PROFILE 1.0.2".len() + 1 + 4 + 8;
     let mut records = Vec::new();
@@ -349,7 +350,7 @@ fn records(dump: &[u8]) -> Vec<(usize, u8, usize)> {
     records
 }
 
-/// The dump with a record that ends at an offset.
+/// Returns the dump with the end of a record moved to an offset.
 fn ending_at(dump: &[u8], record: usize, end: usize) -> Vec<u8> {
     let mut dump = dump.to_vec();
     let length = u32::try_from(end - record - 9).unwrap();
@@ -368,7 +369,7 @@ fn nothing_after_a_wrong_length_is_copied() {
             for secret in [SECRET.as_bytes(), &wide] {
                 let places = record + 9..(end + 1).saturating_sub(secret.len());
                 for at in places.filter(|&at| dump[at..].starts_with(secret)) {
-                    // The record ends before the secret, which is where the next record should begin.
+                    // The record now ends before the secret, where the next record should begin.
                     let (out, warnings) = redacted(&ending_at(&dump, record, at), false);
                     let copied = out[at..].iter().filter(|&&b| b != 0).count();
                     assert_eq!(copied, 0, "kind {kind:#x} at {at}");

@@ -1,5 +1,5 @@
-//! Hashes that the JDK keeps of content: for every JDK found, a program puts secrets through the JDK's classes that keep
-//! hashes, and no number of the redacted dump is one of them.
+//! Tests hashes of contents that the JDK keeps. For every JDK found, a program passes secrets to the JDK's classes that
+//! keep hashes, and no number in the redacted dump may be one of these hashes.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -10,12 +10,12 @@ use hprof::redaction::{Redaction, Rules};
 use hprof::{ObjectIndex, Options, Silent, Snapshot, Source};
 use testdata::jvm::{DumpOptions, Jdk, Launch};
 
-/// Number of secrets, if the variable `REDACTED_SECRETS` does not set it.
+/// Number of secrets, unless the variable `REDACTED_SECRETS` sets it.
 const SECRETS: usize = 100;
-/// Objects that are read together.
+/// Number of objects that are read in one batch.
 const BATCH: usize = 1 << 14;
 
-/// The numbers that the JDK's tables make of a hash.
+/// Returns the numbers that the JDK's tables derive from a hash.
 fn derived(hash: i64) -> [u32; 6] {
     let hash = hash as u32;
     let spread = hash ^ hash >> 16;
@@ -31,7 +31,7 @@ fn derived(hash: i64) -> [u32; 6] {
     ]
 }
 
-/// The number of different hashes that each field holds, by class and field.
+/// Returns the number of different hashes in each field, by class and field.
 fn found(dump: Source, hashes: &HashSet<u32>) -> BTreeMap<String, usize> {
     let snapshot = Snapshot::of(dump, &Options::default(), &Silent).unwrap();
     let mut found: BTreeMap<String, HashSet<u32>> = BTreeMap::new();
@@ -93,7 +93,7 @@ fn check(jdk: &Jdk, secrets: usize) {
         jdk.version(),
         hashes.len()
     );
-    // A field that keeps hashes has one of each secret. One in the whole dump may be equal by chance.
+    // A field that keeps hashes contains one for each secret. A few equal numbers in the whole dump can be random.
     let fields = before
         .values()
         .filter(|&&hashes| hashes >= secrets / 2)

@@ -1,5 +1,5 @@
-//! Dumps of JVMs that died while they merged segments: the dump and its segments are read as one dump, or a warning says
-//! why not.
+//! Tests dumps of JVMs that died while they merged segments. The dump and its segments are read as one dump, or a
+//! warning gives the reason why not.
 
 #![allow(clippy::unwrap_used)]
 
@@ -26,7 +26,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// The parts of a dump with a list of 400 nodes, whose base has at least `padding` more bytes.
+    /// Returns the parts of a dump with a list of 400 nodes. The base has at least `padding` additional bytes.
     fn new(padding: usize) -> Self {
         let mut heap = HeapBuilder::new(Written {
             framing: Framing::Segments { bytes: 1000 },
@@ -70,7 +70,7 @@ impl Parts {
         }
     }
 
-    /// The base after the merger appended all of the first segments and so many bytes of the next.
+    /// Returns the base after the JVM appended the first `segments` segments and `bytes` bytes of the next.
     fn merged(&self, segments: usize, bytes: usize) -> Vec<u8> {
         let mut base = self.base.clone();
         base.extend(self.segments[..segments].concat());
@@ -78,7 +78,7 @@ impl Parts {
         base
     }
 
-    /// A folder with a base and those segments that are left.
+    /// Returns a folder with a base and the remaining segments.
     fn left(&self, base: Vec<u8>, segments: &[usize]) -> Folder {
         let folder = Folder::new(&base);
         for &n in segments {
@@ -88,7 +88,7 @@ impl Parts {
     }
 }
 
-/// The offsets of the records outside of the heap.
+/// Returns the offsets of the records outside the heap.
 fn records(dump: &[u8]) -> Vec<usize> {
     let mut at = dump.iter().position(|&b| b == 0).unwrap() + 13;
     let mut all = Vec::new();
@@ -130,14 +130,14 @@ impl Folder {
         opened(&self.dump())
     }
 
-    /// Holds that the folder has a whole dump, with this note and no warning.
+    /// Checks that the folder is read as the whole dump, with this note and no warning.
     #[track_caller]
     fn holds(&self, whole: &[u8], note: &str) {
         let (bytes, warnings, is_partial) = self.open();
         assert_eq!(warnings, [note]);
         assert!(!is_partial);
         assert!(bytes == whole, "{} of {} bytes", bytes.len(), whole.len());
-        // A part of the first segment may be in the dump as well.
+        // A part of the first segment may also be in the dump.
         let source = Source::open(&self.dump()).unwrap();
         let files = fs::read_dir(self.0.path()).unwrap().flatten();
         let all: u64 = files.map(|file| file.metadata().unwrap().len()).sum();
@@ -145,7 +145,7 @@ impl Folder {
         assert!(has_segments(&self.dump()));
     }
 
-    /// Holds that the dump is read without its segments, with a warning that has this part.
+    /// Checks that the dump is read without its segments, with a warning that contains `why`.
     #[track_caller]
     fn is_apart(&self, why: &str) {
         let base = fs::read(self.dump()).unwrap();
@@ -175,7 +175,7 @@ fn texts(snapshot: &Snapshot) -> Vec<String> {
         .collect()
 }
 
-/// The bytes of a dump, its warnings, and whether it is partial.
+/// Returns the bytes of a dump, its warnings, and whether it is partial.
 fn opened(path: &Path) -> (Vec<u8>, Vec<String>, bool) {
     let bytes = Source::open(path).unwrap().to_vec();
     let snapshot = Snapshot::open(path, &Options::default(), &Silent).unwrap();
@@ -198,7 +198,7 @@ fn a_dump_whose_merge_had_not_begun_is_read_with_all_segments() {
     let parts = Parts::new(0);
     let folder = parts.left(parts.base.clone(), &[0, 1, 2]);
     folder.holds(&parts.whole, ALL);
-    // A dumper that found no objects leaves an empty segment.
+    // A dumper thread that found no objects leaves an empty segment.
     folder.write(3, b"");
     let (bytes, warnings, is_partial) = folder.open();
     assert!(bytes == parts.whole && !is_partial, "{warnings:?}");
@@ -238,7 +238,7 @@ fn a_dump_is_read_whose_first_segments_are_merged_and_deleted() {
         let folder = parts.left(parts.merged(2, merged), &[2]);
         folder.holds(&parts.whole, LAST);
     }
-    // The merger could not delete the first segment.
+    // The JVM could not delete the first segment.
     let folder = parts.left(parts.merged(1, 500), &[0, 1, 2]);
     folder.holds(&parts.whole, ALL);
 }
@@ -258,7 +258,7 @@ fn a_base_that_ends_where_a_buffer_ends_may_be_of_an_unfinished_dump() {
         said.contains("the dump is truncated: its closing record is missing"),
         "{said}"
     );
-    // The merge shows that all segments were complete.
+    // The JVM had begun to merge, so all segments were complete.
     let folder = parts.left(parts.merged(0, 40), &[0, 1, 2]);
     folder.holds(&parts.whole, ALL);
     let folder = parts.left(parts.merged(1, 0), &[1, 2]);
@@ -362,13 +362,13 @@ fn segments_are_not_read_without_a_merge_point() {
     let folder = parts.left(cut, &[0, 1, 2]);
     folder.is_apart(none);
     folder.is_apart(all);
-    // The rest of the base is in no segment, or in another than the first.
+    // The bytes after the base match no segment, or another segment than the first.
     let mut other = parts.merged(1, 300);
     let last = other.len() - 1;
     other[last] ^= 1;
     parts.left(other, &[1, 2]).is_apart(none);
     parts.left(parts.merged(1, 300), &[2]).is_apart(none);
-    // The base has more than the segments.
+    // The base contains more than the segments.
     let folder = parts.left(parts.merged(2, 300), &[2]);
     folder.write(2, &parts.segments[2][..200]);
     folder.is_apart(none);
@@ -386,7 +386,7 @@ fn segments_are_not_read_with_more_than_one_merge_point() {
     folder.is_apart(
         "the dump has more than one place where the JVM may have begun to merge the segments",
     );
-    // Comparisons that would take long are given up.
+    // Comparisons that would take too long are abandoned.
     let zeros = [0x1c, 0, 0, 0, 0, 0, 0, 0, 0].repeat(20_000);
     let folder = Folder::new(&[&parts.base[..], &zeros, b"\x1c\0\0\x01"].concat());
     folder.write(0, &[&zeros[..], &zeros].concat());
@@ -413,7 +413,7 @@ fn what_is_no_regular_file_is_not_read_as_a_segment() {
         assert!(made.unwrap().success());
         folder.is_apart("x.hprof.p1 is not a regular file");
     }
-    // A file takes the place of the directory or the pipe.
+    // Replace the directory or the pipe by a file.
     if fs::remove_dir(folder.segment(1)).is_err() {
         fs::remove_file(folder.segment(1)).unwrap();
     }
@@ -474,7 +474,7 @@ fn segments_beside_a_complete_dump_are_not_read() {
     assert!(!has_segments(&folder.dump()));
     let snapshot = Snapshot::open(&folder.dump(), &Options::default(), &Silent).unwrap();
     assert!(!texts(&snapshot).join("").contains("not read ("));
-    // Compressed.
+    // A compressed base.
     let packed = compress(&parts.whole, Gzip::Plain).unwrap();
     let folder = parts.left(packed, &[0, 1]);
     let (bytes, warnings, _) = folder.open();
@@ -490,7 +490,7 @@ fn a_segment_means_the_whole_dump() {
         let source = Source::open(&folder.segment(n)).unwrap();
         assert!(source[..] == parts.whole && source.path() == folder.dump());
     }
-    // A dump that is named like a segment, and a segment without its base.
+    // A dump with the name of a segment, and a segment without its base.
     for packed in [Gzip::None, Gzip::Plain] {
         let dump = compress(&parts.whole, packed).unwrap();
         folder.write(3, &dump);
@@ -523,7 +523,7 @@ fn an_empty_dump_with_segments_says_why_it_cannot_be_read() {
     );
 }
 
-/// The gzip members that HotSpot writes of a segment: no comment names the size of blocks.
+/// Returns the gzip members that HotSpot writes for a segment: no comment gives the size of blocks.
 fn members(segment: &[u8]) -> Vec<u8> {
     let member = |block: &[u8]| compress(block, Gzip::Plain).unwrap();
     segment.chunks(4000).flat_map(member).collect()
@@ -548,7 +548,7 @@ fn compressed_segments_are_read() {
         let base = [&base, &packed[0], &packed[1][..merged]];
         left(&base, &[1, 2]).holds(&parts.whole, LAST_TWO);
     }
-    // A segment that is cut off, one that is none, and a base that was cut off before.
+    // A truncated segment, a file that is not a segment, and a base that was truncated earlier.
     let folder = left(&[&base], &[0, 1, 2]);
     folder.write(1, &packed[1][..packed[1].len() - 20]);
     let (_, warnings, is_partial) = folder.open();
@@ -592,7 +592,7 @@ fn a_file_stamp_covers_segments() {
     let alone = FileStamp::of(&packed.dump()).unwrap();
     packed.write(0, &members(&parts.segments[0]));
     assert_ne!(FileStamp::of(&packed.dump()).unwrap(), alone);
-    // Segments beside a complete dump do not count.
+    // Segments beside a complete dump are ignored.
     let whole = Folder::new(&parts.whole);
     let alone = FileStamp::of(&whole.dump()).unwrap();
     whole.write(0, &parts.segments[0]);

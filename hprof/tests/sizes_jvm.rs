@@ -1,5 +1,5 @@
-//! Shallow sizes beside the JVM's own histogram: for every JDK found, in every mode in which it
-//! lays out objects differently, the bytes of each class are equal.
+//! Compares shallow sizes with the JVM's own histogram. For every JDK found and every mode with another object layout,
+//! the bytes of each class must be equal.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -13,9 +13,9 @@ use testdata::jvm::{DumpOptions, Jdk, Launch, Selection};
 struct Mode {
     name: &'static str,
     flags: &'static [&'static str],
-    /// The first JDK that has it.
+    /// The first JDK with this mode.
     since: u32,
-    /// The last that has it.
+    /// The last JDK with this mode.
     until: u32,
 }
 
@@ -106,23 +106,23 @@ fn ours(classes: &hprof::records::Classes, totals: &[hprof::sizes::ClassTotal]) 
     table
 }
 
-/// Mirrors of the primitive types and of `void`: class objects without a class record.
+/// Class objects of the primitive types and `void`, which have no class record.
 const PRIMITIVE_MIRRORS: u64 = 9;
 
-/// The classes whose figures may differ from the JVM's, and how.
+/// True if the figures of a class may differ from the JVM's in this way.
 fn excepted(class: &str, ours: (u64, u64), jvm: (u64, u64), unlinked: u64) -> bool {
     match class {
-        // The histogram counts class objects in the CDS archive that no class uses yet; the dump
-        // has those of loaded classes only.
+        // The histogram counts class objects in the CDS archive that no class uses yet; the dump has only those of
+        // loaded classes.
         "java.lang.Class" if ours.0 < jvm.0 => true,
-        // A class that is loaded but not linked yet has no record in the dump: its class object
-        // shows as an instance of unknown static fields.
+        // A class that is loaded but not linked yet has no record in the dump, so the sizes of its static fields are
+        // unknown.
         "java.lang.Class" => ours.0 == jvm.0 && ours.1 <= jvm.1 && jvm.1 - ours.1 <= unlinked * 256,
         _ => false,
     }
 }
 
-/// Fillers have a name of their own in the histogram since JDK 19; in the dump they are `int[]`.
+/// Renames fillers: since JDK 19 they have their own name in the histogram; in the dump they are `int[]`.
 fn join_fillers(table: &mut Table) {
     if let Some(fillers) = table.remove("jdk.internal.vm.FillerElement[]") {
         let ints = table.entry("int[]".into()).or_default();
@@ -159,7 +159,7 @@ fn check(jdk: &Jdk, mode: &Mode, folder: &Path) -> Vec<String> {
         .chain(&snapshot.layout_doubt())
         .map(|w| format!("{label}: {w}"))
         .collect();
-    // The JVM's own word on its references, which nothing here was inferred from.
+    // The JVM's own statement about its references, which heapdiff does not use to infer their width.
     let [mode] = snapshot.system_properties(["java.vm.compressedOopsMode"]);
     let stated = if mode.is_some() { 4 } else { 8 };
     if snapshot.layout().reference != stated || snapshot.jvm().is_none() {
@@ -181,7 +181,7 @@ fn check(jdk: &Jdk, mode: &Mode, folder: &Path) -> Vec<String> {
     for name in names {
         let of = |table: &Table| table.get(name).copied().unwrap_or_default();
         if of(&before) != of(&after) {
-            // The diagnostic command itself made objects.
+            // The diagnostic command itself created objects.
             moved += 1;
             continue;
         }

@@ -1,4 +1,4 @@
-//! The dump that documentation and examples read: `examples/small.hprof`. With `BLESS=1` it is written anew.
+//! Checks `examples/small.hprof`, the dump of the documentation and the examples. With `BLESS=1` it is written again.
 
 #![allow(clippy::unwrap_used)]
 
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use testdata::writer::{Elements, FieldType, Frame, HeapBuilder, Options, Ref, Root, Value};
 
-/// A shop that keeps every order it has ever had, and a thread that serves one.
+/// Returns a dump of a shop that keeps all its orders, and a thread that serves one.
 fn shop() -> Vec<u8> {
     let mut heap = HeapBuilder::new(Options::default());
     let boot = heap.boot();

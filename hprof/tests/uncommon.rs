@@ -1,4 +1,4 @@
-//! Dumps as other programs than HotSpot's own write them, names outside ASCII, files that are no dump or several.
+//! Tests dumps that other programs than HotSpot wrote, names outside ASCII, and files that contain no dump or several.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,7 +18,7 @@ fn open(bytes: Vec<u8>) -> Snapshot {
     Snapshot::of(Source::from_bytes(bytes), &Options::default(), &Silent).unwrap()
 }
 
-/// A heap with an instance of each class.
+/// Returns a heap with an instance of each class.
 fn heap(classes: &[&str]) -> HeapBuilder {
     let mut heap = HeapBuilder::new(Written::default());
     let object = heap.boot().object;
@@ -30,7 +30,7 @@ fn heap(classes: &[&str]) -> HeapBuilder {
     heap
 }
 
-/// Puts bytes in the place of others, as many.
+/// Replaces bytes by the same number of other bytes.
 fn replaced(mut bytes: Vec<u8>, from: &[u8], to: &[u8]) -> Vec<u8> {
     assert_eq!(from.len(), to.len());
     let places: Vec<usize> = (0..bytes.len() - from.len())
@@ -119,7 +119,8 @@ fn files_that_are_no_dump_are_named() {
     }
 }
 
-/// A dump as `jhsdb jmap` writes it: the roots of all threads name one trace, and the traces count other threads.
+/// Returns a dump as `jhsdb jmap` writes it: the roots of all threads name one trace, and the traces number the threads
+/// in another way.
 fn of_jhsdb(threads: &[&str], traces: u32) -> Snapshot {
     let mut heap = heap(&["acme.Work"]);
     let boot = heap.boot();
@@ -137,7 +138,7 @@ fn of_jhsdb(threads: &[&str], traces: u32) -> Snapshot {
     open(heap.build())
 }
 
-/// The method of each thread's first frame.
+/// Returns the method in each thread's first frame.
 fn methods(snapshot: &Snapshot) -> Vec<String> {
     let threads = snapshot.threads().into_iter();
     let first = threads.map(|t| Some(t.frames.first()?.frame.method.clone()));
@@ -161,11 +162,11 @@ fn threads_of_jhsdb_have_their_frames() {
         methods(&of_jhsdb(&threads, 5)),
         ["run1", "run2", "run3", "run4", "run5"]
     );
-    // Which thread has which stack is not known: none is shown.
+    // The assignment of stacks to threads is unknown, so no stack is shown.
     assert_eq!(methods(&of_jhsdb(&threads, 4)), [""; 5]);
 }
 
-/// The hprof agent writes a heap for each SIGQUIT and one at the end, all another, later heap.
+/// The hprof agent writes a heap for each SIGQUIT and one at the end. Each shows the heap at a later time.
 #[test]
 fn of_several_heaps_under_one_header_the_first_is_read_and_the_others_by_number() {
     let folder = tempfile::tempdir().unwrap();
@@ -182,7 +183,7 @@ fn of_several_heaps_under_one_header_the_first_is_read_and_the_others_by_number(
         }
         written.build()
     };
-    // The records of a dump without its header.
+    // Returns the records of a dump without its header.
     let records = |dump: &[u8]| {
         let header = dump.iter().position(|&b| b == 0).unwrap() + 13;
         dump[header..].to_vec()
@@ -192,7 +193,7 @@ fn of_several_heaps_under_one_header_the_first_is_read_and_the_others_by_number(
         let mut file = heaps[0].clone();
         file.extend(records(&heaps[1]));
         file.extend(records(&heaps[2]));
-        // Another dump, with a header of its own.
+        // Another dump with its own header.
         let last = heap(framing, 7);
         let next = file.len();
         file.extend(&last);
@@ -244,13 +245,13 @@ fn all_is_reachable(snapshot: &Snapshot) {
 
 #[test]
 fn classes_of_a_loader_without_references_are_reachable() {
-    // The loader's class is no subclass of `java.lang.ClassLoader`, so nothing but its id shows that it is a loader.
+    // The loader's class is not a subclass of `java.lang.ClassLoader`, so only its ID shows that it is a loader.
     let mut heap = HeapBuilder::new(Written::default());
     let boot = heap.boot();
     let loaders = heap.add_class("app.Loader", Some(boot.object), &[], &[]);
     let loader = heap.add_instance(loaders, &[]);
     heap.add_root(Root::JniGlobal { global_ref: 1 }, loader);
-    // As many instances of the class that hold nothing.
+    // The same class also has instances that are not loaders.
     for _ in 0..100 {
         let other = heap.add_instance(loaders, &[]);
         heap.add_root(Root::JniGlobal { global_ref: 1 }, other);
@@ -305,7 +306,7 @@ fn class_objects_that_are_instances_too_lead_to_what_statics_hold() {
     }
 }
 
-/// The size of the instances of a class, as a snapshot and as a histogram have it.
+/// Returns the instance size of a class in a snapshot and in a histogram.
 fn size_of(bytes: &[u8], class: &str) -> [u64; 2] {
     let source = || Source::from_bytes(bytes.to_vec());
     let snapshot = open(bytes.to_vec());
@@ -323,7 +324,8 @@ fn size_of(bytes: &[u8], class: &str) -> [u64; 2] {
 
 #[test]
 fn class_ids_beside_instances_are_no_addresses() {
-    // A native image writes the `java.lang.Class` of each class as an instance, and its address plus 1 as the id of the class.
+    // A native image writes the `java.lang.Class` of each class as an instance. The ID of the class is its address plus
+    // 1.
     for order in [FileOrder::ByAddress, FileOrder::Shuffled(1)] {
         let mut heap = HeapBuilder::new(Written {
             order,
@@ -339,7 +341,7 @@ fn class_ids_beside_instances_are_no_addresses() {
             heap.add_root(Root::JniGlobal { global_ref: 1 }, hub);
         }
         let size = heap.instance_size(boot.class);
-        // Class objects are in the list too.
+        // The selector also returns class objects; they are removed here.
         let hubs = |bytes: &[u8]| {
             let snapshot = open(bytes.to_vec());
             let selector = "java.lang.Class".parse::<Selector>().unwrap();
@@ -355,7 +357,7 @@ fn class_ids_beside_instances_are_no_addresses() {
 
 #[test]
 fn an_array_inside_of_a_loader_does_not_bound_the_loader() {
-    // ART writes an array of the classes of each loader, with the address of the loader plus 4 as its id.
+    // ART writes an array with the classes of each loader. Its ID is the address of the loader plus 4.
     let mut heap = HeapBuilder::new(Written::android());
     let boot = heap.boot();
     let fields = [("name", FieldType::Object), ("id", FieldType::Long)];
@@ -386,7 +388,7 @@ fn an_array_inside_of_a_loader_does_not_bound_the_loader() {
 
 #[test]
 fn a_cut_array_has_its_bounds() {
-    /// Elements to which HotSpot cuts a `long[]`.
+    /// Number of elements to which HotSpot truncates a `long[]`.
     const CUT: u32 = (u32::MAX - 18) / 8;
     let array = 1_u64 << 40;
     let next = array + 16 + 560_000_000 * 8;
@@ -396,7 +398,7 @@ fn a_cut_array_has_its_bounds() {
     heap.set_address(after, next);
     let whole = heap.build();
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cut-array.hprof");
-    // The record of the array comes before the end record. Its elements are a hole in the file.
+    // The record of the array precedes the end record. Its elements are a hole in the file.
     let (before, end) = whole.split_at(whole.len() - 9);
     let mut file = fs::File::create(&path).unwrap();
     let mut header = vec![0x1c, 0, 0, 0, 0];

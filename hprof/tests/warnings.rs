@@ -1,4 +1,4 @@
-//! Each warning about a dump is said of a dump that gives cause for it, and of no other.
+//! Checks that each warning about a dump is given for a dump with that problem, and for no other.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ struct Small {
     nodes: Vec<Obj>,
 }
 
-/// A list of twenty nodes.
+/// Returns a heap with a list of twenty nodes.
 fn small(options: Written) -> Small {
     let mut heap = HeapBuilder::new(options);
     let object = heap.boot().object;
@@ -31,12 +31,12 @@ fn small(options: Written) -> Small {
     Small { heap, nodes }
 }
 
-/// The same, written as a JVM writes it.
+/// Returns the same heap with the options of a JVM.
 fn usual() -> Small {
     small(Written::default())
 }
 
-/// Holds that a dump raises these warnings, each told by a part, and no others.
+/// Checks that a dump raises exactly these warnings, each given by a part of it.
 fn only(bytes: Vec<u8>, parts: &[&str]) {
     let snapshot = Snapshot::of(Source::from_bytes(bytes), &Options::default(), &Silent).unwrap();
     let warnings: Vec<String> = snapshot
@@ -51,7 +51,7 @@ fn only(bytes: Vec<u8>, parts: &[&str]) {
     );
 }
 
-/// A dump's last record, the closing one, is its head alone.
+/// Length of the closing record, which consists of a header only.
 const CLOSING: usize = 9;
 
 #[test]
@@ -101,7 +101,7 @@ fn heaps_that_are_cut_off_or_missing_are_told() {
     let closing = whole.len() - CLOSING;
     let unclosed = "the dump is truncated: its closing record is missing";
     only(whole[..closing].to_vec(), &[unclosed, all]);
-    // What is there of a heap record counts.
+    // The existing part of a heap record counts.
     let inside =
         "more; objects and GC roots in the rest of the record are missing from all figures";
     let walked = "heapdiff skips the last 8 bytes of the segment, from the start of this record, so the objects in them are missing from all figures";
@@ -250,7 +250,7 @@ fn bytes_after_complete_gzip_data_are_no_damage() {
         }
         only(with(&[0; 100]), &[]);
         only(with(&packed), &["the file contains another dump"]);
-        // A second member of which the end is missing, or all but the first bytes.
+        // A second member without its end, or with only its first bytes.
         for cut in [2, 10, packed.len() / 2] {
             let source = Source::from_bytes(with(&packed[..cut]));
             let snapshot = Snapshot::of(source, &Options::default(), &Silent).unwrap();
@@ -259,7 +259,7 @@ fn bytes_after_complete_gzip_data_are_no_damage() {
             assert!(snapshot.is_partial(), "{cut}");
         }
     }
-    // The header of the second of two members is damaged: the dump is not complete.
+    // The header of the second of two members is damaged, so the dump is incomplete.
     let (first, second) = whole.split_at(whole.len() / 2);
     let mut joined = compress(first, Gzip::Blocks { bytes: 1 << 20 }).unwrap();
     let at = joined.len();
@@ -306,7 +306,7 @@ fn a_dump_that_was_compressed_twice_is_read() {
 
 #[test]
 fn virtual_threads_of_an_earlier_agents_forked_dump_are_told() {
-    // In such a dump class objects are numbered from this id on.
+    // In such a dump the IDs of class objects are numbered from `base` on.
     let forked = |base, threads: i32| {
         let mut heap = HeapBuilder::new(Written {
             base_address: Some(base),

@@ -1,4 +1,4 @@
-//! Waste on heaps that are made: every kind, and on random heaps beside a count by definition.
+//! Tests wasted memory: every kind on heaps built by hand, and random heaps compared with a count by definition.
 
 #![allow(clippy::unwrap_used)]
 
@@ -49,7 +49,7 @@ impl World {
         let mut boxed = |name, kind| heap.add_class(name, Some(object), &[("value", kind)], &[]);
         let integer = boxed("java.lang.Integer", FieldType::Int);
         let long = boxed("java.lang.Long", FieldType::Long);
-        // Enough garbage for the distances to tell how objects are laid out.
+        // Enough unreachable objects for the distances to reveal the object layout.
         for len in 0..100_u8 {
             let array = heap.add_primitive_array(Elements::Byte(vec![1; len.into()]));
             heap.add_instance(list, &[Value::Int(1), array.into()]);
@@ -65,7 +65,7 @@ impl World {
         }
     }
 
-    /// A string of an array that is there.
+    /// Adds a string that uses an existing array.
     fn string_of(&mut self, array: Obj, coder: i8) -> Obj {
         let string = self.heap.boot().string;
         match self.heap.options().strings {
@@ -110,14 +110,14 @@ fn equal_strings_share_what_they_share() {
             .map(|_| world.heap.add_string("twice told"))
             .collect();
         let other = world.heap.add_string("told once");
-        // A fourth one has the array of another.
+        // The fourth and the fifth string share an array.
         let array = match strings {
             StringForm::Bytes => Elements::Byte(b"twice told".to_vec()),
             StringForm::Chars => Elements::Char("twice told".encode_utf16().collect()),
         };
         let array = world.heap.add_primitive_array(array);
         same.extend([world.string_of(array, 0), world.string_of(array, 0)]);
-        // Garbage.
+        // An unreachable string.
         world.heap.add_string("twice told");
         same.iter().chain([&other]).for_each(|&s| world.root(s));
         let (string, array) = (world.size(other), world.size(array));
@@ -135,7 +135,7 @@ fn equal_strings_share_what_they_share() {
             found.of(WasteKind::DuplicateArrays).total,
             WasteTotal::default()
         );
-        // Whatever is left out wastes nothing.
+        // Objects that are left out waste nothing.
         let left: Vec<ObjectIndex> = same[1..]
             .iter()
             .map(|&s| snapshot.find(ObjectId(world.heap.address(s))).unwrap())
@@ -184,7 +184,7 @@ fn holders_are_the_fields_of_the_program() {
     let found = waste(&snapshot, &[]);
     let of = found.of(WasteKind::DuplicateStrings);
     let user = snapshot.classes().by_name("com.acme.User")[0];
-    // The first string stays; it is a name.
+    // The first string, a name, is the one to keep.
     let mut holders: Vec<(Hold, u64)> = of.holders.iter().map(|h| (h.hold, h.objects)).collect();
     holders.sort_unstable();
     assert_eq!(
@@ -215,20 +215,20 @@ fn damaged_collections_are_passed_over() {
     }
 }
 
-/// One thing of a random heap.
+/// An object of a random heap.
 #[derive(Clone, Debug)]
 enum Thing {
-    /// A text, and whether the array of the one before with this text serves.
+    /// A string. The boolean is true if it shares the array of an earlier equal string.
     Text(u8, bool),
-    /// A number that decides the content, and whether elements are bytes.
+    /// An array. The number selects the content; the boolean is true for bytes.
     Array(u8, bool),
     Integer(u8),
     Long(u8),
     /// Size and capacity of a list.
     List(u8, u8),
-    /// An array of so many bytes, of which some are set.
+    /// Length of a byte array, and the number of bytes that are set.
     Room(u8, u8),
-    /// An array of so many references, of which some are set.
+    /// Length of an object array, and the number of references that are set.
     Nulls(u8, u8),
 }
 
@@ -245,12 +245,12 @@ fn thing() -> impl Strategy<Value = (Thing, bool)> {
     (thing, prop::bool::weighted(0.9))
 }
 
-/// What an array of so many elements takes, as the writer lays it out by default.
+/// Returns the size of an array of `len` elements in the writer's default layout.
 fn array_bytes(len: u64, width: u64) -> u64 {
     (16 + len * width).next_multiple_of(8)
 }
 
-/// A count by definition: of the things themselves, not of the dump.
+/// The expected waste, counted from the objects themselves and not from the dump.
 #[derive(Default)]
 struct Expected(BTreeMap<&'static str, WasteTotal>);
 
@@ -259,7 +259,7 @@ impl Expected {
         *self.0.entry(kind.name()).or_default() += more;
     }
 
-    /// Sizes of the objects of each content: all but one could go.
+    /// Adds groups of equal objects, given by their sizes. All but one object of each group are waste.
     fn equal<K: Ord>(&mut self, kind: WasteKind, groups: &BTreeMap<K, Vec<u64>>) {
         for group in groups.values().filter(|g| g.len() > 1) {
             let all: u64 = group.iter().sum();
@@ -278,7 +278,7 @@ proptest! {
         world.root(element);
         let mut expected = Expected::default();
         let mut arrays_of: BTreeMap<u8, Obj> = BTreeMap::new();
-        // By text: strings, and their arrays without repetition.
+        // By text: the number of strings, and their distinct arrays.
         let mut texts: BTreeMap<u8, (u64, BTreeSet<Obj>)> = BTreeMap::new();
         let mut contents: BTreeMap<Vec<u8>, Vec<u64>> = BTreeMap::new();
         let mut long: Vec<(Vec<u8>, u64, u64)> = Vec::new();

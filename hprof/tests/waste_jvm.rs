@@ -1,5 +1,5 @@
-//! Waste beside what a program counts of its own, by Instrumentation and by trying how short the JDK's tables
-//! can be: for every JDK found, equal to the byte.
+//! Compares wasted memory with what a program measures itself, with Instrumentation and by trying how short the JDK's
+//! tables can be. For every JDK found, they must be equal to the byte.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

@@ -1,5 +1,5 @@
-//! A heap that lies in two places of a span of many times its size, as ZGC leaves it, is read in one pass and takes no
-//! memory for what is empty between them.
+//! Tests a heap in two places of an address span that is many times its size, as ZGC leaves it. It is read in one pass,
+//! and the empty space between the two places takes no memory.
 #![allow(clippy::unwrap_used)]
 
 #[allow(dead_code, reason = "processor time is not measured here")]
@@ -14,7 +14,7 @@ use limits::Peak;
 use testdata::writer::graph::{self, NodeKind};
 use testdata::writer::{self, FileOrder, Rng};
 
-/// How many bytes of heap records were read.
+/// Counts the bytes of heap records that were read.
 #[derive(Default)]
 struct Read(AtomicU64);
 
@@ -25,7 +25,7 @@ impl Progress for Read {
         }
     }
     fn advance(&self, amount: u64) {
-        // What later phases count is not of interest.
+        // The figures of later phases are ignored.
         let _ = self
             .0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |read| {
@@ -37,7 +37,8 @@ impl Progress for Read {
 /// Retained bytes of each object, and the histogram.
 type Figures = (Vec<Option<u64>>, Vec<ClassTotal>);
 
-/// The figures of a heap whose upper half lies so many bytes above the rest; passes over the file, and the peak of memory.
+/// Analyzes a heap whose upper half is `gap` bytes above the rest. Returns its figures, the number of passes over the
+/// file, and the peak of memory.
 fn analysed(
     path: &Path,
     gap: u64,

@@ -1,4 +1,4 @@
-//! Certificates for servers of tests, of an authority that nobody knows.
+//! Certificates for test servers, signed by an authority that no system trusts.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use rustls::ServerConfig;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
-/// An authority, made anew for each test.
+/// A certificate authority, created for each test.
 #[derive(Debug)]
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
@@ -15,10 +15,10 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// An authority of this name.
+    /// Creates an authority with this name.
     ///
     /// # Panics
-    /// When the system gives no random bytes.
+    /// If the system gives no random bytes.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("parameters");
@@ -32,16 +32,16 @@ impl Authority {
         }
     }
 
-    /// Its own certificate, as files have it that name authorities.
+    /// Returns its own certificate in the PEM format of files with trusted authorities.
     #[must_use]
     pub fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// What a server with this name needs.
+    /// Returns the TLS configuration of a server with this name.
     ///
     /// # Panics
-    /// When it is no name.
+    /// If the name is invalid.
     #[must_use]
     pub fn server(&self, host: &str) -> Arc<ServerConfig> {
         let params = CertificateParams::new(vec![host.to_owned()]).expect("a name");

@@ -1,22 +1,22 @@
-//! A bound on the time of one case of a test: where an answer is wrong, a walk over it may have no end.
+//! A time limit for one test case. A walk over a wrong answer may never end.
 
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A case that is under way. When it takes longer than it may, the process ends, which fails its tests.
+/// A running test case. If it exceeds its time limit, the process ends, which fails its tests.
 #[derive(Debug)]
 pub struct Deadline(u64);
 
-/// Cases under way, by number: when each has to be done, and the test that it is of.
+/// The running cases by number, each with its deadline and the name of its test.
 type Cases = BTreeMap<u64, (Instant, String)>;
 
-/// The number of the last case, and those under way.
+/// The number of the last case, and the running cases.
 static CASES: Mutex<(u64, Cases)> = Mutex::new((0, BTreeMap::new()));
 
 impl Deadline {
-    /// A case of the current thread's test that begins now and may take so long. It ends with this value.
+    /// Begins a case of the current thread's test with this time limit. The case ends when the value is dropped.
     #[must_use]
     pub fn after(limit: Duration) -> Self {
         static WATCH: Once = Once::new();
@@ -45,7 +45,8 @@ fn watch() {
         let cases = CASES.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if let Some((_, test)) = cases.1.values().find(|(end, _)| *end < now) {
-            // Threads cannot be stopped one by one. Nothing is left to do where this cannot be said.
+            // A single thread cannot be stopped, so the process ends. If the message cannot be written, nothing else
+            // can be done.
             let _ = writeln!(std::io::stderr(), "{test}: one case takes too long");
             std::process::exit(101);
         }

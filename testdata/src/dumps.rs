@@ -1,4 +1,4 @@
-//! Makes the two dumps that are kept beside the tests and named in the README.
+//! Generates the two dumps that are kept beside the tests and named in the README.
 
 use crate::jvm::{DumpOptions, Jdk, JvmError, Launch, Selection, Target};
 use crate::programs;
@@ -8,20 +8,19 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The JDK that the kept dumps were made with; any later one serves if it is not there.
+/// The JDK version of the kept dumps. If it is not installed, any later version is used.
 pub const PREFERRED_MAJOR: u32 = 17;
 
-/// Makes `before.hprof.gz` and `after.hprof.gz` in this folder, in place of what is there, and returns
-/// their paths.
+/// Writes `before.hprof.gz` and `after.hprof.gz` to this folder, replaces existing files, and returns their paths.
 ///
-/// They are the heap of the leaking [`SESSION_REGISTRY`] at its first and second `READY`, live objects only,
-/// compressed by the JVM. The program runs without environment variables, in a folder of its own and under
-/// another user's name, because a dump holds all that.
+/// They are the heap of the leaking [`SESSION_REGISTRY`] at its first and second `READY`, live objects only, compressed
+/// by the JVM. The program runs without environment variables, in a new folder and under another user name, because a
+/// dump contains all of these.
 pub fn regenerate_dumps(out_dir: &Path) -> Result<Vec<PathBuf>, JvmError> {
     make_dumps(out_dir, 9)
 }
 
-/// As [`regenerate_dumps`], at another level of compression: 9 takes seconds, 1 does not.
+/// Does the same as [`regenerate_dumps`] with another compression level: 9 takes seconds, 1 does not.
 pub fn make_dumps(out_dir: &Path, gzip: u8) -> Result<Vec<PathBuf>, JvmError> {
     let jdk = jdk()?;
     fs::create_dir_all(out_dir).map_err(|error| JvmError::file(out_dir, error))?;
@@ -33,16 +32,16 @@ pub fn make_dumps(out_dir: &Path, gzip: u8) -> Result<Vec<PathBuf>, JvmError> {
         let after = dump(&target, &out_dir.join("after.hprof.gz"), gzip)?;
         Ok(vec![before, after])
     });
-    // Only the copy of the classes is in there.
+    // The folder contains only the copy of the classes.
     let _ = fs::remove_dir_all(&home);
     dumps
 }
 
-/// The content of a dump that is compressed.
+/// Returns the decompressed content of a dump.
 ///
 /// # Panics
 ///
-/// If there is no such file, or it is not a whole gzip file.
+/// If the file does not exist or is not a complete gzip file.
 #[must_use]
 pub fn unpacked(dump: &Path) -> Vec<u8> {
     let file = File::open(dump).unwrap_or_else(|error| panic!("{}: {error}", dump.display()));
@@ -53,8 +52,8 @@ pub fn unpacked(dump: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Makes `sampled-before.hprof.gz` and `sampled-after.hprof.gz`: the heap of `java/agent/Orders.java` with the
-/// agent at its first and second `READY`, otherwise as [`regenerate_dumps`].
+/// Writes `sampled-before.hprof.gz` and `sampled-after.hprof.gz`: the heap of `java/agent/Orders.java` with the agent
+/// at its first and second `READY`, otherwise like [`regenerate_dumps`].
 pub fn make_sampled_dumps(
     out_dir: &Path,
     library: &Path,
@@ -74,7 +73,7 @@ pub fn make_sampled_dumps(
         let after = dump(&target, &out_dir.join("sampled-after.hprof.gz"), gzip)?;
         Ok(vec![before, after])
     });
-    // Only the copy of the classes is in there.
+    // The folder contains only the copy of the classes.
     let _ = fs::remove_dir_all(&home);
     dumps
 }
@@ -89,7 +88,7 @@ fn jdk() -> Result<Jdk, JvmError> {
     }
 }
 
-/// Starts the program where nothing of this machine gets into its heap.
+/// Starts the program so that its heap contains nothing about this machine.
 fn start_apart(scenario: &Scenario, jdk: &Jdk, home: &Path) -> Result<Target, JvmError> {
     let classes = jdk.compile(&scenario.source_path())?;
     start_clean(scenario.main_class, jdk, &classes, home, |launch| {

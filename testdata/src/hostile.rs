@@ -1,5 +1,5 @@
-//! Hostile input: small dumps of all kinds, changed at random from a seed. For harnesses that run on
-//! a stable compiler, and as what a fuzzer starts from.
+//! Hostile input: small dumps of all kinds with random changes from a seed. It serves harnesses on a stable compiler,
+//! and is the start corpus of fuzzers.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use crate::writer::{
     compress,
 };
 
-/// A way into the code under test, with its name: it takes any bytes and must not do harm.
+/// A function under test with its name. It accepts any bytes, and must neither panic nor hang.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// One input may take this long on a busy machine.
+/// Maximum time for one input, on a busy machine.
 const SLOW: Duration = Duration::from_secs(10);
 
 fn dump(options: Options) -> Vec<u8> {
@@ -56,7 +56,7 @@ fn dump(options: Options) -> Vec<u8> {
     heap.build()
 }
 
-/// Small dumps, one of each kind.
+/// Returns small dumps, one of each kind.
 #[must_use]
 pub fn corpus() -> Vec<Vec<u8>> {
     let segments = Framing::Segments { bytes: 200 };
@@ -102,18 +102,18 @@ pub fn corpus() -> Vec<Vec<u8>> {
     }
     agent.add_to(&mut heap);
     corpus.push(heap.build());
-    // Two dumps, one behind the other: what follows a dump is damage, and a pair to be compared.
+    // Two dumps in one file. As one dump, the second is damage at its end. As a pair, they can be compared.
     corpus.push([&corpus[0][..], &corpus[1]].concat());
     corpus
 }
 
-/// Bytes that mean something in a dump: tags, types, extremes.
+/// Bytes that have a meaning in a dump: tags, types, extreme values.
 const TELLING: [u8; 20] = [
     0, 1, 2, 4, 5, 8, 10, 11, 0x0c, 0x1c, 0x20, 0x21, 0x22, 0x23, 0x2c, 0x7f, 0x80, 0xc3, 0xfe,
     0xff,
 ];
 
-/// One of the dumps, changed in a few places.
+/// Returns one of the dumps with a few changes.
 #[must_use]
 pub fn mutate(rng: &mut Rng, corpus: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = corpus[rng.below(corpus.len())].clone();
@@ -161,17 +161,16 @@ fn number(variable: &str, default: u64) -> u64 {
     text.and_then(|s| s.parse().ok()).unwrap_or(default)
 }
 
-/// Runs the targets on changed dumps for as many seconds as the variable `FUZZ_SECONDS` says
-/// (`seconds` unless told), from the seed `FUZZ_SEED`. Where `FUZZ_CORPUS` names a folder, the dumps
-/// that it starts from are written there. Returns how many inputs there were.
+/// Runs the targets on changed dumps for `FUZZ_SECONDS` seconds (default: `seconds`), from the seed `FUZZ_SEED`. If
+/// `FUZZ_CORPUS` names a folder, the unchanged dumps are written there. Returns the number of inputs.
 ///
 /// # Panics
-/// When a target panics or takes long, with the input and how to make it again.
+/// If a target panics or takes too long. The message contains the input and how to generate it again.
 pub fn run(targets: &[Target], seconds: u64) -> u64 {
     run_on(&corpus(), "seed", targets, seconds)
 }
 
-/// As [`run`], on other inputs, whose files are called `name` with a number.
+/// Does the same as [`run`] with another corpus, whose files are called `name` with a number.
 ///
 /// # Panics
 /// As [`run`].

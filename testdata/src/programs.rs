@@ -1,13 +1,13 @@
-//! The Java programs that are no leak scenarios. Compile them with [`Jdk::compile`] or run the source.
+//! The Java programs that are not leak scenarios. Compile them with [`Jdk::compile`] or run the source.
 //!
 //! [`Jdk::compile`]: crate::jvm::Jdk::compile
 
 use std::path::{Path, PathBuf};
 
-/// The agent's library, which lies next to a test's program.
+/// Returns the agent's library, which is in the folder of the test's executable.
 ///
 /// # Panics
-/// It is not there: the agent was not built.
+/// If the library does not exist because the agent was not built.
 #[must_use]
 pub fn agent_library() -> PathBuf {
     let here = std::env::current_exe().expect("this program");
@@ -16,31 +16,31 @@ pub fn agent_library() -> PathBuf {
     library
 }
 
-/// `LayoutZoo.java`: object layouts of every kind, still at three `READY`s. Main class `LayoutZoo`.
+/// `LayoutZoo.java`: objects of every kind of layout, with three `READY`s. Main class `LayoutZoo`.
 pub fn layout_zoo() -> PathBuf {
     java("LayoutZoo.java")
 }
 
-/// `DeepSizes.java`: objects of all kinds that the program measures itself, as the agent that
-/// `-javaagent` loads; reports, then is still at one `READY`. Main class `DeepSizes`.
+/// `DeepSizes.java`: objects of all kinds, whose sizes the program measures itself as an agent for `-javaagent`. It
+/// prints the sizes and then waits at its only `READY`. Main class `DeepSizes`.
 pub fn deep_sizes() -> PathBuf {
     java("DeepSizes.java")
 }
 
-/// `Contents.java`: keeps collections of every kind in static fields, says what each holds in lines of
-/// `HOLDS field kind size elements`, and is still at one `READY`. Main class `Contents`.
+/// `Contents.java`: keeps collections of every kind in static fields, prints a line `HOLDS field kind size elements`
+/// for each, and waits at its only `READY`. Main class `Contents`.
 pub fn contents() -> PathBuf {
     java("Contents.java")
 }
 
-/// `Hashes.java [SECRETS [SEED]]`: puts secrets through the JDK's classes that keep hashes, prints each hash in a line of
-/// `HASH number`, and is still at one `READY`. Main class `Hashes`.
+/// `Hashes.java [SECRETS [SEED]]`: passes secrets to the JDK's classes that keep hashes, prints a line `HASH number`
+/// for each hash, and waits at its only `READY`. Main class `Hashes`.
 pub fn hashes() -> PathBuf {
     java("Hashes.java")
 }
 
-/// `Waste.java`: wastes memory in known ways, which it counts itself as the agent that `-javaagent` loads;
-/// reports, then is still at one `READY`. Main class `Waste`.
+/// `Waste.java`: wastes memory in known ways, and measures the bytes itself as an agent for `-javaagent`. It prints
+/// them and then waits at its only `READY`. Main class `Waste`.
 pub fn waste() -> PathBuf {
     java("Waste.java")
 }
@@ -66,7 +66,7 @@ pub fn bytecode(name: &str) -> PathBuf {
     java("bytecode").join(name)
 }
 
-/// `Late.java CALM GROW`: begins to leak after a while, and says when. Main class `Late`.
+/// `Late.java CALM GROW`: begins to leak after a while, and prints when. Main class `Late`.
 pub fn late() -> PathBuf {
     java("trace/Late.java")
 }
@@ -94,13 +94,13 @@ pub fn shrunk() -> [PathBuf; 3] {
     ["shop.jar", "Shop.java", "mapping.txt"].map(|name| folder.join(name))
 }
 
-/// `Service.java MEGABYTES BUSY`: keeps small objects and answers requests on a port of the loopback. Prints `READY`, how
-/// many objects of `Service$Entry` it keeps, and the port. Main class `Service`.
+/// `Service.java MEGABYTES BUSY`: keeps small objects and answers requests on a port of the loopback address. Prints
+/// `READY`, the number of its `Service$Entry` objects, and the port. Main class `Service`.
 pub fn forks() -> PathBuf {
     java("forks").join("Service.java")
 }
 
-/// A program whose operations are counted and timed, in `java/overhead`.
+/// A program with counted and timed operations, in `java/overhead`.
 pub fn overhead(name: &str) -> PathBuf {
     java("overhead").join(name)
 }

@@ -1,4 +1,5 @@
-//! Flight recordings: of a JVM, and such that no JVM made, byte by byte. Shares no code with the reader.
+//! Flight recordings of a real JVM, and recordings composed byte by byte, as no JVM writes them. Shares no code with
+//! the reader.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,17 +12,17 @@ use flate2::write::GzEncoder;
 
 use crate::jvm::{Jdk, JvmError, Launch};
 
-/// Records `java/jfr/Recorded.java`, which keeps `3000`-byte arrays in so many even steps with a collection after
-/// each, and returns how many it kept. Takes some two seconds and 100 ms for each step.
+/// Records `java/jfr/Recorded.java`, which keeps 3000-byte arrays in `steps` equal steps, with a GC after each. Returns
+/// the number of arrays that it kept. Takes about two seconds, and 100 ms for each step.
 ///
 /// # Errors
-/// The JVM fails.
+/// If the JVM fails.
 pub fn record(jdk: &Jdk, file: &Path, steps: u32) -> Result<u64, JvmError> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("java/jfr");
     let classes = jdk.compile(&folder.join("Recorded.java"))?;
     let home = file.parent().unwrap_or_else(|| Path::new("."));
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    // Arguments are in the recording, so they have nothing of this machine.
+    // The recording contains the arguments, so they must not reveal anything about this machine.
     let option = format!("-XX:StartFlightRecording=filename={name},settings=recorded.jfc");
     let settings = home.join("recorded.jfc");
     fs::copy(folder.join("recorded.jfc"), &settings)
@@ -43,10 +44,10 @@ pub fn record(jdk: &Jdk, file: &Path, steps: u32) -> Result<u64, JvmError> {
     Ok(kept.trim_start_matches("KEPT ").parse().unwrap_or(0))
 }
 
-/// Makes `recorded.jfr.gz` in this folder, in place of what is there, of the newest JDK that was found.
+/// Writes `recorded.jfr.gz` to this folder, with the newest JDK that is found. Replaces an existing file.
 ///
 /// # Errors
-/// The JVM fails, or the file cannot be written.
+/// If the JVM fails or the file cannot be written.
 pub fn make_recording(out_dir: &Path) -> Result<PathBuf, JvmError> {
     let jdk = Jdk::all_for_scenarios().pop();
     let jdk = jdk.ok_or_else(|| JvmError::NoJdk("17 or later".to_owned()))?;
@@ -66,10 +67,10 @@ pub fn make_recording(out_dir: &Path) -> Result<PathBuf, JvmError> {
     packed
 }
 
-/// How many there are of each event, as the JDK's own tool counts them; events that there are none of are left out.
+/// Returns the number of events of each type, counted by the JDK's own tool. Types without events are left out.
 ///
 /// # Errors
-/// It fails.
+/// If the tool fails.
 pub fn counts(jdk: &Jdk, file: &Path) -> Result<BTreeMap<String, u64>, JvmError> {
     let text = jdk.recorder(["summary".as_ref(), file.as_os_str()])?;
     let row = |line: &str| {
@@ -80,7 +81,7 @@ pub fn counts(jdk: &Jdk, file: &Path) -> Result<BTreeMap<String, u64>, JvmError>
     Ok(text.lines().filter_map(row).collect())
 }
 
-/// What a recording's integers look like: seven bits a byte, the ninth has eight.
+/// Encodes an integer as recordings do: seven bits in each byte, eight in the ninth.
 #[must_use]
 pub fn varint(value: i64) -> Vec<u8> {
     let mut rest = value.cast_unsigned();
@@ -93,7 +94,7 @@ pub fn varint(value: i64) -> Vec<u8> {
     bytes
 }
 
-/// A string in UTF-8.
+/// Encodes a string in UTF-8.
 #[must_use]
 pub fn text(text: &str) -> Vec<u8> {
     let length = i64::try_from(text.len()).expect("short");
@@ -103,17 +104,17 @@ pub fn text(text: &str) -> Vec<u8> {
 /// A field of a type.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// Its name.
+    /// Name of the field.
     pub name: &'static str,
-    /// Its type's name.
+    /// Name of its type.
     pub of: &'static str,
-    /// Whether records have the key of a constant.
+    /// True if events contain the key of a constant in place of the value.
     pub pooled: bool,
-    /// Whether there are many.
+    /// True if the field is an array.
     pub array: bool,
 }
 
-/// A field that lies in place.
+/// Returns a field whose value is in the event itself.
 #[must_use]
 pub const fn plain(name: &'static str, of: &'static str) -> Field {
     Field {
@@ -124,7 +125,7 @@ pub const fn plain(name: &'static str, of: &'static str) -> Field {
     }
 }
 
-/// A field with the key of a constant.
+/// Returns a field with the key of a constant.
 #[must_use]
 pub const fn pooled(name: &'static str, of: &'static str) -> Field {
     Field {
@@ -133,10 +134,10 @@ pub const fn pooled(name: &'static str, of: &'static str) -> Field {
     }
 }
 
-/// Constants of a type, with their keys.
+/// The constants of a type, with their keys.
 type Pool = (&'static str, Vec<(i64, Vec<u8>)>);
 
-/// One chunk in the making.
+/// Builds one chunk.
 #[derive(Clone, Debug, Default)]
 pub struct Chunk {
     types: Vec<(&'static str, Vec<Field>)>,
@@ -145,11 +146,11 @@ pub struct Chunk {
     start_ns: i64,
 }
 
-/// Types have the numbers from here on, so that none is that of the metadata or of a checkpoint.
+/// Number of the first type. The types 0 and 1 are the metadata and the checkpoint.
 const FIRST_TYPE: usize = 20;
 
 impl Chunk {
-    /// A chunk that begins at a time; its clock has a tick each nanosecond, and begins at 1,000.
+    /// Creates a chunk that begins at this time. Its clock counts nanoseconds and begins at 1,000.
     #[must_use]
     pub fn new(start_ns: i64) -> Self {
         let mut chunk = Self {
@@ -209,7 +210,7 @@ impl Chunk {
             varint(i64::try_from(at).expect("few strings"))
         };
         let count = |n: usize| varint(i64::try_from(n).expect("few"));
-        // root > metadata > class > field, and an annotation that says nothing.
+        // root > metadata > class > field, and an annotation without content.
         body.extend([word("root"), count(0), count(1)].concat());
         body.extend([word("metadata"), count(0), count(self.types.len())].concat());
         for (name, fields) in &self.types {
@@ -253,7 +254,7 @@ impl Chunk {
         sized(1, &body)
     }
 
-    /// The chunk.
+    /// Returns the bytes of the chunk.
     #[must_use]
     pub fn finish(&self) -> Vec<u8> {
         let (checkpoint, metadata) = (self.checkpoint(), self.metadata());
@@ -271,23 +272,24 @@ impl Chunk {
     }
 }
 
-/// An event with its size, which counts itself.
+/// Returns an event that begins with its size. The size includes its own bytes.
 fn sized(kind: i64, body: &[u8]) -> Vec<u8> {
     let kind = varint(kind);
-    // Four bytes, as the JVM writes sizes.
+    // Sizes have four bytes, as the JVM writes them.
     let size = u32::try_from(4 + kind.len() + body.len()).expect("small");
     let byte = |shift: u32| (size >> shift & 0x7f) as u8;
     let size = [byte(0) | 0x80, byte(7) | 0x80, byte(14) | 0x80, byte(21)];
     [&size, &kind[..], body].concat()
 }
 
-/// When [`live_objects`] begins, milliseconds since 1970.
+/// Begin of [`live_objects`], in milliseconds since 1970.
 pub const STARTED_MS: i64 = 1_760_000_000_000;
 
-/// What async-profiler writes with the options `alloc=1024,live`: ten seconds with an allocation of `com.acme.Page`
-/// (48 bytes) each 50 ms, and of a `byte[]` of 4,096 each 100 ms; of the arrays all are alive at the end, of the pages three.
+/// Returns a chunk as async-profiler writes it with the options `alloc=1024,live`. It covers ten seconds with an
+/// allocation of a `com.acme.Page` (48 bytes) every 50 ms and of a `byte[]` of 4,096 bytes every 100 ms. At the end all
+/// arrays and three pages are alive.
 ///
-/// `from` is the chunk's number: each has ten seconds of its own.
+/// `number` is the position of the chunk: each covers the ten seconds after those of the chunk before.
 #[must_use]
 pub fn live_objects(number: i64) -> Chunk {
     let mut chunk = Chunk::new((STARTED_MS + number * 10_000) * 1_000_000);

@@ -1,4 +1,4 @@
-//! What the agent leaves in a heap, in synthetic dumps.
+//! The agent's data in synthetic dumps.
 
 use heapdiff_sites::{
     Batch, CHUNK, CLASS, Counter, FORMAT, MARK_SAMPLE, TOTALS_CHUNK, fields, statics,
@@ -9,26 +9,26 @@ use crate::writer::{ClassId, Elements, FieldType, HeapBuilder, Obj, Ref, Root, V
 /// A `heapdiff.SampleRef`.
 #[derive(Debug, Clone, Copy)]
 pub struct Sampled {
-    /// What it refers to.
+    /// The referent.
     pub referent: Ref,
-    /// 0 unfinished, 1 a sample, 2 a class definition.
+    /// 0: unfinished; 1: a sample; 2: a class definition.
     pub mark: i32,
-    /// Its uid.
+    /// The uid of the sample.
     pub uid: i64,
-    /// Bytes of the object.
+    /// Size of the object in bytes.
     pub size: i64,
-    /// Its site.
+    /// ID of its allocation site.
     pub site: i32,
-    /// The type of the object.
+    /// ID of the object's type.
     pub kind: i32,
-    /// The string that is the thread's name.
+    /// ID of the string with the thread's name.
     pub thread: i32,
     /// Milliseconds from the agent's start to the allocation.
     pub time_ms: i32,
 }
 
 impl Sampled {
-    /// A finished sample of type 1 by thread 1.
+    /// Returns a finished sample of type 1, allocated by thread 1.
     pub fn new(referent: impl Into<Ref>, uid: i64, size: i64, site: i32) -> Self {
         Self {
             referent: referent.into(),
@@ -43,7 +43,7 @@ impl Sampled {
     }
 }
 
-/// The string with the thread's name.
+/// ID of the string with the thread's name.
 const THREAD: i32 = 1;
 
 /// The agent's state.
@@ -51,41 +51,41 @@ const THREAD: i32 = 1;
 pub struct AgentHeap {
     /// Static `format`.
     pub format: i32,
-    /// The JVM's process.
+    /// Process ID of the JVM.
     pub pid: i64,
-    /// Mean bytes between samples.
+    /// Mean bytes between two samples.
     pub interval: i64,
-    /// How it chooses what it samples: 0 by bytes.
+    /// Sampling strategy; 0 is by bytes.
     pub strategy: i32,
-    /// What it was at first, if not that.
+    /// The interval at the agent's start, if it was another one.
     pub first_interval: Option<i64>,
-    /// Whether it was there when the JVM started.
+    /// True if the agent was loaded when the JVM started.
     pub from_start: bool,
-    /// Whether few of its samples are followed, and all are counted.
+    /// True if the agent tracks only a few of its samples, but counts all.
     pub few_followed: bool,
-    /// Samples that found no place, and the bytes that they stood for.
+    /// Number of samples that were dropped because the table was full, and the bytes that they represented.
     pub lost: (i64, i64),
     /// Samples.
     pub samples: Vec<Sampled>,
-    /// Collected samples, with the time they died.
+    /// Samples whose objects were freed by a GC, with the time.
     pub collected: Vec<(Sampled, i32)>,
     /// The site table.
     pub table: Vec<u8>,
-    /// Samples and bytes of each site.
+    /// Number of samples and bytes of each site.
     pub totals: Vec<(i64, i64)>,
-    /// Bytes that each site's samples stood for; the field is left out where there are none.
+    /// Bytes that the samples of each site represent. If it is empty, the heap has no such field.
     pub allocated: Vec<i64>,
-    /// The type of each site's last sample; the field is left out where there are none.
+    /// The type of each site's last sample. If it is empty, the heap has no such field.
     pub site_types: Vec<i64>,
-    /// What was allocated of each type, objects and bytes, by type id; the array is null where there are none.
+    /// Objects and bytes that were allocated of each type, by type ID. If it is empty, the array in the heap is null.
     pub classes: Vec<(i64, i64)>,
     /// Static fields to leave out.
     pub without: Vec<&'static str>,
 }
 
 impl AgentHeap {
-    /// An agent that samples every allocation, of process 4711. Its table has type 1, `byte[]`, and these
-    /// sites, numbered from 1: each a stack of `class.method`s, the leaf first, all at line 7.
+    /// Returns the state of an agent in process 4711 that samples every allocation. Its table has type 1, `byte[]`, and
+    /// these sites, numbered from 1. Each site is a stack of `class.method` frames, the leaf first, all at line 7.
     pub fn new(sites: &[&[&str]]) -> Self {
         let mut batch = Batch::new();
         let mut next = 1;
@@ -141,7 +141,7 @@ impl AgentHeap {
         self.samples.push(sample);
     }
 
-    /// Adds all this to a heap, held as the agent holds it: by static fields and by JNI.
+    /// Adds this state to a heap, held by static fields and by JNI references as in a real heap.
     pub fn add_to(&self, heap: &mut HeapBuilder) -> ClassId {
         let boot = heap.boot();
         let ints = [fields::SITE, fields::TYPE, fields::THREAD];

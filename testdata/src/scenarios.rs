@@ -1,10 +1,10 @@
-//! The leak scenarios, the controls, and what a right report says about each.
+//! The leak scenarios, the controls, and the right report on each.
 //!
-//! A scenario is one Java program in `testdata/scenarios`, below the folders of its package, as a JDK
-//! of today wants it when it runs a source file. It is run with `leak` or `fixed` and reports three phases by the
-//! protocol of [`Target`]. In `leak` mode every phase adds the same to what is kept; in `fixed` mode it
-//! does the same work with the leak mended, and nothing grows. A [`Control`] is a program that grows, or seems
-//! to, and does not leak.
+//! A scenario is a Java program of one file in `testdata/scenarios`, in the folders of its package, as a recent JDK
+//! requires it to run a source file. It runs with the argument `leak` or `fixed` and prints three phases by the
+//! protocol of [`Target`]. In `leak` mode every phase adds the same amount to what is kept. In `fixed` mode it does the
+//! same work without the leak, and nothing grows. A [`Control`] is a program that grows, or seems to grow, but does not
+//! leak.
 
 mod controls;
 mod leaks;
@@ -18,7 +18,7 @@ pub use libraries::{fetch_libraries, libraries};
 use crate::jvm::{Jdk, JvmError, Launch, Target};
 use std::path::{Path, PathBuf};
 
-/// Every scenario. The first [`CORE`] are those that the tests of the diff run.
+/// Every scenario. The tests of the diff run the first ones, [`CORE`].
 pub const ALL: &[Scenario] = &all();
 
 const fn all() -> [Scenario; leaks::LEAKS.len() + lookalikes::LEAKS.len()] {
@@ -35,23 +35,23 @@ const fn all() -> [Scenario; leaks::LEAKS.len() + lookalikes::LEAKS.len()] {
     all
 }
 
-/// How many times each scenario prints `READY`.
+/// Number of `READY` lines that each scenario prints.
 pub const PHASES: u32 = 3;
 
-/// The scenarios that every test run takes through the diff; `cargo xtask accuracy` takes them all.
+/// The scenarios that every test run compares; `cargo xtask accuracy` compares all.
 pub const CORE: &[Scenario] = ALL.split_at(17).0;
 
-/// Whether the program leaks.
+/// The mode of a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Every phase keeps more.
+    /// Leaks: every phase keeps more objects.
     Leak,
-    /// The same work, mended: nothing grows.
+    /// Does the same work without the leak: nothing grows.
     Fixed,
 }
 
 impl Mode {
-    /// The program's argument.
+    /// Returns the program's argument.
     pub fn argument(self) -> &'static str {
         match self {
             Mode::Leak => "leak",
@@ -60,12 +60,12 @@ impl Mode {
     }
 }
 
-/// What each phase adds at least, counted in the first of a scenario's `classes`.
+/// Minimum growth in each phase, of the first class in a scenario's `classes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Growth {
-    /// More objects.
+    /// Number of additional objects.
     Instances(u64),
-    /// Larger objects.
+    /// Number of additional bytes.
     Bytes(u64),
 }
 
@@ -74,33 +74,34 @@ pub enum Growth {
 pub struct Scenario {
     /// A short name for tests.
     pub name: &'static str,
-    /// What leaks, for the reader of a failed test.
+    /// A description of the leak, for the reader of a failed test.
     pub leak: &'static str,
     /// The class with `main`; its name gives the source file.
     pub main_class: &'static str,
     /// The fields that a report may name as the holder, the best first.
     pub holders: &'static [&'static str],
-    /// The classes that a report may name as what accumulates, the best first. A `*` at the end stands
-    /// for the number that the JVM adds to a hidden class.
+    /// The classes that a report may name as accumulating, the best first. A `*` at the end stands for the number that
+    /// the JVM appends to the name of a hidden class.
     pub classes: &'static [&'static str],
-    /// The method that allocates what leaks, or that calls what does; nothing else in the program does so
-    /// below it.
+    /// The method that allocates the leaking objects or calls the allocating code. All allocations below it in a stack
+    /// belong to the leak.
     pub allocator: &'static str,
-    /// The name of the pattern that a report gives, where the leak is one of those that have a name.
+    /// The known leak pattern that a report names, if the leak matches one.
     pub detector: Option<&'static str>,
-    /// A second leak, which has nothing to do with the first.
+    /// A second, independent leak.
     pub second: Option<Expected>,
-    /// How many dumps it takes to tell: 2, or 3 where what is no leak grows more from the first to the second.
+    /// Number of dumps that are necessary to recognise the leak: 2, or 3 if something harmless grows more between the
+    /// first and the second dump.
     pub dumps: usize,
-    /// Whether it uses published libraries, which [`fetch_libraries`] gets.
+    /// True if it uses published libraries, which [`fetch_libraries`] fetches.
     pub libraries: bool,
     /// The first major version of the JDK that can run it.
     pub since: u32,
-    /// What each phase adds.
+    /// The growth in each phase.
     pub growth: Growth,
 }
 
-/// One leak as a right report names it.
+/// The expected report on one leak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {
     /// As [`Scenario::holders`].
@@ -113,7 +114,7 @@ pub struct Expected {
     pub detector: Option<&'static str>,
 }
 
-/// What most scenarios have in common.
+/// The common values of most scenarios.
 const PLAIN: Scenario = Scenario {
     name: "",
     leak: "",
@@ -129,28 +130,29 @@ const PLAIN: Scenario = Scenario {
     growth: Growth::Instances(0),
 };
 
-/// The scenario of this name.
+/// Returns the scenario with this name.
 pub fn by_name(name: &str) -> Option<&'static Scenario> {
     ALL.iter().find(|scenario| scenario.name == name)
 }
 
 impl Scenario {
-    /// The source file, relative to `testdata/scenarios`.
+    /// Returns the source file, relative to `testdata/scenarios`.
     pub fn source(&self) -> PathBuf {
         source_of(self.main_class)
     }
 
-    /// The source file.
+    /// Returns the path of the source file.
     pub fn source_path(&self) -> PathBuf {
         source_path_of(self.main_class)
     }
 
-    /// Whether this JDK has what the program needs.
+    /// True if this JDK has all that the program needs.
     pub fn runs_on(&self, jdk: &Jdk) -> bool {
         jdk.major() >= self.since
     }
 
-    /// Compiles the program, unless that has been done before, and says how to start it; flags may be added.
+    /// Compiles the program unless that has been done before, and returns the command that starts it. Flags may be
+    /// added.
     pub fn launch(&self, jdk: &Jdk, mode: Mode) -> Result<Launch, JvmError> {
         launch(jdk, self.main_class, self.libraries).map(|launch| launch.arg(mode.argument()))
     }
@@ -162,7 +164,7 @@ impl Scenario {
         Ok(target)
     }
 
-    /// Every leak of the program, the larger first.
+    /// Returns every leak of the program, the larger first.
     pub fn expected(&self) -> impl Iterator<Item = Expected> {
         std::iter::once(self.first()).chain(self.second)
     }
@@ -176,30 +178,32 @@ impl Scenario {
         }
     }
 
-    /// Whether a report that names this holder is right.
+    /// True if a report may name this holder.
     pub fn accepts_holder(&self, holder: &str) -> bool {
         self.first().accepts_holder(holder)
     }
 
-    /// Whether a stack goes through the method that allocates what leaks; frames are as in Java stack traces.
+    /// True if a stack contains the method that allocates the leaking objects. Frames are written as in Java stack
+    /// traces.
     pub fn accepts_stack(&self, frames: &[String]) -> bool {
         self.first()
             .accepts_stack(frames.iter().map(String::as_str))
     }
 
-    /// Whether a report that names this as the class that accumulates is right.
+    /// True if a report may name this class as accumulating.
     pub fn accepts_class(&self, class: &str) -> bool {
         self.first().accepts_class(class)
     }
 }
 
 impl Expected {
-    /// Whether a report that names this holder is right.
+    /// True if a report may name this holder.
     pub fn accepts_holder(&self, holder: &str) -> bool {
         self.holders.contains(&holder)
     }
 
-    /// Whether a stack goes through the method that allocates what leaks; frames are as in Java stack traces.
+    /// True if a stack contains the method that allocates the leaking objects. Frames are written as in Java stack
+    /// traces.
     pub fn accepts_stack<'a>(&self, mut frames: impl Iterator<Item = &'a str>) -> bool {
         frames.any(|frame| {
             let rest = frame.strip_prefix(self.allocator);
@@ -207,7 +211,7 @@ impl Expected {
         })
     }
 
-    /// Whether a report that names this as the class that accumulates is right.
+    /// True if a report may name this class as accumulating.
     pub fn accepts_class(&self, class: &str) -> bool {
         self.classes
             .iter()

@@ -1,4 +1,4 @@
-//! A server of HTTP on this machine that gives the answers of a script, and keeps what it was asked.
+//! A local HTTP server that gives scripted answers and records the requests.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -9,24 +9,24 @@ use std::time::{Duration, Instant};
 
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-/// The longest that anything takes; a test that needs more fails.
+/// Time limit for every operation. A test that needs more time fails.
 const LONGEST: Duration = Duration::from_secs(30);
-/// The most bytes of a request.
+/// Maximum size of a request in bytes.
 const MOST: u64 = 64 << 20;
 
-/// What is answered to one request.
+/// The answer to one request.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// A status, headers (`Name: value`) and a body.
     Says(u16, Vec<String>, Vec<u8>),
-    /// These bytes, whatever they are, and the end.
+    /// These raw bytes, then the connection is closed.
     Raw(Vec<u8>),
-    /// Nothing, until whoever asked has left.
+    /// No answer until the client closes the connection.
     Silence,
 }
 
 impl Answer {
-    /// A status with a body of this type.
+    /// Returns an answer with this status, and a body of this type.
     #[must_use]
     pub fn says(status: u16, content_type: &str, body: &str) -> Self {
         let header = format!("Content-Type: {content_type}");
@@ -34,21 +34,21 @@ impl Answer {
     }
 }
 
-/// A request as it came in.
+/// A request as it was received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Received {
-    /// `POST`, say.
+    /// The method, such as `POST`.
     pub method: String,
     /// The path with its query.
     pub target: String,
-    /// Headers, their names in small letters.
+    /// Headers, with their names in lower case.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
 }
 
 impl Received {
-    /// The value of a header.
+    /// Returns the value of a header.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(n, _)| n == name);
@@ -56,7 +56,7 @@ impl Received {
     }
 }
 
-/// A running server. It ends when its script does, or when it is asked for what it received.
+/// A running server. It ends with its script, or when [`received`](Self::received) is called.
 #[derive(Debug)]
 pub struct StubServer {
     address: SocketAddr,
@@ -65,16 +65,16 @@ pub struct StubServer {
 }
 
 impl StubServer {
-    /// Listens on any port of the loopback address; each connection has the next answer.
+    /// Listens on any port of the loopback address. Each connection gets the next answer.
     ///
     /// # Panics
-    /// When nothing can listen there.
+    /// If the server cannot listen.
     #[must_use]
     pub fn start(script: Vec<Answer>) -> Self {
         Self::with(script, None)
     }
 
-    /// The same, encrypted ([`Authority::server`](crate::authority::Authority::server)).
+    /// Does the same with TLS ([`Authority::server`](crate::authority::Authority::server)).
     ///
     /// # Panics
     /// As [`start`](Self::start).
@@ -99,22 +99,22 @@ impl StubServer {
         }
     }
 
-    /// The port that it listens on.
+    /// Returns the port of the server.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// Its address: `http://127.0.0.1:4711`.
+    /// Returns the address of the server, such as `http://127.0.0.1:4711`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// What it was asked.
+    /// Ends the server and returns the requests.
     ///
     /// # Panics
-    /// When a request was none.
+    /// If a request was invalid.
     #[must_use]
     pub fn received(self) -> Vec<Received> {
         self.ends.store(true, Ordering::Relaxed);
@@ -162,7 +162,7 @@ fn one(stream: impl Read + Write, answer: Answer) -> Received {
     let mut reader = BufReader::new(stream);
     let request = request(&mut reader);
     let mut out = reader.into_inner();
-    // Whoever asked may have left.
+    // The client may have closed the connection.
     let _ = match answer {
         Answer::Silence => out.read(&mut [0]).map(drop),
         Answer::Raw(bytes) => out.write_all(&bytes),
@@ -181,8 +181,8 @@ fn one(stream: impl Read + Write, answer: Answer) -> Received {
     request
 }
 
-/// Reads a request; what does not begin as one is none, as a connection that is encrypted or whose other end does not
-/// trust the certificate.
+/// Reads a request. Returns an empty one for other bytes, such as a TLS handshake, or a client that rejected the
+/// certificate.
 fn request(reader: &mut impl BufRead) -> Received {
     let first = reader.fill_buf().ok().and_then(|bytes| bytes.first());
     if !first.is_some_and(|byte| byte.is_ascii_uppercase()) {

@@ -1,13 +1,13 @@
 //! Writes synthetic heap dumps (HPROF) for the tests.
 //!
-//! Independent of the reader by intention: no type, constant or table is shared
-//! with the `hprof` crate, so that a misreading of the format cannot hide on both sides.
+//! It is deliberately independent of the reader: it shares no type, constant or table with the `hprof` crate, so that a
+//! misunderstanding of the format cannot hide on both sides.
 //!
-//! * [`HeapBuilder`] makes a heap of classes, objects, threads and roots, hands out
-//!   addresses as a JVM of a chosen [`JvmLayout`] would, and knows every true size.
+//! * [`HeapBuilder`] builds a heap of classes, objects, threads and roots, assigns addresses as a JVM with a chosen
+//!   [`JvmLayout`] would, and knows every true size.
 //! * [`graph`] turns a plain directed graph into a dump, for oracles.
-//! * [`linked`] streams lists and trees of any length without holding them.
-//! * [`RecordWriter`] and [`Body`] write single records, for odd and broken dumps.
+//! * [`linked`] streams lists and trees of any length without holding them in memory.
+//! * [`RecordWriter`] and [`Body`] write single records, for unusual and broken dumps.
 
 mod boot;
 mod emit;
@@ -33,17 +33,17 @@ pub use record::{Framing, Header, RecordWriter};
 pub use thread::{Frame, Thread};
 pub use value::{Elements, Ref, Value};
 
-/// A small deterministic generator (splitmix64), so that every dump is the same on every run.
+/// A small deterministic random generator (splitmix64), so that every dump is the same in every run.
 #[derive(Debug, Clone)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// A generator that yields the same numbers for the same seed.
+    /// Creates a generator that yields the same numbers for the same seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next 64 random bits.
+    /// Returns the next 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -52,7 +52,7 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number in `0..bound` (0 when the bound is 0).
+    /// Returns a number in `0..bound`, or 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         match bound {
             0 => 0,

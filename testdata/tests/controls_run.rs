@@ -1,10 +1,10 @@
-//! Each control keeps in every phase what the table says, by the JVM's own histogram. JDKs take turns by the table's order;
-//! `cargo xtask accuracy` runs each on all.
+//! Checks that each control keeps in every phase the number of instances in the table, by the JVM's own histogram. Each
+//! control runs on one JDK, in turn through the table; `cargo xtask accuracy` runs each control on all JDKs.
 
 use testdata::jvm::{Histogram, Jdk, JvmError, Selection};
 use testdata::scenarios::{CONTROL_PHASES, CONTROLS, Control, libraries};
 
-/// The live histogram at every phase, and whether the program then ends well.
+/// Returns the live histogram of every phase. Fails unless the program then ends successfully.
 fn run(control: &Control, jdk: &Jdk) -> Result<Vec<Histogram>, JvmError> {
     let mut target = control.start(jdk)?;
     let mut histograms = vec![target.histogram(Selection::Live)?];
@@ -33,7 +33,7 @@ fn check(name: &str) {
             let is_right = found.abs_diff(expected) <= expected / 20;
             assert!(is_right, "{told}: {found}, not {expected}");
         }
-        // Nothing else in the program adds up: where these are level, the heap is.
+        // Nothing else in the program accumulates: if these instances are level, the whole heap is.
         let (half, last) = (histograms[1].total_bytes(), histograms[3].total_bytes());
         let is_level = control.instances[3] <= control.instances[1];
         assert!(
@@ -43,7 +43,7 @@ fn check(name: &str) {
     }
 }
 
-/// One test for each control, so that they run side by side and a failure has a name.
+/// Generates one test for each control, so that they run in parallel and a failure has a name.
 macro_rules! controls {
     ($($name:ident)*) => {
         $(#[test] fn $name() { check(stringify!($name)); })*

@@ -1,4 +1,4 @@
-//! The dumps that are kept beside the tests can be made again, and tell nothing of the machine.
+//! Checks that the kept dumps can be regenerated, and reveal nothing about the machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,11 +1,11 @@
-//! The programs for layouts and benchmarks run on each JDK.
+//! Checks that the programs for layouts and benchmarks run on each JDK.
 
 use std::fs;
 use std::path::Path;
 use testdata::jvm::{DumpOptions, Jdk, JvmError, Launch, Selection};
 use testdata::programs;
 
-/// The zoo holds still: nothing comes or goes from one histogram over a dump to the next.
+/// Checks that the zoo changes nothing: the histograms before and after a dump are equal.
 #[test]
 fn the_zoo_holds_still() -> Result<(), JvmError> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));

@@ -1,11 +1,11 @@
-//! Each scenario does what the table says: the JVM's own histogram shows the leaked class growing at every phase
-//! in `leak` mode, and nothing growing in `fixed` mode. JDKs take turns by the table's order; `cargo xtask accuracy`
-//! runs each on all.
+//! Checks that each scenario does what the table says. The JVM's own histogram shows the leaked class growing in every
+//! phase in `leak` mode, and nothing growing in `fixed` mode. Each scenario runs on one JDK, in turn through the table;
+//! `cargo xtask accuracy` runs each on all JDKs.
 
 use testdata::jvm::{Histogram, Jdk, JvmError, Selection};
 use testdata::scenarios::{self, Growth, Mode, PHASES, Scenario};
 
-/// The live histogram at every phase, and whether the program then ends well.
+/// Returns the live histogram of every phase. Fails unless the program then ends successfully.
 fn run(scenario: &Scenario, jdk: &Jdk, mode: Mode) -> Result<Vec<Histogram>, JvmError> {
     let mut target = scenario.start(jdk, mode)?;
     let mut histograms = vec![target.histogram(Selection::Live)?];
@@ -24,9 +24,9 @@ fn accepts(expected: &str, class: &str) -> bool {
     }
 }
 
-/// How much of the leaked class there is, in the unit of the scenario's growth.
+/// Returns the amount of the leaked class, in the unit of the scenario's growth.
 fn leaked(scenario: &Scenario, histogram: &Histogram) -> u64 {
-    // A hidden class has a number at the end of its name, which the table's star stands for.
+    // The name of a hidden class ends with a number, which the table's `*` stands for.
     let all = histogram.classes.iter();
     let leaked = all.filter(|of| accepts(scenario.classes[0], &of.class));
     match scenario.growth {
@@ -56,7 +56,7 @@ fn check(name: &str) {
                     jdk.version()
                 );
                 match mode {
-                    // A hundredth of the step for strings and the like that come and go elsewhere.
+                    // Allows a hundredth of the step for strings and similar objects that come and go elsewhere.
                     Mode::Leak => assert!(after + step / 100 >= before + step, "{told}"),
                     Mode::Fixed => {
                         assert!(before.abs_diff(after) <= step / 20, "{told}");
@@ -72,7 +72,7 @@ fn check(name: &str) {
     }
 }
 
-/// One test for each scenario, so that they run side by side and a failure has a name.
+/// Generates one test for each scenario, so that they run in parallel and a failure has a name.
 macro_rules! scenarios {
     ($($name:ident)*) => {
         $(#[test] fn $name() { check(stringify!($name)); })*

@@ -1,7 +1,8 @@
-//! Each sentence of a report is quoted in a test or in a golden case.
+//! Checks that a test or a golden case quotes each sentence of a report.
 //!
-//! A sentence is a text of three words or more in the code that words reports. Three of its words in their order have to
-//! occur in a text of a test, or in the output of a golden case. If all of its parts are shorter, two words suffice.
+//! A sentence is a string literal with at least three words in the code that writes reports. Three consecutive words of
+//! it must occur in a string literal of a test, or in the output of a golden case. If all parts of a sentence between
+//! placeholders are shorter, two consecutive words suffice.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -9,7 +10,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
-/// Where tests and golden cases are.
+/// Folders and files with tests and golden cases.
 const TESTS: [&str; 13] = [
     "agent/tests",
     "cli/src",
@@ -26,7 +27,7 @@ const TESTS: [&str; 13] = [
     "README.md",
 ];
 
-/// The code that words reports, and the warnings that they print.
+/// The code that writes reports, and the warnings that they contain.
 const WORDED: &[&str] = &[
     "cli/src/capture/child.rs",
     "cli/src/capture/fork.rs",
@@ -69,11 +70,11 @@ const WORDED: &[&str] = &[
     "hprof/src/snapshot.rs",
 ];
 
-/// Files among these that word no report: made-up ones that tests start from.
+/// Files among these without sentences of reports: they generate reports that tests start from.
 const UNREAD: [&str; 1] = ["crates/report/src/synthetic.rs"];
 
-/// How code begins whose texts are no report's: what is under way is told to who waits, and what cannot be asked for
-/// to who asks; why a lint is allowed, to who reads code. Labels name what stands beside them, and fonts are a browser's.
+/// Lines whose string literals are not part of a report: progress messages, usage errors, reasons for allowing a lint,
+/// labels that name the element beside them, and fonts for the browser.
 const UNREPORTED: [&str; 7] = [
     ".phase(\"",
     "Failure::usage(\"",
@@ -84,13 +85,13 @@ const UNREPORTED: [&str; 7] = [
     "context.font = \"",
 ];
 
-/// A file of the workspace, as text.
+/// Reads a file of the workspace.
 fn text(path: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     fs::read_to_string(root.join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-/// The Rust files at or below a path, as the workspace names them.
+/// Returns the files at or below a path, relative to the workspace.
 fn files(path: &str) -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     if root.join(path).is_file() {
@@ -112,7 +113,7 @@ fn parts(code: &str) -> (&str, &str) {
     code.split_at(end.unwrap_or(code.len()))
 }
 
-/// Returns the texts in code.
+/// Returns the string literals in code.
 fn literals(code: &str) -> Vec<String> {
     let is_reported = |line: &&str| !UNREPORTED.iter().any(|begin| line.contains(begin));
     let lines = code.lines().filter(|l| !l.trim_start().starts_with("//"));
@@ -142,7 +143,7 @@ fn literals(code: &str) -> Vec<String> {
 }
 
 fn is_sentence(literal: &str) -> bool {
-    // What a page's policy allows is said to browsers.
+    // The content security policy of a page is for browsers.
     if literal.contains("-src '") {
         return false;
     }
@@ -158,7 +159,7 @@ fn is_sentence(literal: &str) -> bool {
         >= 3
 }
 
-/// What a text has between the figures and names that are filled in, in their order.
+/// Returns the parts of a text between its placeholders, in their order.
 fn fixed(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut depth = 0_u32;
@@ -176,7 +177,7 @@ fn fixed(text: &str) -> Vec<String> {
     parts
 }
 
-/// Returns each `count` words that follow each other in a text, without figures and names.
+/// Returns all sequences of `count` consecutive words in a text that contain no placeholder.
 fn runs(text: &str, count: usize) -> HashSet<Vec<String>> {
     let mut found = HashSet::new();
     for part in fixed(text) {
@@ -190,7 +191,7 @@ fn runs(text: &str, count: usize) -> HashSet<Vec<String>> {
     found
 }
 
-/// Returns all that tests and golden cases quote.
+/// Returns all string literals and outputs of tests and golden cases.
 fn quoted() -> Vec<String> {
     let mut quoted: Vec<String> = Vec::new();
     for file in TESTS.iter().flat_map(|p| files(p)) {
@@ -204,7 +205,7 @@ fn quoted() -> Vec<String> {
                 quoted.extend(literals(&code));
             }
             Some("rs") => quoted.extend(literals(parts(&code).1)),
-            // Only blocks of commands and their output are compared.
+            // Only blocks of commands and their output are tested.
             Some("md") => {
                 let blocks = code.split("```console\n").skip(1);
                 let blocks = blocks.filter_map(|block| Some(block.split_once("\n```")?.0));
@@ -216,7 +217,7 @@ fn quoted() -> Vec<String> {
     quoted
 }
 
-/// Returns an output without the breaks of its lines.
+/// Returns an output with its braces replaced by spaces.
 fn joined(output: &str) -> String {
     output.replace(['{', '}'], " ")
 }
@@ -233,13 +234,13 @@ fn each_sentence_is_quoted_in_a_test() {
     for file in all.filter(|f| !UNREAD.contains(&&**f)) {
         let code = text(&file);
         let code = match file.ends_with(".js") {
-            // Texts with figures in them.
+            // Template literals are string literals with placeholders, too.
             true => code.replace('`', "\"").replace("${", "{"),
             false => code,
         };
         for literal in literals(parts(&code).0).iter().filter(|l| is_sentence(l)) {
             let [two, three] = [2, 3].map(|count| runs(literal, count));
-            // Single words between figures are too common to be found.
+            // Single words between placeholders are too common to search for.
             let is_quoted = match (two.is_empty(), three.is_empty()) {
                 (true, _) => true,
                 (false, true) => !two.is_disjoint(&known[0]),

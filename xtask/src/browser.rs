@@ -1,4 +1,5 @@
-//! The HTML report, pages of flame graphs and the live view in a real browser: that they need nothing else and do what they say.
+//! Tests the HTML report, the flame graph pages and the live view in a real browser: they need no network, and show
+//! what the data says.
 
 mod devtools;
 mod graph;
@@ -20,30 +21,30 @@ use graph::Graph;
 use heapdiff_lab::run::{Products, root, run};
 use heapdiff_lab::tools;
 
-/// What a page may take, however much is in it.
+/// Maximum size of a page in bytes, for any amount of data.
 const MOST_BYTES: u64 = 10_000_000;
 const MOST_TIME: Duration = Duration::from_secs(2);
-/// Loads that are timed; the median counts.
+/// Number of loads that are timed; the median counts.
 const LOADS: usize = 3;
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// The browser: Chromium or what speaks its protocol [default: found, or installed]
+    /// The browser: Chromium or another one with its protocol [default: found, or installed]
     #[arg(long, value_name = "FILE")]
     browser: Option<PathBuf>,
-    /// Keep the pages and pictures of them in this folder
+    /// Keep the pages and screenshots of them in this folder
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
-    /// The agent whose trace is drawn [default: built]
+    /// The agent that records the trace for the live view [default: built]
     #[arg(long, value_name = "FILE")]
     agent: Option<PathBuf>,
-    /// Only the live view
+    /// Test only the live view
     #[arg(long)]
     live: bool,
 }
 
 impl Options {
-    /// As CI runs it.
+    /// Returns the options of the run in CI.
     pub(crate) const fn plain() -> Self {
         Self {
             browser: None,
@@ -54,7 +55,7 @@ impl Options {
     }
 }
 
-/// Reports, flame graphs, and the live view.
+/// Tests reports, flame graphs, and the live view.
 pub(crate) fn browser(options: &Options) -> Result<()> {
     let program = match &options.browser {
         Some(program) => program.clone(),
@@ -73,7 +74,7 @@ pub(crate) fn browser(options: &Options) -> Result<()> {
     )
 }
 
-/// A real report, and one as large as can be.
+/// Tests a real report and one of the largest possible size.
 fn reports(options: &Options, program: &Path, axe: &seen::Axe) -> Result<()> {
     let temporary = tempfile::tempdir()?;
     let folder = options.keep.as_deref().unwrap_or(temporary.path());
@@ -137,7 +138,7 @@ fn reports(options: &Options, program: &Path, axe: &seen::Axe) -> Result<()> {
     Ok(())
 }
 
-/// Loads a page without any network, and waits until it has drawn itself.
+/// Loads a page without any network, and waits until it is drawn.
 fn load(browser: &mut Browser, page: &Path) -> Result<Duration> {
     let cut_off =
         json!({"offline": true, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0});
@@ -148,16 +149,16 @@ fn load(browser: &mut Browser, page: &Path) -> Result<Duration> {
     let url = format!("file://{}", page.display());
     browser.call("Page.navigate", json!({"url": url}))?;
     browser.wait("document.documentElement?.dataset.ready !== undefined && document.readyState === 'complete'")?;
-    // The frame after is painted.
+    // At the next timeout after this frame, the frame has been painted.
     browser.eval("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)))")?;
     Ok(start.elapsed())
 }
 
-/// Whether the page is bright.
+/// True if the background of the page is bright.
 const BRIGHT: &str = "(() => { const [r, g, b] = getComputedStyle(document.body)\
      .backgroundColor.match(/\\d+/g).map(Number); return r + g + b > 384; })()";
 
-/// Light and dark, as the system wants it; whatever is written can be read on what is behind it.
+/// Checks the light and the dark colour scheme: the page follows the system, and all text has enough contrast.
 fn readable(browser: &mut Browser) -> Result<()> {
     for (scheme, expected) in [("dark", false), ("light", true)] {
         browser.prefer(scheme)?;
@@ -171,8 +172,8 @@ fn readable(browser: &mut Browser) -> Result<()> {
     Ok(())
 }
 
-/// Texts, and colours of frames with text on them, whose contrast is below 4.5 to 1, as WCAG 2.2 wants it for small text.
-/// What cannot be used now may be faint.
+/// Returns texts, and colours of frames with text on them, whose contrast is below 4.5 to 1, the minimum of WCAG 2.2
+/// for small text. Disabled controls may have less.
 const FAINT: &str = "(() => { \
      const probe = document.createElement('span'); document.body.append(probe); \
      const rgb = (css) => css.match(/[\\d.]+/g).map(Number); \
@@ -194,11 +195,11 @@ const FAINT: &str = "(() => { \
        check(node.textContent.trim().slice(0, 40), rgb(getComputedStyle(node).color), behind(node)); } \
      return faint; })()";
 
-/// Where a page that needs no network looks.
+/// The only address schemes of a page that needs no network.
 const ALONE: [&str; 4] = ["file:", "data:", "about:", "blob:"];
 
 impl Browser {
-    /// Nothing was thrown or complained of, and nothing was asked of any other address.
+    /// Ensures that the page threw no exception, logged no error, and requested nothing except from `addresses`.
     fn no_fault(&mut self, addresses: &[&str]) -> Result<()> {
         for event in self.events()? {
             let params = &event["params"];
@@ -227,9 +228,9 @@ impl Browser {
 
 struct Page<'a> {
     browser: &'a mut Browser,
-    /// What there is in some frames' names.
+    /// Text that occurs in the names of some frames.
     find: &'a str,
-    /// Whether some stacks shrank.
+    /// True if some stacks shrank.
     shrank: bool,
 }
 
@@ -270,7 +271,7 @@ impl Page<'_> {
         let rows = "[...document.querySelectorAll('.suspect')]";
         let all = self.browser.number(&format!("{rows}.length"))?;
         ensure!(all > 0.0, "there are none");
-        // The first is open; the keyboard closes and opens it.
+        // The first suspect is open. The keyboard closes and opens it.
         for open in ["false", "true"] {
             self.browser
                 .eval(&format!("{rows}[0].querySelector('summary').focus()"))?;
@@ -301,7 +302,7 @@ impl Page<'_> {
         self.browser.key("Escape")?;
         self.browser
             .wait(&format!("!{rows}[0].hidden && !({told})"))?;
-        // All of them are there when they are asked for.
+        // At most 25 suspects are shown at first. A button shows all.
         let shown = self
             .browser
             .number(&format!("{rows}.filter((r) => !r.hidden).length"))?;
@@ -319,7 +320,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Whether a suspect says each thing just where its figures show it.
+    /// Ensures that a suspect shows each statement only if its figures support it.
     fn claims(&mut self, at: u32) -> Result<()> {
         const CLAIMS: [(&str, &str); 4] = [
             (
@@ -351,7 +352,7 @@ impl Page<'_> {
                 "suspect {at} shows `{claim}`: {told}, expected {wanted}"
             );
         }
-        // What is drawn is told, too: `1.0 KiB to 2.0 KiB, +1.0 KiB an hour`.
+        // The label of the drawing repeats it as text: `1.0 KiB to 2.0 KiB, +1.0 KiB an hour`.
         let wanted = format!("Boolean({suspect}.history)");
         let told = format!(
             "Boolean({row}.querySelector('.details svg')?.getAttribute('aria-label').endsWith(' an hour') )"
@@ -364,9 +365,9 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Growth, what shrank, what is alive.
+    /// Checks the three modes: growth, shrinkage, live bytes.
     fn modes(&mut self) -> Result<()> {
-        // What is written on a canvas cannot be read from it.
+        // Text that is drawn on a canvas cannot be read from the page, so the drawing functions record it.
         self.browser.eval(
             "(() => { const write = CanvasRenderingContext2D.prototype.fillText; window.written = []; \
              CanvasRenderingContext2D.prototype.fillText = function (text, ...at) { \
@@ -414,7 +415,7 @@ impl Page<'_> {
         self.browser.wait(&format!("{rows}.length === 0"))?;
         self.browser.key("Escape")?;
         self.browser.wait(&format!("{rows}.length > 0"))?;
-        // Scrolling makes other rows.
+        // Scrolling replaces the rows.
         let grid = "document.querySelector('.grid')";
         if self
             .browser
@@ -429,10 +430,10 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Light and dark, as the system wants it and as the button says.
+    /// Checks that the colours follow the system and the button.
     fn colours(&mut self) -> Result<()> {
         readable(self.browser)?;
-        // The button goes from automatic to light, to dark, and back.
+        // The button switches from automatic to light, to dark, and back.
         let told = "document.getElementById('theme').getAttribute('aria-label').includes('same as the system')";
         for (expected, is_automatic) in [(true, false), (false, false), (true, true)] {
             self.browser
@@ -444,7 +445,7 @@ impl Page<'_> {
     }
 }
 
-/// The whole page as a picture, light and dark, beside its file.
+/// Saves screenshots of the whole page, light and dark, beside its file.
 fn pictures(browser: &mut Browser, file: &Path) -> Result<()> {
     for scheme in ["light", "dark"] {
         browser.prefer(scheme)?;

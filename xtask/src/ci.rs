@@ -90,13 +90,13 @@ pub(crate) fn ci(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// All tests. Optimised, since some of them read heaps of millions of objects.
+/// Runs all tests. They are optimised, because some of them read heaps of millions of objects.
 pub(crate) fn test() -> Result<()> {
     let home = java::ensure_jdk()?;
     tools::ensure_readers()?;
     let mut tests = run::cargo();
     tests.args(["test", "--workspace", "--release", "--locked"]);
-    // Most tests wait for JVMs a good part of their time.
+    // Most tests spend much of their time waiting for JVMs.
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     tests.env("RUST_TEST_THREADS", (2 * cores).to_string());
     // `cargo xtask fuzz` has longer runs.
@@ -104,7 +104,7 @@ pub(crate) fn test() -> Result<()> {
     run::run(tests.env("JAVA_HOME", home.home()))
 }
 
-/// The dumps and the recording that are kept in testdata, made again.
+/// Regenerates the dumps and the recording in testdata.
 pub(crate) fn dumps() -> Result<()> {
     java::ensure_jdk()?;
     let library = run::Products::build()?.agent();

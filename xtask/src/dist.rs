@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: what people download, built to run on systems with glibc 2.17 or later, and tried out.
+//! `cargo xtask dist`: builds the files that users download, for systems with glibc 2.17 or later, and tests them.
 
 mod archive;
 mod glibc;
@@ -17,20 +17,20 @@ use crate::tryout::{self, output, size};
 use heapdiff_lab::run::{self, DIST};
 use heapdiff_lab::tools;
 
-/// The oldest glibc that the program runs with: that of RHEL 7, and older than that of any system with support.
+/// The oldest glibc that the program runs with: that of RHEL 7, older than the glibc of any supported system.
 const GLIBC: (u32, u32) = (2, 17);
-/// The linker, with that glibc's symbols, and what has cargo use it.
+/// The linker with the symbols of that glibc, and the cargo plugin that uses it.
 const LINKER: [&str; 2] = ["cargo-zigbuild==0.24.0", "ziglang==0.17.1"];
 
-/// What `cargo xtask dist` takes.
+/// Options of `cargo xtask dist`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The folder for the files [default: dist, below the target folder]
+    /// Folder for the files [default: dist, in the target folder]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
 }
 
-/// Builds, packs, and tries out what was packed.
+/// Builds and packs the files, and tests what was packed.
 pub(crate) fn dist(options: &Options) -> Result<()> {
     let folder = match &options.output {
         Some(folder) => std::path::absolute(folder)?,
@@ -60,7 +60,7 @@ pub(crate) fn dist(options: &Options) -> Result<()> {
     let unpacked = scratch.path().join("unpacked");
     try_out(&archive::unpack_tarball(&tarball, &unpacked.join("tar"))?.join("bin/heapdiff"))?;
     try_out(&archive::unpack_deb(&package, &unpacked.join("deb"))?.join("usr/bin/heapdiff"))?;
-    // The program alone, without its library beside it.
+    // Test the program alone, without the library beside it.
     let alone = scratch.path().join("heapdiff");
     fs::copy(&program, &alone)?;
     try_out(&alone)?;
@@ -68,7 +68,7 @@ pub(crate) fn dist(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Builds the agent, then the program that carries it, linked to symbols of the oldest glibc.
+/// Builds the agent, and then the program with the embedded agent, linked to symbols of the oldest glibc.
 fn build() -> Result<(PathBuf, PathBuf)> {
     let target = match ARCH {
         "x86_64" | "aarch64" => format!("{ARCH}-unknown-linux-gnu"),

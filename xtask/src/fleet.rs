@@ -1,4 +1,4 @@
-//! A made-up fleet, exported and ranked by a Spark job on a cluster of its own.
+//! Generates traces of a fleet, exports them, and ranks them with a Spark job on a local cluster.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use heapdiff_lab::java;
 use heapdiff_lab::run::{self, Products, shown};
 use heapdiff_lab::tools::ensure_python;
 
-/// The version the job is tested with.
+/// The version that the job is tested with.
 const PYSPARK: &str = "pyspark==4.0.1";
-/// Two executors with a core and a gigabyte each, in processes of their own.
+/// Two executors in separate processes, each with one core and one gigabyte.
 const CLUSTER: &str = "local-cluster[2,1,1024]";
 
 #[derive(Debug, PartialEq, Eq, Deserialize)]
@@ -25,7 +25,7 @@ struct Leak {
     growth_bytes: i64,
 }
 
-/// Makes traces of eight hosts, four of which leak, and has them ranked.
+/// Generates traces of eight hosts, four of which leak, and ranks them.
 pub(crate) fn fleet() -> Result<()> {
     let jdk = java::ensure_jdk()?;
     let python = ensure_python(&run::target_dir().join("spark"), &[PYSPARK])?;
@@ -41,7 +41,7 @@ pub(crate) fn fleet() -> Result<()> {
         .collect::<Result<_>>()?;
     inputs.retain(|path| path.extension().is_some_and(|e| e == "db"));
     inputs.sort();
-    // The second time replaces the first: nothing may be counted twice.
+    // Loading the first input again replaces it: nothing may be counted twice.
     for input in inputs.iter().chain(inputs.first()) {
         let name = input.file_stem().unwrap_or_default().to_string_lossy();
         let (service, host) = name.split_once('-').context("SERVICE-HOST.db")?;
@@ -83,7 +83,7 @@ pub(crate) fn fleet() -> Result<()> {
     Ok(())
 }
 
-/// Writes the traces; what is to be found in them.
+/// Writes the traces, and returns the leaks in them.
 fn traces(make: &Path, folder: &Path) -> Result<Vec<Leak>> {
     let mut make = Command::new(make);
     make.arg(folder);

@@ -1,4 +1,5 @@
-//! Hostile input: the seeded harness on the stable compiler, and cargo-fuzz where it is installed.
+//! Fuzzes the readers with hostile input: with the seeded harness on the stable compiler, and with cargo-fuzz if it is
+//! installed.
 
 mod soak;
 
@@ -24,42 +25,42 @@ const TARGETS: [&str; 10] = [
     "class",
 ];
 
-/// The small dumps and recordings that fuzzing starts from, written by the harness.
+/// The small dumps and recordings that fuzzing starts from. The harness writes them.
 const SEEDS: &str = "fuzz/corpus/seeds";
 
-/// Bytes of the longest inputs; the largest recording that fuzzing starts from is cut.
+/// Maximum input size in bytes. The largest seed recording is cut to it.
 const LONGEST: usize = 24_000;
 
-/// How long.
+/// Options of `cargo xtask fuzz`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Seconds for the harness, and for each target of cargo-fuzz (of each round, with --executions)
     #[arg(long, default_value_t = 120)]
     seconds: u64,
-    /// Seed of the harness; the time unless given, so that runs differ
+    /// Seed of the harness [default: the time, so that runs differ]
     #[arg(long)]
     seed: Option<u64>,
-    /// Only the harness
+    /// Run only the harness
     #[arg(long)]
     harness: bool,
-    /// Only these targets of cargo-fuzz
+    /// Run only these targets of cargo-fuzz
     #[arg(long, value_delimiter = ',', value_parser = TARGETS)]
     targets: Vec<String>,
-    /// Built as the tests are, so that nothing is built for it: overflow is not checked
+    /// Build with the profile of the tests, so that nothing is rebuilt; integer overflow is not checked
     #[arg(long)]
     as_tested: bool,
-    /// A soak: the targets in turn, round after round, until they ran this many inputs in all. What
-    /// fails is kept, the others go on, and a table is shown after each round. The harness runs first
-    /// only where it has to write the small dumps that fuzzing starts from
+    /// Soak: run the targets in turn, round after round, until they have processed this many inputs in total. Failing
+    /// inputs are kept and the other targets continue. A table is printed after each round. The harness runs first only
+    /// if its seed files are missing
     #[arg(long, value_name = "N", conflicts_with = "harness")]
     executions: Option<u64>,
-    /// Minutes after which a soak begins no further round
+    /// Start no new round of a soak after this many minutes
     #[arg(long, default_value_t = 480, requires = "executions")]
     minutes: u64,
 }
 
 impl Options {
-    /// A short run, the same each time.
+    /// Returns the options of a short run that is the same each time.
     pub(crate) fn smoke() -> Self {
         Self {
             seconds: 10,
@@ -126,22 +127,22 @@ fn harness(options: &Options) -> Result<()> {
     )
 }
 
-/// A run of one target with cargo-fuzz; what it finds is kept in its corpus.
+/// Returns the command that runs one target with cargo-fuzz, which keeps new inputs in its corpus.
 fn libfuzzer(target: &str, seconds: u64) -> Result<Command> {
     let found = run::root().join("fuzz/corpus").join(target);
     std::fs::create_dir_all(&found).with_context(|| format!("{}", found.display()))?;
     let mut command = Command::new("cargo");
     command
         .args(["+nightly", "fuzz", "run", target])
-        // What is found goes to the first folder.
+        // libFuzzer writes new inputs to the first folder.
         .arg(found)
         .args([SEEDS, "--"])
         .arg(format!("-max_total_time={seconds}"))
         .args(["-timeout=10", "-rss_limit_mb=1024"])
         .arg(format!("-max_len={LONGEST}"))
         .current_dir(run::root());
-    // Half of the inputs of `snapshot` are read with a limit on memory; files for what is beyond take twenty times as long on
-    // a disk.
+    // Half of the inputs of `snapshot` are read with a memory limit. Their temporary files are twenty times slower on a
+    // disk.
     let in_memory = Path::new("/dev/shm");
     if in_memory.is_dir() {
         command.env("TMPDIR", in_memory);

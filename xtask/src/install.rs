@@ -1,4 +1,5 @@
-//! `cargo xtask install`: one program that carries the agent, so that `heapdiff attach` works wherever it is put.
+//! `cargo xtask install`: installs one program with the embedded agent, so that `heapdiff attach` works from any
+//! folder.
 
 use std::fs;
 use std::io::Write;
@@ -9,18 +10,18 @@ use flate2::{Compression, GzBuilder};
 
 use heapdiff_lab::run::{self, DIST};
 
-/// What the program's build script reads.
+/// The environment variable with which the build script of the program finds the agent.
 pub(crate) const EMBED: &str = "HEAPDIFF_EMBED_AGENT";
 
-/// What `cargo xtask install` takes.
+/// Options of `cargo xtask install`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The folder whose `bin` gets the program [default: where cargo installs, ~/.cargo]
+    /// Folder whose `bin` receives the program [default: the folder of `cargo install`, ~/.cargo]
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
 }
 
-/// Builds the agent, then the program with the agent in it, and has cargo install that.
+/// Builds the agent, and lets cargo build and install the program with the agent embedded.
 pub(crate) fn install(options: &Options) -> Result<()> {
     println!(
         "Building heapdiff and its agent with full optimisation; the first build takes some minutes."
@@ -37,8 +38,8 @@ pub(crate) fn install(options: &Options) -> Result<()> {
     run::run(&mut install)
 }
 
-/// The library as the program carries it, beside the library. Written only where it changes, so that the program is
-/// not built again for nothing.
+/// Writes the compressed library, which the program embeds, beside the library. Writes only if it changes, so that the
+/// program is not rebuilt needlessly.
 pub(crate) fn compressed(library: &Path) -> Result<PathBuf> {
     let content =
         fs::read(library).with_context(|| format!("cannot read {}", library.display()))?;
@@ -54,7 +55,8 @@ pub(crate) fn compressed(library: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// What CI runs: a program that carries the agent, built as the tests are, alone in a folder, attaches to a JVM.
+/// Checks, for CI, that a program with the embedded agent attaches to a JVM when it is alone in a folder. It is built
+/// with the profile of the tests.
 pub(crate) fn smoke() -> Result<()> {
     let built = run::Products::as_tested()?;
     let carried = compressed(&built.agent())?;

@@ -1,7 +1,7 @@
-//! The Kotlin and Scala programs whose classes are kept in testdata, compiled anew.
+//! Recompiles the Kotlin and Scala programs whose classes are kept in testdata.
 //!
-//! The compilers are taken from the Maven repository by its own client. The programs use nothing of the languages'
-//! libraries at run time, so that their classes are all that is kept.
+//! The compilers come from the Maven repository, fetched by Maven. The programs do not use the libraries of their
+//! languages at run time, so only their own classes are kept.
 
 use std::fs;
 use std::path::Path;
@@ -41,7 +41,7 @@ pub(crate) fn languages() -> Result<()> {
     run::run(
         Command::new(jdk.java())
             .args(["-cp", &format!("{kotlin}/*"), KOTLIN[3]])
-            // Without checks of parameters, which are in the library.
+            // Without parameter checks, because they call the Kotlin library.
             .args(["-no-stdlib", "-no-reflect", "-jvm-target", "17"])
             .args(["-Xno-param-assertions", "-Xno-call-assertions"])
             .args(["-cp", &stdlib, "-d"])
@@ -72,7 +72,7 @@ pub(crate) fn languages() -> Result<()> {
     )
 }
 
-/// A folder with a program of the Maven repository and all that it needs.
+/// Fetches a program of the Maven repository with its dependencies into a folder, and returns its class path.
 pub(crate) fn compiler(folder: &Path, [group, artifact, version, _]: [&str; 4]) -> Result<String> {
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let project = folder.join("pom.xml");

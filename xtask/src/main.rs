@@ -27,7 +27,7 @@ use heapdiff_lab::{Measurement, tools};
     subcommand_required = true
 )]
 struct Cli {
-    /// Install what is missing from the distribution's packages without asking (as root; also where CI=true)
+    /// Install missing packages of the distribution without asking (as root; the default if CI=true)
     #[arg(long, short, global = true)]
     yes: bool,
     #[command(subcommand)]
@@ -36,37 +36,37 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Install `heapdiff`, one program that carries the agent
+    /// Install `heapdiff`, one program with the agent embedded
     Install(install::Options),
-    /// A tar.gz and a .deb with program, agent, man pages, completions and licences, for glibc 2.17 and later
+    /// Build a tar.gz and a .deb with program, agent, man pages, completions and licences, for glibc 2.17 and later
     Dist(dist::Options),
-    /// Whether the crates are fit for a registry
+    /// Check that the crates can be published to a registry
     Package(package::Options),
-    /// Everything CI checks: format, lints, docs, licences, tests, a smoke run of the benchmark
+    /// Run all checks of CI: format, lints, docs, licences, tests, a smoke run of the benchmark
     Ci(ci::Options),
-    /// All tests, on a JDK found or installed
+    /// Run all tests, on a JDK that is found or installed
     Test,
-    /// Hostile dumps for a while: the seeded harness, then cargo-fuzz where it is installed
+    /// Fuzz with hostile dumps: the seeded harness, then cargo-fuzz if it is installed
     Fuzz(fuzz::Options),
-    /// Make the kept dumps in testdata anew
+    /// Regenerate the dumps in testdata
     Dumps,
-    /// Compile the Kotlin and Scala programs in testdata anew
+    /// Recompile the Kotlin and Scala programs in testdata
     Languages,
-    /// Make the program in testdata anew that ProGuard shortened, with its mapping
+    /// Rebuild the program in testdata that ProGuard shortened, with its mapping
     Shrunk,
     /// Write the schemas of the JSON reports in docs/json, or check them
     Schemas(schemas::Options),
-    /// The HTML report in a headless browser, found or installed
+    /// Test the HTML report in a headless browser, which is found or installed
     Browser(browser::Options),
-    /// Exported tables read by pyarrow, found or installed below the target folder
+    /// Read exported tables with pyarrow, which is found or installed in the target folder
     Parquet,
-    /// Metrics read by Prometheus's Python client, installed below the target folder
+    /// Read metrics with Prometheus's Python client, which is installed in the target folder
     Metrics,
-    /// Traces of a made-up fleet, ranked by a Spark job
+    /// Rank traces of a simulated fleet with a Spark job
     Fleet,
     #[command(flatten)]
     Measure(Measurement),
-    /// The Java library that fails tests when they leak: its tests and its Maven example, or many assertions in a row
+    /// Test the Java library that fails tests when they leak, with its Maven example, or run many assertions in a row
     Java(junit::Options),
 }
 

@@ -1,4 +1,5 @@
-//! Metrics, read by another implementation: the parsers of Prometheus's Python client, of OpenMetrics and of the older text.
+//! Reads our metrics with another implementation: the parsers of Prometheus's Python client, for OpenMetrics and for
+//! the older text format.
 
 use std::process::Command;
 
@@ -9,7 +10,7 @@ use heapdiff_lab::tools;
 
 const CHECK: &str = include_str!("metrics/check.py");
 
-/// Writes metrics of the kept dumps and has the client look at them.
+/// Writes metrics of the kept dumps and checks them with the client.
 pub(crate) fn metrics() -> Result<()> {
     let python = tools::ensure_python(&target_dir().join("prometheus"), &["prometheus-client"])?;
     let program = Products::as_tested()?.heapdiff();

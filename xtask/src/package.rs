@@ -1,4 +1,5 @@
-//! Whether the crates are fit for a registry: what it asks for is there, and each can be packed.
+//! Checks that the crates can be published: the metadata that a registry requires is there, and each crate can be
+//! packed.
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
@@ -6,10 +7,10 @@ use serde::Deserialize;
 use crate::tryout::output;
 use heapdiff_lab::run;
 
-/// What `cargo xtask package` takes.
+/// Options of `cargo xtask package`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Also build each crate from its package (some minutes)
+    /// Also build each crate from its package (takes some minutes)
     #[arg(long)]
     pub(crate) verify: bool,
 }
@@ -28,7 +29,7 @@ struct Package {
     repository: Option<String>,
     keywords: Vec<String>,
     categories: Vec<String>,
-    /// The registries that may have it; none at all where it is empty.
+    /// The registries that may receive the crate; none if the list is empty, any if it is absent.
     publish: Option<Vec<String>>,
 }
 
@@ -38,7 +39,7 @@ pub(crate) fn package(options: &Options) -> Result<()> {
         output(run::cargo().args(["metadata", "--no-deps", "--format-version", "1", "--locked"]))?;
     let metadata: Metadata = serde_json::from_str(&metadata).context("cargo metadata")?;
     let mut pack = run::cargo();
-    // What is packed is what is in the folders, whether it is committed or not.
+    // Pack the files in the folders, whether they are committed or not.
     pack.args([
         "package",
         "--workspace",
@@ -59,7 +60,7 @@ pub(crate) fn package(options: &Options) -> Result<()> {
     run::run(&mut pack)
 }
 
-/// What a registry refuses, or leaves out, when it is missing.
+/// Fails if metadata is missing that a registry requires or shows.
 fn check(package: &Package) -> Result<()> {
     let name = &package.name;
     for (what, value) in [

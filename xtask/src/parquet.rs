@@ -1,4 +1,4 @@
-//! Exported tables, read by another implementation of Parquet: sums of its own must be those of `histo`.
+//! Reads exported tables with another implementation of Parquet, whose sums must equal those of `histo`.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use heapdiff_lab::tools;
 
 const CHECK: &str = include_str!("parquet/check.py");
 
-/// Exports the kept dumps and has pyarrow look at them.
+/// Exports the kept dumps and checks them with pyarrow.
 pub(crate) fn parquet() -> Result<()> {
     let python = tools::ensure_python(&target_dir().join("pyarrow"), &["pyarrow"])?;
     let program = Products::as_tested()?.heapdiff();

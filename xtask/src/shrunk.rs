@@ -1,4 +1,4 @@
-//! The program that ProGuard shortened, in testdata, with its mapping, made anew.
+//! Rebuilds the program in testdata that ProGuard shortened, with its mapping.
 
 use std::fs;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! A program as it was installed or unpacked, tried out: it compares dumps, attaches to a JVM, and finds the agent's
-//! samples in a dump.
+//! Tests an installed or unpacked program: it compares dumps, attaches to a JVM, and finds the agent's samples in a
+//! dump.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use testdata::jvm::Launch;
 
 use heapdiff_lab::{java, run};
 
-/// The main job on the kept dumps.
+/// Compares the kept dumps.
 pub(crate) fn compare(program: &Path) -> Result<()> {
     let home = tempfile::tempdir()?;
     let dumps =
@@ -26,7 +26,7 @@ pub(crate) fn compare(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Attaches to a JVM with the agent that belongs to the program, and starts one with it: what is sampled is in dumps.
+/// Attaches to a JVM with the agent of the program, starts another JVM with that agent, and finds the samples in dumps.
 pub(crate) fn attach(program: &Path) -> Result<()> {
     let home = tempfile::tempdir()?;
     let jdk = java::ensure_jdk()?;
@@ -36,10 +36,10 @@ pub(crate) fn attach(program: &Path) -> Result<()> {
     let pid = target.pid().to_string();
     let said = output(alone(program, home.path()).args(["attach", &pid, "interval=1k"]))?;
     print!("  {said}");
-    // A thread is sampled only once it has used up the JVM's own interval, so there may be none.
+    // A thread is sampled only after it has used up the JVM's own sampling interval, so there may be no samples.
     live_samples(program, home.path(), &pid)?;
 
-    // The same library from the JVM's start on.
+    // Now start a JVM with the same library.
     let library = output(alone(program, home.path()).arg("agent"))?;
     let library = Path::new(library.trim_end());
     ensure!(
@@ -55,7 +55,7 @@ pub(crate) fn attach(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Takes a dump, and counts the samples that the agent left in it; there must be an agent.
+/// Takes a dump, and returns the number of the agent's samples in it. Fails if the dump has no agent.
 fn live_samples(program: &Path, home: &Path, pid: &str) -> Result<u64> {
     let dump = home.join(format!("{pid}.hprof"));
     output(
@@ -73,7 +73,7 @@ fn live_samples(program: &Path, home: &Path, pid: &str) -> Result<u64> {
     samples.context("the dump has no data of the agent")
 }
 
-/// Standard output of a command that goes well.
+/// Returns the standard output of a command that succeeds.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let shown = run::shown(command);
     let done = command
@@ -84,14 +84,14 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8(done.stdout)?)
 }
 
-/// Bytes of a file.
+/// Returns the size of a file in bytes.
 pub(crate) fn size(path: &Path) -> Result<u64> {
     Ok(fs::metadata(path)
         .with_context(|| path.display().to_string())?
         .len())
 }
 
-/// A command of the program with nothing in its surroundings that would name an agent.
+/// Returns a command of the program, in an environment that does not name an agent.
 pub(crate) fn alone(program: &Path, home: &Path) -> Command {
     let mut command = Command::new(program);
     command

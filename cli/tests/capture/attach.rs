@@ -1,4 +1,4 @@
-//! Loading an agent, and what it says.
+//! Tests loading an agent and its messages.
 
 use std::fs;
 use std::time::Duration;
@@ -34,7 +34,7 @@ fn an_agent_is_loaded_with_its_options() {
         attach(&"x".repeat(2000)).failed(2, "longer than 1023 bytes");
         assert!(target.is_running());
 
-        // From the environment, and from beside the program.
+        // The agent is found by the environment variable, and beside the program.
         let from = |path: &str| {
             heapdiff(home.path(), &["attach", &pid, "-q"])
                 .env("HEAPDIFF_AGENT", path)
@@ -54,7 +54,7 @@ fn an_agent_is_loaded_with_its_options() {
         assert_eq!(beside(), Some(2), "there is none");
         fs::copy(library, bin.join("libheapdiff_agent.so")).expect("a copy");
         assert_eq!(beside(), Some(0));
-        // It is the one that was there: a second would take the first for another's.
+        // The JVM still uses the first library. A second one would take the first for another agent.
         let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("maps");
         let paths = maps.lines().filter(|line| line.contains("heapdiff_agent"));
         assert!(paths.clone().count() > 0);
@@ -64,7 +64,8 @@ fn an_agent_is_loaded_with_its_options() {
     }
 }
 
-/// The agent may take long, as with tens of thousands of classes to change: the user hears why, and where progress shows.
+/// The agent may need a long time, for example to change tens of thousands of classes. The user is told the reason and
+/// where progress appears.
 #[test]
 fn an_agent_that_takes_long_is_told() {
     let jdk = jdks().remove(0);
@@ -85,7 +86,7 @@ fn an_agent_that_takes_long_is_told() {
     );
     fs::write(&go, "").expect("a file");
     assert!(attached.wait().expect("an end").success());
-    // A quiet one says nothing.
+    // With -q nothing is printed.
     let done = run(home.path(), &["attach", &pid, "-q", "--agent", library]).well();
     assert_eq!((&*done.stderr, &*done.stdout), ("", ""));
     assert!(target.is_running());
@@ -125,7 +126,7 @@ fn agents_may_be_forbidden() {
             "did not load the agent: Dynamic agent loading is not enabled",
         );
         assert!(done.stderr.contains("-agentpath"), "{done:?}");
-        // Dumps are another matter.
+        // Dumps do not need the agent.
         run(home.path(), &["dump", &pid]).well();
     }
 }
@@ -152,7 +153,7 @@ fn the_library_is_found_and_copied() {
     fs::write(&beside, "the library").expect("a file");
     let beside = fs::canonicalize(beside).expect("its path");
     assert_eq!(agent(&[]).well().stdout, format!("{}\n", beside.display()));
-    // To a file, to a folder, and over what is there.
+    // To a file, to a folder, and over an existing file.
     for (output, file) in [
         ("a.so", "a.so"),
         (".", "libheapdiff_agent.so"),
@@ -168,7 +169,8 @@ fn the_library_is_found_and_copied() {
     agent(&["--agent", "no.so"]).failed(2, "--agent: no.so");
 }
 
-/// It is asked until it is up: before it has loaded its JVM, before it handles signals, before it takes agents.
+/// Attaches to a JVM that is starting: before it has loaded libjvm, before it handles signals, before it accepts
+/// agents. heapdiff tries again until it succeeds.
 #[test]
 fn a_jvm_that_was_just_started() {
     for jdk in jdks() {

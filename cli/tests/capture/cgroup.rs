@@ -1,19 +1,20 @@
-//! Control groups that bound memory, as containers have them.
+//! Control groups that limit memory, like those of containers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A control group, which goes with this.
+/// A control group. It is removed when this is dropped.
 pub(crate) struct Group {
     folder: PathBuf,
-    /// The names of its files: what it may have, and what it has.
+    /// The names of its files for the limit and for the used memory.
     names: [&'static str; 2],
 }
 
 impl Group {
-    /// A group below our own that may have so many bytes; `None` where the kernel forbids to make one, which is said.
+    /// Creates a group below our own with this memory limit. If the kernel does not allow that, prints a message and
+    /// returns `None`.
     #[expect(clippy::print_stderr, reason = "what is left out is said")]
     pub(crate) fn of(bytes: u64) -> Option<Self> {
         let made = made(bytes);
@@ -23,14 +24,15 @@ impl Group {
         made
     }
 
-    /// What a program is to be started through to be in the group.
+    /// Returns the command through which a program must be started to be in the group.
     pub(crate) fn entrance(&self) -> [String; 3] {
         let procs = self.folder.join("cgroup.procs");
         let join = format!("echo $$ > {} && exec \"$0\" \"$@\"", procs.display());
         ["sh", "-c", &join].map(str::to_owned)
     }
 
-    /// Lets it have so many bytes more than it has, without what is given up first: files that nobody reads.
+    /// Sets the limit to `bytes` more than the used memory. File pages that nobody uses do not count as used, because
+    /// the kernel reclaims them first.
     pub(crate) fn leave(&self, bytes: u64) {
         let [limit, used] = self.names.map(|name| self.folder.join(name));
         let used = fs::read_to_string(used).expect("a figure");
@@ -43,13 +45,14 @@ impl Group {
         fs::write(limit, (used - files + bytes).to_string()).expect("a limit");
     }
 
-    /// Whether all in it are killed for memory when one is; `false` where control groups have no such setting.
+    /// Sets whether the kernel kills all processes of the group if it kills one for lack of memory. Returns false if
+    /// control groups have no such setting.
     pub(crate) fn kill_together(&self, is_so: bool) -> bool {
         let setting = self.folder.join("memory.oom.group");
         setting.exists() && fs::write(setting, u8::from(is_so).to_string()).is_ok()
     }
 
-    /// The same command in the group.
+    /// Returns the same command, to be run in the group.
     pub(crate) fn within(&self, plain: &Command) -> Command {
         let [shell, option, join] = self.entrance();
         let mut command = Command::new(shell);
@@ -63,7 +66,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // It can go when its last process has.
+        // The group can be removed only after its last process has ended.
         let start = Instant::now();
         while fs::remove_dir(&self.folder).is_err() && start.elapsed() < Duration::from_secs(5) {
             std::thread::sleep(Duration::from_millis(20));

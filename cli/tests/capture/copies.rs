@@ -1,4 +1,4 @@
-//! The copy of the agent's library that a JVM in a container loads. Needs root.
+//! Tests the copy of the agent's library that a JVM in a container loads. Needs root.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::support::{
     AS_NOBODY, agent, files, folder, is_root, jdks, public_shelf, ready, run, start, until,
 };
 
-/// Another JVM in the container of one that runs, and its id.
+/// Starts another JVM in the container of a running one, and returns it with its process ID.
 fn beside(jdk: &Jdk, pid: u32, as_user: &[&str]) -> (Target, u32) {
     let classes = tempfile::tempdir_in("/var/tmp").expect("a folder");
     let pid = pid.to_string();
@@ -60,7 +60,7 @@ fn a_copy_that_a_killed_run_left_goes_with_the_next_run() {
         until("a library that is loaded", || is_loaded(pid));
         let copy = copies();
         assert_eq!(copy.len(), 1, "{copy:?}");
-        // It looks left behind to another run, which leaves it all the same: its maker lives.
+        // To another run the copy looks abandoned. It must not be removed, because the process that made it is alive.
         aged(&tmp.join(&copy[0]));
         attached(other, "mark=/tmp/mark");
         assert_eq!(copies(), copy);
@@ -71,7 +71,7 @@ fn a_copy_that_a_killed_run_left_goes_with_the_next_run() {
         attached(other, "mark=/tmp/mark");
         assert!(copies().is_empty(), "{:?}", copies());
 
-        // The JVM that loaded it goes on with it.
+        // The JVM that loaded the library continues with it.
         fs::write(tmp.join("go"), "").expect("a file");
         attached(pid, "mark=/tmp/again");
         assert!(tmp.join("again").exists() && copies().is_empty());
@@ -84,7 +84,7 @@ fn is_loaded(pid: u32) -> bool {
     maps.contains("heapdiff_agent")
 }
 
-/// Nobody has written to it for long.
+/// Makes a file look as if nobody had written to it for two minutes.
 fn aged(path: &Path) {
     let mut aged = Command::new("touch");
     aged.args(["-d", "2 minutes ago"]).arg(path);

@@ -1,4 +1,4 @@
-//! `heapdiff count` and a program whose allocations are known.
+//! Tests `heapdiff count` with a program whose allocations are known.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -11,7 +11,7 @@ use testdata::jvm::{Jdk, Launch, Target};
 use crate::support::{ended, first_line, folder, jdks, ready, run, signal, start};
 use crate::trace::library;
 
-/// A program that each line has allocate in four threads, 2,000 times.
+/// Starts a program that allocates in four threads for each line on its standard input, 2,000 times.
 fn started(jdk: &Jdk) -> Target {
     ready(&launch(jdk))
 }
@@ -26,7 +26,7 @@ fn launch(jdk: &Jdk) -> Launch {
         .timeout(Duration::from_secs(120))
 }
 
-/// A count that has begun.
+/// Starts a count and waits until it has begun.
 fn begun(target: &Target, home: &Path, more: &[&str]) -> (Child, BufReader<ChildStderr>) {
     let (pid, library) = (target.pid().to_string(), library());
     let library = library.to_str().expect("a name");
@@ -51,7 +51,7 @@ fn begun(target: &Target, home: &Path, more: &[&str]) -> (Child, BufReader<Child
     (child, rest)
 }
 
-/// Counts while the program allocates, and ends the wait as a user does. What is on standard output.
+/// Counts while the program allocates, and ends the count with Ctrl-C as a user does. Returns standard output.
 fn counted(target: &mut Target, home: &Path, phase: u32, more: &[&str]) -> String {
     let (child, _rest) = begun(target, home, more);
     target.advance(phase).expect("READY");
@@ -86,7 +86,8 @@ fn assert_fits(report: &Value, name: &str) {
     assert_eq!(faults.collect::<Vec<_>>(), [] as [String; 0]);
 }
 
-/// A dump of a JVM whose agent has `count=on` tells all that was allocated, up to a time that stands beside it.
+/// A dump of a JVM whose agent has `count=on` contains all allocation counts, and the time until which they are
+/// complete.
 #[test]
 fn a_dump_has_what_was_counted() {
     for jdk in jdks() {
@@ -95,7 +96,7 @@ fn a_dump_has_what_was_counted() {
         let launch = launch(&jdk).agent(&library, "count=on,interval=16k");
         let mut target = ready(&launch);
         target.advance(2).expect("READY");
-        // A forked dump has what was counted until then.
+        // A forked dump contains the counts up to the fork.
         let (pid, library) = (target.pid().to_string(), library.display().to_string());
         let dump = ["dump", &pid, "--fork", "-o", "d.hprof", "--agent", &library];
         run(home.path(), &dump).well();
@@ -147,7 +148,7 @@ fn a_dump_has_what_was_counted() {
         let focused = told(&["--focus", r"Counted\.keep", "--format", "json"]);
         let focused: Value = serde_json::from_str(&focused).expect("JSON");
         assert_eq!(focused["counted"]["totals"]["objects"], 2000, "{focused:#}");
-        // By class the counts of classes are told, which this agent has not.
+        // Counts by class need an agent that counts classes, and this agent does not.
         run(
             home.path(),
             &["sites", "d.hprof", "--allocated", "--by", "class"],
@@ -189,7 +190,7 @@ fn every_allocation_of_a_running_jvm_is_counted() {
         assert_eq!(objects("removed", "Counted$Removed"), Some(8000));
         assert_eq!(objects("main", "java.lang.Object[]"), None);
 
-        // In the JDK's classes, too.
+        // Also count allocations in JDK classes.
         let jdk_too = [
             "--format",
             "json",
@@ -209,7 +210,7 @@ fn every_allocation_of_a_running_jvm_is_counted() {
     }
 }
 
-/// A program that ProGuard shortened is counted under the names that it was written with.
+/// Counts of a program that ProGuard shortened show its original names.
 #[test]
 fn counts_have_the_names_of_a_mapping() {
     let [jar, _, mapping] = testdata::programs::shrunk();
@@ -232,7 +233,7 @@ fn counts_have_the_names_of_a_mapping() {
             .find(|s| s["method"] == method && s["allocated"] == allocated);
         of.map(|site| (site["class"].clone(), site["objects"].clone()))
     };
-    // `main`, which never ends, runs on without counters.
+    // `main` never returns, so its running code has no counters.
     let of = |class: &str| Some((json!(class), json!(2000)));
     assert_eq!(
         objects("<init>", "long[]"),
@@ -247,7 +248,7 @@ fn counts_have_the_names_of_a_mapping() {
     assert!(target.finish().expect("an end"));
 }
 
-/// Ctrl-C ends a count also while counters are put into classes, which are then as they were.
+/// Ctrl-C also ends a count while counters are being inserted. The classes are then restored.
 #[test]
 fn a_count_is_ended_before_it_begins() {
     for jdk in jdks() {
@@ -280,7 +281,7 @@ fn a_count_is_ended_before_it_begins() {
     }
 }
 
-/// Two at once are refused, and a target that is no JVM.
+/// A second count at the same time is rejected, and so is a target that is not a JVM.
 #[test]
 fn one_count_at_a_time() {
     let jdk = &jdks()[0];

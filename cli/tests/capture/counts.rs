@@ -1,4 +1,4 @@
-//! What an agent counts of each class, from the JVM to `heapdiff trace top`.
+//! Tests the agent's counts for each class, from the JVM to `heapdiff trace top`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +10,8 @@ use testdata::jvm::{Jdk, Launch};
 use crate::support::{folder, jdks, run};
 use crate::trace::library;
 
-/// Has `Steady` keep 20,000 objects and drop 60,000, with a trace, and end. Gives the trace's folder.
+/// Runs `Steady` with a trace until it ends. It keeps 20,000 objects and drops 60,000. Returns the folder with the
+/// trace.
 fn steady(jdk: &Jdk, options: &str) -> TempDir {
     let home = folder();
     let program = testdata::programs::agent("Steady.java");
@@ -92,7 +93,7 @@ fn a_trace_has_what_the_agent_counts_of_each_class() {
         );
         let row = format!(" 60,000  {:>9}  Steady$Dropped\n", grouped(dropped_bytes));
         assert!(text.contains(&row), "{what}: {text}");
-        // Of a part nothing is counted.
+        // There are no counts for a part of the run.
         let part = top(home, &["-v", "--since", "+0s"]);
         let more = "counts by class exist only for the whole run and all stacks";
         assert!(
@@ -128,7 +129,8 @@ fn grouped(n: u64) -> String {
     heapdiff_units::grouped(n)
 }
 
-/// Counts by line of code, with samples beside where they differ: what the compiler removes is counted, and never sampled.
+/// Counts by code line are compared with samples. They differ for allocations that the compiler removes: these are
+/// counted but never sampled.
 #[test]
 fn a_trace_has_rates_of_lines() {
     const N: u64 = 300_000;
@@ -191,7 +193,7 @@ fn a_trace_has_rates_of_lines() {
         assert_eq!(of("removed", "Counted$Removed")["bytes"], N * 16, "{what}");
         let removed = &of("removed", "Counted$Removed")["sampled"];
         assert_eq!(removed["beyond_chance"], true, "{what}: {removed}");
-        // Until 25 the JVM's samples of some sizes are too few.
+        // JVMs before JDK 25 under-sample objects of some sizes.
         if jdk.major() >= 25 {
             for (method, class) in [("object", "Counted$Small"), ("bytes", "byte[]")] {
                 let sampled = &of(method, class)["sampled"];

@@ -1,4 +1,4 @@
-//! The real agent is told to stop, and to begin anew with other options.
+//! Stops the real agent, and starts it again with other options.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use testdata::jvm::Launch;
 use crate::support::{folder, jdks, ready, run};
 use crate::trace::library;
 
-/// What `sites` says of a new dump; null for a dump without an agent.
+/// Returns the report of `sites` on a new dump; the agent in it is null if the dump has no agent.
 fn sites_of(home: &Path, pid: &str) -> Value {
     run(home, &["dump", pid, "-o", "a.hprof", "--force"]).well();
     let done = run(home, &["sites", "a.hprof", "--format", "json"]);
@@ -39,7 +39,7 @@ fn an_agent_stops_and_begins_anew_with_other_options() {
         run(home, &["detach", &pid]).failed(3, "no agent is loaded");
         let done = attach("interval=1k").well();
         assert!(done.stdout.contains("the agent is loaded;"), "{done:?}");
-        // The first sample comes at the JVM's own interval of 512 KiB, by chance after as many megabytes.
+        // The first sample follows the JVM's own interval of 512 KiB. It can randomly take several megabytes.
         for phase in 2..=4 {
             target.advance(phase).expect("more");
         }
@@ -47,7 +47,7 @@ fn an_agent_stops_and_begins_anew_with_other_options() {
         assert_eq!(agent["interval_bytes"], 1024);
         assert!(agent["live_samples"].as_u64() >= Some(100), "{agent}");
 
-        // Another interval, a trace and a filter, while it samples.
+        // Set another interval, a trace and a filter while the agent samples.
         let trace = home.join("t.db");
         let options = format!(
             "interval=0,tick=100ms,include=Kept,trace={}",
@@ -55,7 +55,7 @@ fn an_agent_stops_and_begins_anew_with_other_options() {
         );
         let done = attach(&options).well();
         assert!(done.stdout.contains("uses these options now"), "{done:?}");
-        // A thread goes by a new interval from its next sample on.
+        // A thread uses a new interval from its next sample on.
         target.advance(5).expect("more");
         let sites = sites_of(home, &pid);
         let agent = &sites["snapshot"]["agent"];
@@ -68,7 +68,7 @@ fn an_agent_stops_and_begins_anew_with_other_options() {
             classes.iter().all(|class| class.contains("Kept")),
             "{classes:?}"
         );
-        // A trace that cannot be written changes nothing, nor do options that cannot be meant.
+        // A trace that cannot be written and invalid options change nothing.
         let nowhere = attach("trace=/no/such/folder/t.db");
         nowhere.failed(3, "cannot write this file: No such file or directory");
         attach("trace=/tmp").failed(3, "trace=/tmp: the user ");

@@ -1,4 +1,4 @@
-//! Dumps are whole, hold what the JVM says it has, and leave nothing else behind.
+//! Tests that dumps are complete, contain what the JVM reports, and leave no other files behind.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -23,7 +23,7 @@ fn a_dump_holds_what_the_jvm_counts() {
         assert!(done.stdout.starts_with(&name), "{done:?}");
         assert!(done.stdout.contains("live objects of process"), "{done:?}");
         assert_eq!(done.stderr, "");
-        // Once it listens no second signal is needed, and garbage is asked for.
+        // Once the JVM listens, no second signal is needed. `--all` includes unreachable objects.
         run(home.path(), &["dump", &pid, "--all", "-o", "all.hprof"]).well();
         run(home.path(), &["dump", &pid, "--gz", "1", "-q"]).well();
         let packed = format!("{name}.gz");
@@ -40,7 +40,7 @@ fn a_dump_holds_what_the_jvm_counts() {
             let found = instances(&home.path().join(dump), &classes);
             assert_eq!(found[0], expected[0]);
             for (found, expected) in found.iter().zip(expected) {
-                // Answering each command makes a few strings.
+                // Each diagnostic command creates a few strings.
                 assert!(
                     found.abs_diff(expected) <= 20 + expected / 50,
                     "{found} {expected}"
@@ -81,7 +81,7 @@ fn standard_output_takes_a_dump_and_no_file_stays() {
             assert_eq!(is_packed, name == "packed");
             assert_eq!(instances(&to, &[BOX]), [10_000]);
         }
-        // A pipe that nobody reads is told, and leaves nothing either.
+        // A closed pipe is reported, and leaves no file behind either.
         let mut command = heapdiff(home.path(), &["dump", &pid, "-o", "-", "-q"]);
         let mut child = command
             .env("TMPDIR", &temporary)
@@ -101,7 +101,7 @@ fn standard_output_takes_a_dump_and_no_file_stays() {
 fn a_terminal_gets_no_dump() {
     let target = ready(&shelf(&jdks()[0]));
     let home = folder();
-    // `script` runs it on a terminal of its own.
+    // `script` runs the program on a new terminal.
     let program = env!("CARGO_BIN_EXE_heapdiff");
     let command = format!("{program} dump {} -o -", target.pid());
     let output = Command::new("script")
@@ -135,7 +135,7 @@ fn a_name_is_as_good_as_an_id() {
     let jdk = jdks().remove(0);
     let home = folder();
     let classes = jdk.compile(&testdata::programs::shelf()).expect("classes");
-    // A name that no other test uses.
+    // No other test uses this name.
     let jar = home.path().join("OddlyNamedShelf.jar");
     let packed = Command::new(jdk.home().join("bin/jar"))
         .args(["--create", "--main-class=Shelf", "--file"])
@@ -206,7 +206,7 @@ fn a_folder_that_cannot_be_written_to_is_told() {
     chmod(&locked, 0o555);
     let mut command = heapdiff(home.path(), &["dump", "1", "-o", "locked/a.hprof"]);
     if crate::support::is_root() {
-        // Root may write everywhere.
+        // Root may write everywhere, so run as another user.
         command = crate::elsewhere::as_nobody(&command);
     }
     let done: Done = command.output().expect("a run").into();
@@ -219,7 +219,7 @@ fn a_folder_that_cannot_be_written_to_is_told() {
 #[test]
 fn a_dump_that_does_not_fit_is_told_and_removed() {
     for jdk in jdks() {
-        // The shell counts in 512 bytes: a file of the JVM ends at 2 MiB.
+        // The shell's unit is 512 bytes, so the JVM cannot write more than 2 MiB to a file.
         let limited = ["sh", "-c", "ulimit -f 4096; exec \"$0\" \"$@\""];
         let mut target = ready(&shelf(&jdk).through(limited).arg("8"));
         let pid = target.jvm_pid().expect("a JVM").to_string();
@@ -238,7 +238,7 @@ fn an_interrupt_leaves_nothing() {
         let mut target = ready(&shelf(&jdk).arg("128"));
         let pid = target.pid().to_string();
         let home = folder();
-        // Compressing takes its time.
+        // Compression makes the dump slow enough.
         let mut child = start(
             home.path(),
             &["dump", &pid, "--gz", "9", "-o", "a.hprof.gz"],
@@ -255,9 +255,9 @@ fn an_interrupt_leaves_nothing() {
         );
         signal("INT", child.id());
         assert_eq!(child.wait().expect("an end").signal(), Some(2));
-        // Where the JVM's threads write parts (25), those stay until it is done.
+        // On JDK 25 threads of the JVM write parts of the dump. The parts stay until the JVM has finished.
         assert!(!files(home.path()).iter().any(finished));
-        // The JVM ends its work on a file that nobody sees, removes its parts, and answers again.
+        // The JVM finishes the dump in a file with a hidden name, removes its parts, and answers again.
         run(home.path(), &["dump", &pid, "-o", "b.hprof"]).well();
         assert_eq!(files(home.path()), ["b.hprof"]);
         assert!(target.is_running());
@@ -279,7 +279,7 @@ fn what_a_killed_run_left_goes_with_the_next_dump() {
     until("a file that is being written", || !hidden().is_empty());
     dump.kill().expect("SIGKILL");
     dump.wait().expect("an end");
-    // The JVM writes on; where nobody writes any more is known after a while.
+    // The JVM still writes to the hidden file. Only after some time without a write is the file known to be abandoned.
     let again = ["dump", &pid, "-o", "b.hprof", "--force"];
     run(home.path(), &again).well();
     let left = hidden();

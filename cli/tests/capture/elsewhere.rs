@@ -1,4 +1,4 @@
-//! JVMs of other users and in other namespaces, as in containers. Needs root.
+//! Tests JVMs of other users and in other namespaces, as in containers. Needs root.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -15,12 +15,12 @@ use crate::support::{
 };
 use crate::trace::library;
 
-/// The same command by another user, for whom the program is copied to where it may be run.
+/// Returns the same command for another user. The program is copied to a place where that user may run it.
 pub(crate) fn as_nobody(command: &Command) -> Command {
     let home = command.get_current_dir().expect("a folder");
     let program = home.join("heapdiff-copy");
-    // Not by this process: a child that another test forks meanwhile would hold the copy open for
-    // writing, and nobody can execute it then.
+    // Copy with `cp`. If this process wrote the file, a child that another test forks meanwhile would inherit it open
+    // for writing, and then nobody could execute it.
     let copied = Command::new("cp")
         .arg(command.get_program())
         .arg(&program)
@@ -45,7 +45,7 @@ fn a_jvm_of_another_user() {
         let public = folder();
         let mut target = ready(&public_shelf(&jdk, public.path()).through(AS_NOBODY));
         let pid = target.jvm_pid().expect("a JVM").to_string();
-        // Where only we may write, where only we may read, and where everybody may.
+        // A folder that only we may write and read, and one that everybody may write.
         let private = folder();
         let open = public.path().join("open");
         fs::create_dir(&open).expect("a folder");
@@ -58,7 +58,7 @@ fn a_jvm_of_another_user() {
             assert_eq!(fs::metadata(&dump).expect("it").uid(), 0);
             assert_eq!(files(home).len(), size);
         }
-        // The agent lies where the other user cannot read it.
+        // The agent is in a folder that the other user cannot read.
         let library = agent(&jdk, private.path());
         chmod(private.path(), 0o700);
         let mark = open.join("mark");
@@ -73,7 +73,7 @@ fn a_jvm_of_another_user() {
         run(private.path(), &args).well();
         assert_eq!(fs::metadata(&mark).expect("the mark").uid(), 65_534);
         assert!(target.is_running());
-        // A hunt says where its trace cannot be.
+        // A hunt reports that the JVM cannot write its trace to the private folder.
         for (home, kept) in [(private.path(), false), (&*open, true)] {
             let library = library.to_str().expect("a name");
             let hunt = [
@@ -89,7 +89,7 @@ fn a_jvm_of_another_user() {
             assert_eq!(done.stderr.contains(why), !kept, "{done:?}");
         }
 
-        // An ordinary user may do so with their own JVM, and not with that of root.
+        // Ordinary users may dump their own JVM, but not that of root.
         let dump = heapdiff(&open, &["dump", &pid, "-o", "b.hprof"]);
         Done::from(as_nobody(&dump).output().expect("a run")).well();
         assert_eq!(instances(&open.join("b.hprof"), &[BOX]), [10_000]);
@@ -101,8 +101,8 @@ fn a_jvm_of_another_user() {
     }
 }
 
-/// A JVM that was killed leaves its socket in /tmp, and a later one of another user may get its id. It may
-/// not replace the socket and never listens; one process in thirty had such an id where these tests ran often.
+/// A killed JVM leaves its socket in /tmp, and a later JVM of another user may get the same process ID. It cannot
+/// replace the socket, and so never listens. Where these tests ran often, one process in thirty had such an ID.
 #[test]
 fn a_socket_of_another_users_jvm_is_in_the_way() {
     if !is_root() {
@@ -117,7 +117,7 @@ fn a_socket_of_another_users_jvm_is_in_the_way() {
         let pid = target.jvm_pid().expect("a JVM").to_string();
         let socket = format!("/tmp/.java_pid{pid}");
         let _ = fs::remove_file(&socket);
-        // A file is nobody's socket: it may be dear to its owner.
+        // A regular file is not a JVM's socket. It may be valuable to its owner, so it is not removed.
         fs::write(&socket, "").expect("a file");
         let done = run(&open, &["dump", &pid, "-o", "a.hprof"]);
         let done = done.failed(3, "(Shelf): its socket /tmp/.java_pid");
@@ -129,7 +129,7 @@ fn a_socket_of_another_users_jvm_is_in_the_way() {
         let listener = UnixListener::bind(&socket).expect("a socket");
         run(&open, &["dump", &pid, "-o", "a.hprof"]).failed(3, "its socket /tmp");
         drop(listener);
-        // Only root may remove what nobody listens on.
+        // Only root may remove a socket on which nobody listens.
         let dump = heapdiff(&open, &["dump", &pid, "-o", "a.hprof"]);
         let done = Done::from(as_nobody(&dump).output().expect("a run"));
         let done = done.failed(3, "its socket /tmp");
@@ -140,8 +140,8 @@ fn a_socket_of_another_users_jvm_is_in_the_way() {
     }
 }
 
-/// A JVM that is to be the first process of its namespace and to have a `/tmp` of its own of this size; and its classes,
-/// which are there whatever /tmp is. `outer` goes first.
+/// Returns the command for a JVM that is the first process of its namespace and has its own `/tmp` of this size, with
+/// the folder of its classes, which is outside /tmp. The words of `outer` precede the command.
 fn in_a_container(jdk: &Jdk, tmp: &str, outer: &[&str], as_user: &[&str]) -> (Launch, TempDir) {
     let classes = tempfile::tempdir_in("/var/tmp").expect("a folder");
     let prepare = format!(
@@ -163,7 +163,7 @@ fn in_a_container(jdk: &Jdk, tmp: &str, outer: &[&str], as_user: &[&str]) -> (La
     (launch, classes)
 }
 
-/// One that runs, and its id. It has read its classes.
+/// Starts such a JVM, and returns it with its process ID. It has loaded its classes.
 pub(crate) fn contained(jdk: &Jdk, tmp: &str, as_user: &[&str]) -> (Target, u32) {
     let (launch, _classes) = in_a_container(jdk, tmp, &[], as_user);
     let target = ready(&launch);
@@ -184,7 +184,8 @@ fn a_jvm_in_a_container() {
             let tmp = format!("/proc/{pid}/root/tmp");
             let pid = pid.to_string();
             let home = folder();
-            // What looks left behind goes by the rights of the JVM's user, who may have put it there for us to follow.
+            // Abandoned files are removed with the rights of the JVM's user, because that user may have created them to
+            // trick root into following a link.
             let ours = Path::new(&tmp).join(".heapdiff-0123456789abcdef");
             fs::create_dir(&ours).expect("a folder");
             fs::write(ours.join("dump.hprof"), "").expect("a file");
@@ -202,7 +203,7 @@ fn a_jvm_in_a_container() {
             let library = agent(&jdk, home.path());
             let library = library.to_str().expect("a name");
             for _ in 0..2 {
-                // What is loaded needs no file: the copy does not stay, and the second time none is needed.
+                // A loaded library needs no file, so the copy is removed. The second attach needs no copy.
                 let args = ["attach", &pid, "mark=/tmp/mark", "--agent", library];
                 run(home.path(), &args).well();
                 let left = files(Path::new(&tmp));
@@ -212,7 +213,7 @@ fn a_jvm_in_a_container() {
                 assert!(left.contains(&"mark".to_owned()), "{left:?}");
                 assert!(!left.iter().any(|n| n.starts_with(".attach")), "{left:?}");
             }
-            // The agent could write a trace only where nobody would look for it.
+            // The agent could write a trace only in the container, where the user would not look for it.
             let hunt = [
                 "hunt", &pid, "--agent", library, "--for", "0", "-o", "hunted",
             ];
@@ -225,7 +226,8 @@ fn a_jvm_in_a_container() {
     }
 }
 
-/// Every command finds the agent again in a JVM whose root is a folder of ours: `/proc` names its libraries by our paths.
+/// Every command must find the agent again in a JVM whose root is one of our folders: `/proc` then shows the paths of
+/// its libraries outside the chroot.
 #[test]
 fn a_jvm_in_a_chroot() {
     if !is_root() {
@@ -234,7 +236,7 @@ fn a_jvm_in_a_chroot() {
     // All of our files, with another /tmp.
     let prepare = "mount --rbind / \"$0\" && mount -t tmpfs -o size=50m,mode=1777 tmpfs \"$0/tmp\" && exec chroot \"$0\" \"$@\"";
     let library = library();
-    // The JVM sees the one library by the same path as we do, and gets a copy of the other.
+    // The JVM sees one library by the same path as we do, and gets a copy of the other.
     let (seen, home) = (library.to_str().expect("a path"), folder());
     let copied = home.path().join("libheapdiff_agent.so");
     fs::copy(&library, &copied).expect("a copy");
@@ -267,7 +269,7 @@ fn a_jvm_in_a_chroot() {
     }
 }
 
-/// Goes into a user namespace whose root is an ordinary user outside, as rootless containers have it.
+/// Enters a user namespace whose root is an ordinary user outside, as in rootless containers.
 const AS_INNER_ROOT: &str = "\
 holder=$(unshare --user sleep 20 </dev/null >/dev/null 2>&1 & echo $!)
 tries=0
@@ -278,7 +280,7 @@ done
 echo 0 100000 65536 > /proc/$holder/gid_map && echo 0 100000 65536 > /proc/$holder/uid_map &&
 exec nsenter --target $holder --user --setuid 0 --setgid 0 \"$0\" \"$@\"";
 
-/// Whether the kernel lets us make user namespaces, for root has them forbidden in some containers.
+/// True if the kernel allows us to create user namespaces. In some containers even root may not.
 #[expect(clippy::print_stderr, reason = "what is left out is said")]
 fn has_user_namespaces() -> bool {
     let tried = Command::new("sh")
@@ -306,7 +308,7 @@ fn a_jvm_in_a_user_namespace() {
         assert!(status.contains("Uid:\t100000\t"), "{status}");
         let pid = pid.to_string();
         let home = folder();
-        // Nothing of root's can be made in its /tmp.
+        // Root cannot create files in the /tmp of this JVM.
         let library = library();
         let agent = library.to_str().expect("a path");
         for fork in [&[][..], &["--fork", "--agent", agent]] {
@@ -349,7 +351,7 @@ fn a_small_tmp_in_a_container() {
     }
 }
 
-/// The agent's library goes where there is room for it, and a JVM that can make no socket is told at once.
+/// The agent's library is copied to a folder with enough room. A JVM that cannot create its socket is reported at once.
 #[test]
 fn a_tmp_without_room_for_the_agent() {
     if !is_root() {
@@ -375,7 +377,7 @@ fn a_tmp_without_room_for_the_agent() {
             let hunt = ["hunt", &pid, "--no-files", "--for", "0", "--agent", agent];
             run(home.path(), &hunt).well();
             assert_eq!(copies(), before);
-            // Without its socket it would have to make one, where it cannot.
+            // Without its socket the JVM would have to create one, which is impossible in this /tmp.
             let mut mount = Command::new("nsenter");
             mount.args(["--target", &pid, "--mount", "mount", "-t", "tmpfs"]);
             let mounted = mount.args(["-o", "ro", "tmpfs", "/tmp"]).status();
@@ -398,7 +400,8 @@ fn a_container_cannot_lead_us_astray() {
         return;
     }
     let jdk = jdks().remove(0);
-    // Whoever may write in its /tmp cannot put another library where ours goes: each copy has another name.
+    // A user with write access to the JVM's /tmp cannot replace the copy by another library, because each copy has
+    // another name.
     let home = folder();
     let library = agent(&jdk, home.path());
     let library = library.to_str().expect("a name");

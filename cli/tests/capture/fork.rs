@@ -1,4 +1,5 @@
-//! `dump --fork` and `hunt`: a child of the JVM writes; what is whole gets its name, and nothing else stays.
+//! Tests `dump --fork` and `hunt`. A child of the JVM writes the dump. Only a complete dump gets its final name, and no
+//! other file stays.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -31,7 +32,7 @@ fn a_child_writes_what_the_jvm_holds() {
             done.stdout.contains("reachable objects of process"),
             "{done:?}"
         );
-        // Compressed by heapdiff, and to standard output as well.
+        // Compressed by heapdiff, and also to standard output.
         dump(&["-o", "packed.hprof.gz"]).well();
         assert_eq!(files(home.path()), ["forked.hprof", "packed.hprof.gz"]);
         assert_eq!(
@@ -46,7 +47,7 @@ fn a_child_writes_what_the_jvm_holds() {
     }
 }
 
-/// Programs that leave others on the same processor next to nothing; they end with this.
+/// Programs that take almost all time of a processor. They are ended when this is dropped.
 struct Load(Vec<Child>);
 
 impl Load {
@@ -74,10 +75,10 @@ impl Drop for Load {
     }
 }
 
-/// Whether a process has used a hundredth of a second.
+/// True if a process has used at least 10 ms of processor time.
 fn has_run(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process");
-    // Its state is the third field, the first one after its name.
+    // Fields are counted from the state, the first field after the process name.
     let user = stat
         .rsplit(')')
         .next()
@@ -85,7 +86,7 @@ fn has_run(pid: u32) -> bool {
     user.is_some_and(|ticks| ticks != "0")
 }
 
-/// The processes that a JVM has made.
+/// Returns the child processes of a JVM.
 fn children(pid: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("its threads");
     let made = threads.flatten().filter_map(|thread| {
@@ -95,7 +96,7 @@ fn children(pid: u32) -> Vec<u32> {
     made.collect()
 }
 
-/// The child has the lowest priority, and waits for long where others want the processor as well.
+/// The child has the lowest priority, so it waits for a long time if other processes need the processor.
 #[test]
 fn a_child_that_waits_is_told_once() {
     let jdk = jdks().remove(0);
@@ -165,7 +166,7 @@ fn a_container_without_room_for_a_child_is_left_alone() {
         return;
     };
     let jdk = jdks().remove(0);
-    // It has much memory and a small dump, which is in memory, too, where /tmp is.
+    // The JVM has much memory but a small dump. If /tmp is in memory, the dump takes memory, too.
     let large = shelf(&jdk).flags(["-Xms256m", "-XX:+AlwaysPreTouch"]);
     let target = ready(&large.through(group.entrance()));
     let pid = target.jvm_pid().expect("a JVM").to_string();
@@ -173,14 +174,15 @@ fn a_container_without_room_for_a_child_is_left_alone() {
     let library = library();
     let agent = library.to_str().expect("a path");
     let args = ["dump", &pid, "--fork", "--agent", agent, "-o", "a.hprof"];
-    // Of its memory next to nothing is of files, which could be given up.
+    // Almost none of the JVM's memory belongs to files, so the kernel cannot reclaim it.
     group.leave(32 << 20);
     let done = run(home.path(), &args).failed(3, "there is not enough memory for a child");
     assert!(done.stderr.contains("leave out --fork"), "{done:?}");
     assert!(files(home.path()).is_empty());
     group.leave(512 << 20);
     run(home.path(), &args).well();
-    // Half of what the JVM has is not left, which is asked for where the kernel would kill it with the child.
+    // If the kernel would kill the JVM together with the child, heapdiff requires free memory of half of the JVM's
+    // size. That much is not free here.
     let again = [&args[..], &["--force"]].concat();
     if group.kill_together(true) {
         let half = resident(&pid) / 2;
@@ -194,7 +196,7 @@ fn a_container_without_room_for_a_child_is_left_alone() {
     assert!(target.finish().expect("an end"));
 }
 
-/// Bytes of memory that a process has.
+/// Returns the resident memory of a process in bytes.
 fn resident(pid: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -211,7 +213,7 @@ fn an_agent_that_cannot_is_told() {
     let pid = target.pid().to_string();
     let stub = stub.to_str().expect("a path");
     let before = files(home.path());
-    // It says that all went well, and wrote no file.
+    // This stub reports success, but writes no file.
     let args = [
         "dump",
         &pid,
@@ -226,14 +228,14 @@ fn an_agent_that_cannot_is_told() {
     assert!(target.finish().expect("an end"));
 }
 
-/// How often the JVM stopped to fork, and to write a dump itself, by its own log.
+/// Returns how often the JVM paused to fork, and to write a dump itself, by its own log.
 fn stops(log: &Path) -> (usize, usize) {
     let text = fs::read_to_string(log).expect("the JVM's log");
     let times = |name: &str| text.matches(&format!("\"{name}\"")).count();
     (times("HeapWalkOperation"), times("HeapDumper"))
 }
 
-/// What a dump is said to be where the JVM wrote it itself.
+/// The note about a dump that the JVM wrote itself.
 const STOOD_STILL: &str = "the JVM wrote this dump itself and was paused meanwhile";
 
 #[test]
@@ -259,7 +261,7 @@ fn a_hunt_has_children_write_where_they_can() {
             let done = run(home.path(), &[&hunt, agent, &more].concat()).well();
             assert_eq!(stops(&log), (forks, dumps), "{flag} {args}: {done:?}");
             let told = done.stderr.matches(STOOD_STILL).count();
-            // What hindered the first would hinder the second: it is told once.
+            // The reason for the first dump also applies to the second, so it is printed once.
             let is_told = forks == 0 && args.is_empty();
             assert_eq!(told, usize::from(is_told), "{flag} {args}: {done:?}");
             if is_told {
@@ -286,7 +288,8 @@ fn what_grew_between_forked_dumps_is_named_with_its_stacks() {
     for jdk in jdks() {
         let home = folder();
         let library = library();
-        // From the start: a thread is sampled once it has used up the JVM's own interval.
+        // The agent is loaded from the start, because a thread is sampled only after it has used up the JVM's own
+        // interval.
         let launch = shelf(&jdk).agent(&library, "interval=256");
         let mut target = ready(&launch);
         let pid = target.pid().to_string();
@@ -343,7 +346,7 @@ fn a_hunt_falls_back_and_says_why() {
     }
     let second = home.path().join(format!("hunt-{pid}-2"));
     assert_eq!(instances(&second.join("before.hprof"), &[BOX]), [10_000]);
-    // What is asked for and cannot be is a failure.
+    // With an explicit `--fork`, a fork that fails is an error.
     let args = ["hunt", &pid, "--agent", stub, "--for", "0", "--fork"];
     run(home.path(), &args).failed(2, "before.hprof");
     assert!(target.finish().expect("an end"));

@@ -1,4 +1,4 @@
-//! The leak report in one command.
+//! Tests the leak report in one command.
 
 use std::fs;
 use std::io::{BufRead, Read};
@@ -42,7 +42,7 @@ fn a_hunt_names_what_grew() {
         assert!(line.contains("the second dump follows in 1h"), "{line}");
         assert!(mark.exists(), "the agent is loaded first");
         target.advance(2).expect("READY");
-        // Ends the wait and nothing else.
+        // Ctrl-C ends the wait and nothing else.
         signal("INT", child.id());
         let printed = ended(child).well().stdout;
 
@@ -59,7 +59,7 @@ fn a_hunt_names_what_grew() {
         assert_eq!(first["growth"]["objects"], 10_000, "{first}");
         assert_eq!(report["snapshots"][1]["path"], "new/found/after.hprof");
 
-        // What is there stays.
+        // Existing dumps are not overwritten.
         let again = ["hunt", &pid, "--no-attach", "-o", "new/found"];
         run(home.path(), &again)
             .failed(2, "-o new/found: the folder already contains before.hprof");
@@ -92,7 +92,7 @@ fn gates_and_formats_are_those_of_a_diff() {
     let report = fs::read_to_string(found.join("report.txt")).expect("a report");
     assert!(report.contains("Shelf.boxes"), "{report}");
 
-    // Another folder the next time, and an end when there is nobody to wait for.
+    // The next hunt uses another folder, and ends if its JVM ends.
     let child = hunt(&["--for", "1h"]);
     let second = home.path().join(format!("hunt-{pid}-2"));
     until("a dump", || second.join("before.hprof").exists());
@@ -107,7 +107,7 @@ fn gates_and_formats_are_those_of_a_diff() {
 
 #[test]
 fn the_second_interrupt_ends_it() {
-    // So much that the second dump takes its time.
+    // A heap that is large enough for the second dump to take some time.
     let target = ready(&shelf(&jdks()[0]).arg("96"));
     let pid = target.pid().to_string();
     let home = folder();
@@ -180,8 +180,8 @@ fn a_hunt_says_why_it_keeps_no_trace() {
     assert!(target.is_running());
 }
 
-/// An agent that samples already keeps its options and also writes the hunt's trace. A trace that it writes already
-/// is the hunt's. The last lines name the files and the next command.
+/// An agent that already samples keeps its options, and also writes the hunt's trace. If the agent already writes a
+/// trace, the hunt uses that one. The last lines name the files and the next command.
 #[test]
 fn a_hunt_takes_over_the_agent_of_an_attach() {
     for jdk in jdks() {
@@ -267,7 +267,7 @@ fn a_hunt_that_cannot_start_leaves_no_folder() {
     let done = run(home.path(), &args).failed(3, "another agent already samples allocations");
     assert!(done.stderr.contains("--no-attach"), "{done:?}");
     assert_eq!(files(home.path()), ["libheapdiff_agent.so"]);
-    // One that is ours already is no obstacle.
+    // Our own agent is no obstacle.
     let args = ["hunt", &pid, "return=201", "--agent", library, "--for", "0"];
     run(home.path(), &args).well();
 }

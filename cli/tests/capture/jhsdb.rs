@@ -1,4 +1,5 @@
-//! Dumps that the serviceability agent writes of a live process (`jhsdb jmap --binaryheap`), for JVMs that no longer answer.
+//! Tests dumps of a live process that the serviceability agent writes (`jhsdb jmap --binaryheap`), for JVMs that no
+//! longer answer.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,10 +10,10 @@ use testdata::jvm::Jdk;
 
 use crate::support::{Done, folder, jdks, ready, run, shelf};
 
-/// How long `jhsdb` may take.
+/// Time limit for `jhsdb`.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// Has `jhsdb` dump a process; it stops the process meanwhile.
+/// Dumps a process with `jhsdb`, which stops the process meanwhile.
 fn jhsdb(jdk: &Jdk, pid: u32, folder: &Path) -> Done {
     let mut command = Command::new(jdk.home().join("bin/jhsdb"));
     command
@@ -37,7 +38,7 @@ fn jhsdb(jdk: &Jdk, pid: u32, folder: &Path) -> Done {
     done
 }
 
-/// Why a process that is no child of ours may not be looked into here, as the system's settings say; `None` where it may.
+/// Returns the system setting that forbids us to trace a process other than our children; `None` if tracing is allowed.
 fn forbidden() -> Option<String> {
     const SETTING: &str = "/proc/sys/kernel/yama/ptrace_scope";
     const PTRACE: u32 = 19;

@@ -1,4 +1,4 @@
-//! docs/kubectl-heapdiff, from a laptop's command to the report, with namespaces of this machine in place of a pod.
+//! Tests docs/kubectl-heapdiff, from the command on a laptop to the report. Namespaces of this machine replace the pod.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use crate::support::{
 };
 use crate::trace::library;
 
-/// In place of `kubectl`: a pod is a JVM in namespaces of its own, a debug container a program in the same process namespace
-/// with a `/tmp` of its own. It keeps what it knows in the folder that it lies in.
+/// A replacement of `kubectl`. A pod is a JVM in its own namespaces. A debug container is a program in the same process
+/// namespace with its own `/tmp`. The state is kept in the folder of the script.
 const KUBECTL: &str = r#"#!/bin/sh
 set -eu
 here=$(dirname "$0")
@@ -43,7 +43,7 @@ exec)
 esac
 "#;
 
-/// A pod's JVM, and a folder with `kubectl` and `heapdiff`.
+/// The JVM of a pod, and a folder with `kubectl` and `heapdiff`.
 struct Laptop {
     path: PathBuf,
     script: PathBuf,
@@ -56,7 +56,7 @@ impl Laptop {
         fs::write(path.join("kubectl"), KUBECTL).expect("a script");
         chmod(&path.join("kubectl"), 0o755);
         fs::write(path.join("pod"), pod.to_string()).expect("a file");
-        // The image: what lies in /tmp is not seen in the debug container.
+        // The image of the debug container, which does not see files in /tmp.
         lonely(&path);
         let copied = Command::new("cp").arg(library()).arg(&path).status();
         assert!(copied.expect("a copy").success());
@@ -66,7 +66,7 @@ impl Laptop {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        // As in `support::start`: interrupts are not ignored, in the debug container either.
+        // As in `support::start`: interrupts must not be ignored, nor in the debug container.
         let mut command = Command::new("env");
         let before = std::env::var("PATH").expect("a path");
         command
@@ -103,7 +103,7 @@ fn a_pod_without_shell_and_jdk() {
         let (line, _stderr) = first_line(&mut hunt);
         assert!(line.contains("the second dump follows in 1h"), "{line}");
         target.advance(2).expect("READY");
-        // Ctrl-C at the laptop.
+        // Ctrl-C on the laptop.
         signal("INT", hunt.id());
         let done = ended(hunt).well();
         assert!(done.stdout.contains("Shelf.boxes"), "{done:?}");
@@ -123,7 +123,7 @@ fn a_pod_without_shell_and_jdk() {
         let left = files(&tmp);
         let of_ours = left.iter().any(|name| name.contains("heapdiff"));
         assert!(!of_ours, "{left:?}");
-        // What heapdiff says, and how it ends, is what the command says.
+        // The script passes on heapdiff's messages and exit code.
         let args = ["--image", "i", "--pid", "77777", "shop-7d9f", "detach"];
         laptop.run(&args).failed(3, "there is no process 77777");
         laptop

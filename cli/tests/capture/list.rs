@@ -1,4 +1,4 @@
-//! `ps` lists JVMs, and `status` shows what the agent does in one.
+//! Tests `ps`, which lists JVMs, and `status`, which shows the state of the agent in one JVM.
 
 use crate::support::{Done, folder, jdks, ready, run, shelf};
 use crate::trace::library;
@@ -56,7 +56,7 @@ fn a_process_that_is_no_jvm_has_no_status() {
         .failed(3, "no JVM has a main class or jar with `no.such.Main`");
 }
 
-/// A JVM whose file has escape sequences, line ends and marks of direction in a very long name.
+/// A JVM whose file name is very long and contains escape sequences, line ends and direction marks.
 #[test]
 fn hostile_names_steer_no_terminal() {
     let home = folder();
@@ -75,7 +75,7 @@ fn hostile_names_steer_no_terminal() {
     for (args, code) in [
         (&["ps"][..], 0),
         (&["status", &pid], 0),
-        // Both have it.
+        // The names of both JVMs contain it.
         (&["status", "Odd\u{fffd}"], 2),
         (&["status", "Odd\x1b[2J\x07"], 3),
         (&["attach", &pid, "--agent", library], 0),

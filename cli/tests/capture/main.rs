@@ -1,4 +1,4 @@
-//! Attach, dump and hunt against real JVMs, each on the JDKs of this machine from 17 on.
+//! Attach, dump and hunt with real JVMs, each on the JDKs of this machine from 17 on.
 #![cfg(target_os = "linux")]
 
 mod attach;

@@ -1,4 +1,4 @@
-//! `hunt --no-files`: both dumps are in memory, and nothing is left anywhere, whoever is killed.
+//! Tests `hunt --no-files`: both dumps are in memory, and no file is left behind, no matter which process is killed.
 
 use std::fs;
 use std::io::BufReader;
@@ -17,14 +17,14 @@ use crate::support::{
 };
 use crate::trace::library;
 
-/// Folders that heapdiff may want to write to, which it is told of.
+/// Folders that heapdiff may write to, given by environment variables.
 const FOLDERS: [(&str, &str); 3] = [
     ("TMPDIR", "tmp"),
     ("XDG_CACHE_HOME", "cache"),
     ("HOME", "home"),
 ];
 
-/// A hunt without files, in the background, in a folder with all that it may write to.
+/// Starts a hunt without files in the background. All folders that it may write to are in `home`.
 fn hunt(home: &Path, pid: &str, more: &[&str]) -> Child {
     let library = library();
     let agent = library.to_str().expect("a path");
@@ -41,7 +41,7 @@ fn begun(home: &Path, plain: &Command) -> Child {
     support::begun(home, plain, &variables)
 }
 
-/// A hunt without files that has its first dump and waits, and what it prints on standard error.
+/// Starts a hunt without files, and waits until it has the first dump. Returns it with its standard error.
 fn waiting(home: &Path, pid: u32) -> (Child, BufReader<ChildStderr>) {
     let args = ["--for", "1h", "--format", "json"];
     let mut child = hunt(home, &pid.to_string(), &args);
@@ -50,7 +50,7 @@ fn waiting(home: &Path, pid: u32) -> (Child, BufReader<ChildStderr>) {
     (child, stderr)
 }
 
-/// All files in the folder and below.
+/// Returns all files in the folder and below.
 fn all_files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder").flatten();
     entries
@@ -64,7 +64,7 @@ fn all_files(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// What a process has open.
+/// Returns the open files of a process.
 fn open(pid: u32) -> Vec<String> {
     let files = fs::read_dir(format!("/proc/{pid}/fd")).expect("files");
     let links = files.flatten().flat_map(|file| fs::read_link(file.path()));
@@ -75,7 +75,7 @@ fn open_of(pid: u32, what: &str) -> usize {
     open(pid).iter().filter(|link| link.contains(what)).count()
 }
 
-/// Processes whose parent is this one.
+/// Returns the child processes of a process.
 fn children(pid: u32) -> Vec<u32> {
     let processes = fs::read_dir("/proc").expect("processes").flatten();
     let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -89,7 +89,7 @@ fn children(pid: u32) -> Vec<u32> {
     ids.filter(is_child).collect()
 }
 
-/// What a JVM has that a dump could leave: pipes, files in memory, processes.
+/// Returns numbers of things that a dump could leave in a JVM: pipes, files in memory, processes.
 fn of_dumps(pid: u32) -> [usize; 3] {
     [
         open_of(pid, "pipe:"),
@@ -102,7 +102,7 @@ fn report(printed: &str) -> Value {
     serde_json::from_str(printed).expect("JSON")
 }
 
-/// That the first suspect is what the program let grow.
+/// Checks that the first suspect is the growing field of the program.
 fn names_what_grew(report: &Value) {
     let first = &report["suspects"][0];
     assert_eq!(first["holder"], "Shelf.boxes", "{first}");
@@ -122,7 +122,7 @@ fn what_grew_is_named_and_no_file_is_anywhere() {
         let first_to_go = format!("/proc/{}/oom_score_adj", child.id());
         let first_to_go = fs::read_to_string(first_to_go).expect("a number");
         assert_eq!(first_to_go.trim(), "1000", "before the JVM");
-        // The first is gone already: its summary is all that is kept.
+        // The first dump is gone already; only its summary is kept.
         assert_eq!(open_of(child.id(), "memfd:"), 0, "{:?}", open(child.id()));
         assert_eq!(of_dumps(pid), before);
         assert_eq!(all_files(home.path()), [] as [PathBuf; 0]);
@@ -153,7 +153,7 @@ fn nothing_is_left_in_a_container_either() {
             names_what_grew(&report(&done.stdout));
             assert_eq!(all_files(home.path()), [] as [PathBuf; 0]);
             let left = files(&tmp);
-            // The JVM's socket and its counters are its own.
+            // The socket and the performance counters belong to the JVM.
             let own = |name: &String| name == ".java_pid1" || name.starts_with("hsperfdata_");
             assert!(left.iter().all(own), "{left:?}");
             assert!(target.is_running());
@@ -161,7 +161,7 @@ fn nothing_is_left_in_a_container_either() {
     }
 }
 
-/// A program whose dump takes a while.
+/// Starts a program whose dump takes some time.
 fn large() -> Target {
     ready(&shelf(&jdks()[0]).arg("96"))
 }
@@ -228,7 +228,7 @@ fn what_cannot_be_without_files_is_refused() {
     let done = done.failed(2, "--no-files does not work with trace=");
     assert!(done.stderr.contains(hint), "{done:?}");
     assert!(target.finish().expect("an end"));
-    // An agent that knows nothing of pipes says that all went well.
+    // An agent that does not support pipes reports success.
     let target = ready(&shelf(&jdk));
     let pid = target.pid().to_string();
     let other = folder();

@@ -1,4 +1,4 @@
-//! What is no JVM that can be asked is told so, and lives on.
+//! Tests processes that heapdiff must reject: the message gives the reason, and the process stays alive.
 
 use std::fs;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn a_process_that_is_no_jvm_survives() {
         .spawn()
         .expect("sleep");
     let pid = sleep.id();
-    // A new process has the name of the one that made it for a moment.
+    // For a moment, a new process has the name of its parent.
     crate::support::until("its own name", || {
         fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sleep\n")
     });
@@ -49,7 +49,7 @@ fn a_process_that_is_no_jvm_survives() {
 fn a_process_that_ended_is_told() {
     let mut child = Command::new("true").spawn().expect("true");
     let pid = child.id();
-    // Until somebody asks how it ended it has an id.
+    // A process that has ended keeps its ID until its parent waits for it.
     crate::support::until("an end", || {
         fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|s| s.contains(") Z "))
     });
@@ -112,7 +112,7 @@ fn attaching_that_is_off_is_told_without_a_signal() {
 fn a_jvm_that_does_not_answer_is_given_up() {
     for jdk in jdks() {
         let home = folder();
-        // Where we cannot see it.
+        // In a file, so that the command line does not show it.
         let options = home.path().join("options");
         fs::write(&options, "-XX:+DisableAttachMechanism").expect("a file");
         let mut target = ready(&shelf(&jdk).flag(format!("@{}", options.display())));
@@ -131,7 +131,7 @@ fn a_jvm_that_would_end_by_the_signal_gets_none() {
         let mut target = ready(&shelf(&jdk).flag("-Xrs"));
         let home = folder();
         let pid = target.pid().to_string();
-        // It listens from the start, until somebody tidies up in /tmp.
+        // With -Xrs the JVM listens from the start, until somebody cleans up /tmp.
         run(home.path(), &["dump", &pid, "-o", "a.hprof"]).well();
         fs::remove_file(format!("/tmp/.java_pid{pid}")).expect("a socket");
         run(home.path(), &["dump", &pid]).failed(3, "does not handle SIGQUIT");
@@ -170,7 +170,7 @@ fn a_jvm_that_has_just_started_is_waited_for() {
             let mut target = shelf(&jdk).start().expect("a JVM");
             let pid = target.pid();
             let maps = format!("/proc/{pid}/maps");
-            // The earliest moment at which it is a JVM, long before it handles signals.
+            // This is the earliest moment at which the process is a JVM, long before it handles signals.
             crate::support::until("libjvm.so", || {
                 fs::read_to_string(&maps).is_ok_and(|text| text.contains("libjvm.so"))
             });
@@ -187,12 +187,12 @@ fn a_dead_socket_is_passed_over() {
     let jdk = jdks().remove(0);
     let target = ready(&shelf(&jdk));
     let pid = target.pid();
-    // As one that was killed leaves it, whose id came again.
+    // A socket as a killed JVM leaves it, before a new JVM gets the same process ID.
     let socket = format!("/tmp/.java_pid{pid}");
     drop(std::os::unix::net::UnixListener::bind(&socket).expect("a socket"));
     let home = folder();
     run(home.path(), &["dump", &pid.to_string(), "-o", "a.hprof"]).well();
-    // Nor is a file that only has the name of one.
+    // A regular file with the name of a socket is no obstacle either.
     let second = ready(&shelf(&jdk));
     let file = format!("/tmp/.java_pid{}", second.pid());
     fs::write(&file, "").expect("a file");

@@ -1,6 +1,6 @@
-//! JVMs that listen and do not answer: each command ends soon after its `--timeout`.
+//! Tests JVMs that listen but do not answer: each command ends soon after its `--timeout`.
 //!
-//! The socket of a JVM that is idle is the test's, as a hostile JVM could make one.
+//! The test replaces the socket of an idle JVM, as a hostile JVM could do.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -18,36 +18,36 @@ use testdata::jvm::Target;
 use crate::support::{Done, chmod, files, folder, jdks, ready, run, shelf, signal, start, until};
 use crate::trace::library;
 
-/// What `--timeout` says, and by when a command must have ended on a busy machine.
+/// The value of `--timeout`, and the time by which a command must have ended on a busy machine.
 const TIMEOUT: &str = "2s";
 const LATEST: Duration = Duration::from_secs(7);
 /// The agent's answer in a JVM that is too old for it.
 const TOO_OLD: i32 = heapdiff_sites::attach::TOO_OLD;
 
-/// How a JVM behaves when it is sent a command.
+/// The behaviour of the false JVM when it gets a command.
 #[derive(Clone, Debug)]
 enum Behaves {
-    /// It accepts no connection.
+    /// Accepts no connection.
     Accepts,
-    /// It accepts one, and reads nothing.
+    /// Accepts a connection, and reads nothing.
     Reads,
-    /// It reads the command, and answers nothing.
+    /// Reads the command, and answers nothing.
     Answers,
-    /// It answers a byte every 100 ms.
+    /// Answers one byte every 100 ms.
     Drips,
-    /// It makes the file of the dump, and nothing more.
+    /// Creates the file of the dump, and does nothing more.
     Begins,
-    /// It writes a dump that everyone may write to for twice the time-out, and answers then.
+    /// Writes a dump with write permission for everybody, which takes twice the time limit, and then answers.
     Writes,
-    /// It answers as it should, with this text.
+    /// Answers correctly, with this text.
     Says(String),
 }
 
-/// A JVM whose attach socket is not its own.
+/// A JVM whose attach socket belongs to the test.
 struct Impostor {
     target: Target,
     over: Arc<AtomicBool>,
-    /// Commands that came.
+    /// Number of commands received.
     came: Arc<AtomicUsize>,
     listens: Option<JoinHandle<()>>,
     socket: String,
@@ -103,7 +103,7 @@ impl Impostor {
 impl Drop for Impostor {
     fn drop(&mut self) {
         self.over.store(true, Relaxed);
-        // Wakes the listener up.
+        // Wakes up the listener.
         let _ = UnixStream::connect(&self.socket);
         if let Some(listens) = self.listens.take() {
             let _ = listens.join();
@@ -112,7 +112,7 @@ impl Drop for Impostor {
     }
 }
 
-/// The version, the command and three arguments; `None` of a connection that is only tried.
+/// Reads the version, the command and three arguments. Returns `None` if the client only tests the connection.
 fn command(stream: &mut UnixStream) -> Option<Vec<String>> {
     let (mut words, mut byte) = (vec![Vec::new()], [0]);
     while words.len() <= 5 {
@@ -161,7 +161,7 @@ fn behave(mut stream: UnixStream, behaves: &Behaves, (came, over): (&AtomicUsize
     }
 }
 
-/// Runs all commands at once; each must end in time with this line, and leave nothing.
+/// Runs all commands at once. Each must end in time with its message, and leave no file.
 fn all_end(impostor: &Impostor, commands: &[Vec<&str>]) {
     let pid = impostor.pid();
     std::thread::scope(|scope| {
@@ -229,7 +229,7 @@ fn a_dump_that_grows_is_waited_for_longer_than_the_timeout() {
     let args = ["dump", &pid, "--timeout", TIMEOUT, "-o", "a.hprof"];
     run(home.path(), &args).well();
     assert!(begun.elapsed() >= Duration::from_secs(4));
-    // The JVM chose another mode.
+    // The JVM chose another mode for the file.
     let dump = fs::metadata(home.path().join("a.hprof")).expect("a dump");
     assert_eq!(dump.permissions().mode() & 0o777, 0o600);
     assert_eq!(files(home.path()), ["a.hprof"]);
@@ -256,7 +256,7 @@ fn an_agent_that_does_not_answer_is_given_up() {
 
 #[test]
 fn a_jvm_of_jdk_8_gets_the_commands_that_need_no_agent() {
-    // HotSpot 8 returns the agent's code alone, without words.
+    // HotSpot 8 returns only the code of the agent, without text.
     let impostor = Impostor::start(Behaves::Says(format!("0\n{TOO_OLD}\n")));
     let pid = impostor.pid();
     let library = library();

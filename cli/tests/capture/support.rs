@@ -1,4 +1,4 @@
-//! JVMs to talk to, and the program that talks to them.
+//! JVMs for the tests, and helpers that run heapdiff.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -11,30 +11,30 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use testdata::jvm::{Jdk, Launch, Target};
 
-/// The class of which there are 10,000 more at each `READY`.
+/// The class that gets 10,000 more instances before each `READY`.
 pub(crate) const BOX: &str = "Shelf$Box";
 
-/// The program that the tests talk to.
+/// Returns the command for the program that most tests use.
 pub(crate) fn shelf(jdk: &Jdk) -> Launch {
     let classes = jdk.compile(&testdata::programs::shelf()).expect("classes");
     Launch::class(jdk, classes, "Shelf").flag("-Xmx256m")
 }
 
-/// Started and at its first `READY`.
+/// Starts a program and waits for its first `READY`.
 pub(crate) fn ready(launch: &Launch) -> Target {
     let mut target = launch.start().expect("a JVM");
     target.wait_ready(1).expect("READY");
     target
 }
 
-/// The JDKs to test with; there must be one.
+/// Returns the JDKs to test with; there must be at least one.
 pub(crate) fn jdks() -> Vec<Jdk> {
     let jdks = Jdk::all_for_scenarios();
     assert!(!jdks.is_empty(), "a JDK from 17 on is needed");
     jdks
 }
 
-/// A folder to write to.
+/// Creates a temporary folder.
 pub(crate) fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")
 }
@@ -52,7 +52,7 @@ pub(crate) fn heapdiff(folder: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) code: Option<i32>,
@@ -71,13 +71,13 @@ impl From<Output> for Done {
 }
 
 impl Done {
-    /// It went well.
+    /// Checks that the run succeeded.
     pub(crate) fn well(self) -> Self {
         assert_eq!(self.code, Some(0), "{self:?}");
         self
     }
 
-    /// It failed so, with a first line that says why.
+    /// Checks that the run failed with this exit code, and that the first line of standard error contains the reason.
     pub(crate) fn failed(self, code: i32, why: &str) -> Self {
         assert_eq!(self.code, Some(code), "{self:?}");
         let mut lines = self.stderr.lines().filter(|line| !line.starts_with(WAITS));
@@ -97,7 +97,7 @@ pub(crate) fn run(folder: &Path, args: &[&str]) -> Done {
     ended(pipes.spawn().expect("a run"))
 }
 
-/// Waits for its end, but not for ever. All its pipes are read at once: one that is full stops it.
+/// Waits until the process ends, with a time limit. All its pipes are read at once, because a full pipe would block it.
 pub(crate) fn ended(child: Child) -> Done {
     let pid = child.id();
     let (send, output) = mpsc::channel();
@@ -106,7 +106,7 @@ pub(crate) fn ended(child: Child) -> Done {
         Ok(output) => (output, false),
         Err(_) => {
             signal("KILL", pid);
-            // What it started may hold its output for ever.
+            // A process that it started may keep its output open for ever.
             let killed = output.recv_timeout(Duration::from_secs(10));
             (killed.expect("it does not end, nor what it started"), true)
         }
@@ -116,13 +116,13 @@ pub(crate) fn ended(child: Child) -> Done {
     done
 }
 
-/// Runs it in the background. The tests themselves may have been started with interrupts ignored (`nohup`, a
-/// job in the background), which is handed down: here they are not.
+/// Starts heapdiff in the background. The tests themselves may run with interrupts ignored (`nohup`, a background job),
+/// which child processes inherit. Here they are not ignored.
 pub(crate) fn start(folder: &Path, args: &[&str]) -> Child {
     begun(folder, &heapdiff(folder, args), &[])
 }
 
-/// As [`start`], any command and with variables, each `NAME=VALUE`.
+/// Starts any command in the same way, with environment variables given as `NAME=VALUE`.
 pub(crate) fn begun(folder: &Path, plain: &Command, variables: &[String]) -> Child {
     Command::new("env")
         .arg("--default-signal=INT")
@@ -156,7 +156,7 @@ pub(crate) fn first_line(child: &mut Child) -> (String, BufReader<ChildStderr>) 
     }
 }
 
-/// As `kill -SIGNAL PID`.
+/// Sends a signal, like `kill -SIGNAL PID`.
 pub(crate) fn signal(name: &str, pid: u32) {
     let done = Command::new("kill")
         .args([&format!("-{name}"), &pid.to_string()])
@@ -164,7 +164,7 @@ pub(crate) fn signal(name: &str, pid: u32) {
     assert!(done.expect("kill").success());
 }
 
-/// Waits until something is so.
+/// Waits until the condition is true.
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
@@ -173,7 +173,7 @@ pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// The names of what is in a folder.
+/// Returns the names of the entries in a folder.
 pub(crate) fn files(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(folder)
         .expect("the folder")
@@ -189,7 +189,7 @@ pub(crate) fn files(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Objects of each class that a dump holds, in the order of the classes.
+/// Returns the number of objects of each class in a dump, in the order of `classes`.
 pub(crate) fn instances(dump: &Path, classes: &[&str]) -> Vec<u64> {
     let name = dump.to_str().expect("a name");
     let args = ["histo", name, "--format", "json", "--strict"];
@@ -205,7 +205,7 @@ pub(crate) fn instances(dump: &Path, classes: &[&str]) -> Vec<u64> {
     classes.iter().map(of).collect()
 }
 
-/// Whether the tests may start programs as other users and in other namespaces.
+/// True if the tests may start programs as other users and in other namespaces.
 #[expect(clippy::print_stderr, reason = "what is left out is said")]
 pub(crate) fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output().expect("id");
@@ -216,7 +216,7 @@ pub(crate) fn is_root() -> bool {
     root
 }
 
-/// Starts a program as an ordinary user who shares nothing with us.
+/// Starts a program as an ordinary user who shares no group with us.
 pub(crate) const AS_NOBODY: [&str; 4] = [
     "setpriv",
     "--reuid=65534",
@@ -224,7 +224,7 @@ pub(crate) const AS_NOBODY: [&str; 4] = [
     "--clear-groups",
 ];
 
-/// The program's classes where everybody may read them.
+/// Copies the program's classes to a folder that everybody may read, and returns the command.
 pub(crate) fn public_shelf(jdk: &Jdk, folder: &Path) -> Launch {
     let classes = jdk.compile(&testdata::programs::shelf()).expect("classes");
     let copy = folder.join("classes");
@@ -238,12 +238,12 @@ pub(crate) fn public_shelf(jdk: &Jdk, folder: &Path) -> Launch {
     Launch::class(jdk, copy, "Shelf").flag("-Xmx256m")
 }
 
-/// The program where no agent's library is beside it, whatever was built.
+/// Copies heapdiff to a folder without an agent's library.
 pub(crate) fn lonely(folder: &Path) -> PathBuf {
     fs::create_dir_all(folder).expect("a folder");
     let program = folder.join("heapdiff");
-    // Not by this process: one that another test starts meanwhile would hold the file open for writing, which then
-    // cannot be run.
+    // Copy with `cp`. If this process wrote the file, a child that another test starts meanwhile would inherit it open
+    // for writing, and then it could not be run.
     let copied = Command::new("cp")
         .arg(env!("CARGO_BIN_EXE_heapdiff"))
         .arg(&program)
@@ -252,7 +252,7 @@ pub(crate) fn lonely(folder: &Path) -> PathBuf {
     program
 }
 
-/// Compiles the agent that returns what its options say.
+/// Compiles an agent that returns the number that its options give.
 pub(crate) fn agent(jdk: &Jdk, folder: &Path) -> PathBuf {
     let library = folder.join("libheapdiff_agent.so");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/capture/agent.c");

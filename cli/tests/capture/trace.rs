@@ -1,4 +1,5 @@
-//! A program that begins to leak after a while, with the real agent: its growth is dated, and a hunt sees it.
+//! Tests a program that begins to leak after a while, with the real agent: the trace dates the growth, and a hunt sees
+//! it.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -11,7 +12,7 @@ pub(crate) use testdata::programs::agent_library as library;
 
 use crate::support::{ended, files, folder, jdks, run, start, until};
 
-/// `Late` with more flags, its output as it comes.
+/// Starts `Late` with more flags and piped output.
 fn late(jdk: &Jdk, flags: &[&str], args: [&str; 2]) -> Child {
     let classes = jdk.compile(&testdata::programs::late()).expect("classes");
     let mut command = Command::new(jdk.java());
@@ -21,7 +22,7 @@ fn late(jdk: &Jdk, flags: &[&str], args: [&str; 2]) -> Child {
     command.spawn().expect("a JVM")
 }
 
-/// The first line that begins so.
+/// Returns the rest of the first line that begins with `start`.
 fn line(lines: &mut impl BufRead, start: &str) -> String {
     let mut line = String::new();
     while !line.starts_with(start) {
@@ -54,13 +55,13 @@ fn growth_that_begins_late_is_dated() {
         let mut jvm = late(&jdk, &[&agent], ["5000", "9000"]);
         let mut lines = BufReader::new(jvm.stdout.take().expect("a pipe"));
         line(&mut lines, "READY 1");
-        // The agent makes its trace while the program runs already.
+        // The agent creates its trace while the program already runs.
         let written = || heapdiff_trace::Trace::open(&trace).and_then(|t| t.runs());
         until("a trace", || written().is_ok_and(|runs| !runs.is_empty()));
         dump(home.path(), jvm.id(), "before.hprof");
         let began: u64 = line(&mut lines, "LEAK ").parse().expect("a time");
         line(&mut lines, "READY 2");
-        // Before one of all objects nothing is collected.
+        // A dump of all objects runs no GC.
         let all = [
             "dump",
             &jvm.id().to_string(),
@@ -91,7 +92,7 @@ fn growth_that_begins_late_is_dated() {
             .unwrap_or_else(|| panic!("{history:#}"));
         let told = heapdiff_trace::Trace::open(&trace).expect("a trace");
         let id = told.runs().expect("runs")[0].id;
-        // Three ticks, of those that the machine came to: they last longer on a busy one.
+        // At most three ticks off. Ticks are longer on a busy machine, so their real length counts.
         let ticks = told.ticks(id).expect("ticks");
         let near = ticks.iter().filter(|t| t.time_ms.abs_diff(began) < 10_000);
         let longest = near.map(|t| t.span_ms).max();
@@ -100,7 +101,7 @@ fn growth_that_begins_late_is_dated() {
             dated.abs_diff(began) <= 3 * longest,
             "{dated} is not {began}: {history:#}"
         );
-        // Both dumps of live objects, which the agent sees by their collections, have one row each.
+        // The agent notices dumps of live objects by their GCs. Each dump must have only one row.
         let dumps = told.dumps(id).expect("dumps");
         let paths: Vec<_> = dumps.iter().filter_map(|d| d.path.clone()).collect();
         let taken = ["before.hprof", "all.hprof", "after.hprof"];
@@ -118,7 +119,7 @@ fn growth_that_begins_late_is_dated() {
             "{text}"
         );
 
-        // The ranking says the same without a dump.
+        // The ranking without a dump gives the same result.
         let top = run(home.path(), &["trace", "top", "t.db", "--format", "json"]).well();
         let top: Value = serde_json::from_str(&top.stdout).expect("JSON");
         let first = &top["candidates"][0];
@@ -129,13 +130,13 @@ fn growth_that_begins_late_is_dated() {
             "{first:#}"
         );
 
-        // A trace that is missing is told before the dumps are read.
+        // A missing trace is reported before the dumps are read.
         let other = ["before.hprof", "before.hprof", "--trace", "none.db"];
         run(home.path(), &other).failed(3, "none.db: No such file");
     }
 }
 
-/// How many phases the hunt has noted; each is what it should be.
+/// Returns the number of phases that the hunt recorded, and checks each.
 fn phases(trace: &heapdiff_trace::Trace) -> usize {
     let run = &trace.runs().expect("runs")[0];
     let notes = trace.notes(run.id).expect("notes");
@@ -197,7 +198,7 @@ fn a_hunt_ends_when_enough_grew() {
         let trace = heapdiff_trace::Trace::open(&found.join("trace.db")).expect("a trace");
         let run = &trace.runs().expect("runs")[0];
         assert_eq!(phases(&trace), 4);
-        // One row for each dump, with its path and in order, though the agent knows of them as well.
+        // Each dump has one row with its path, in order, although the agent notices the dumps, too.
         let dumps = trace.dumps(run.id).expect("dumps");
         let paths: Vec<_> = dumps.iter().map(|d| d.path.as_deref()).collect();
         let taken = ["before.hprof", "after.hprof"].map(|name| found.join(name));
@@ -222,7 +223,7 @@ fn a_hunt_ends_when_enough_grew() {
     }
 }
 
-/// A hunt with the real agent that waits for growth of 200 KiB.
+/// Starts a hunt with the real agent that waits for growth of 200 KiB.
 fn hunting(home: &Path, pid: &str, wait: &str) -> Child {
     let library = library();
     let library = library.to_str().expect("a path");
@@ -259,7 +260,7 @@ fn a_full_cache_that_turns_over_does_not_end_a_hunt() {
         "{hunt:?}"
     );
     assert!(!hunt.stderr.contains("records no trace"), "{hunt:?}");
-    // It was the trace that seemed to grow.
+    // In the trace alone, the full cache seems to grow.
     let top = ["trace", "top", "found/trace.db", "--format", "json"];
     let top: Value = serde_json::from_str(&run(home.path(), &top).well().stdout).expect("JSON");
     let first = &top["candidates"][0];

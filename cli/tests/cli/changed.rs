@@ -1,4 +1,5 @@
-//! Dumps and indexes that are cut or written to while they are read: one line, exit code 3, no report.
+//! Tests dumps and indexes that are truncated or written to while they are read: one line on standard error, exit code
+//! 3, no report.
 
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -11,7 +12,7 @@ use testdata::writer::{Elements, HeapBuilder, Options, Root};
 const DUMP: &str = "heap.hprof";
 const INDEX: &str = "heap.hprof.hdx";
 
-/// A folder with a dump of some 30 MB: many small arrays.
+/// Returns a folder with a dump of about 30 MB with many small arrays.
 fn folder() -> tempfile::TempDir {
     let mut heap = HeapBuilder::new(Options::default());
     for i in 0..40_000_u32 {
@@ -31,7 +32,7 @@ fn start(folder: &Path, args: &[&str]) -> Child {
     child.spawn().expect("a run")
 }
 
-/// Starts a query that is stopped in the middle, since nobody reads its rows, and does something then.
+/// Starts a query that blocks in the middle, because nobody reads its rows, and calls `change` then.
 fn in_the_middle(folder: &Path, args: &[&str], change: impl FnOnce()) -> Output {
     let sql = "select id, class, shallow_bytes, retained_bytes, dominator_id from objects";
     let query = ["query", DUMP, sql, "--format", "csv", "-o", "/dev/stdout"];
@@ -47,8 +48,9 @@ fn in_the_middle(folder: &Path, args: &[&str], change: impl FnOnce()) -> Output 
 /// Maximum number of runs until one is changed in time.
 const ATTEMPTS: usize = 40;
 
-/// Starts runs, each on another dump, and changes the dump as soon as the run has mapped it. A run takes some 20 ms, so
-/// on a busy machine it may end before: then there is another one. Returns the folder and the output of the last run.
+/// Starts runs, each on another dump, and changes the dump as soon as the run has mapped it. A run takes about 20 ms,
+/// so on a busy machine it may end before the change. Then another run is started. Returns the folder and the output of
+/// the last run.
 fn once_mapped(args: &[&str], change: fn(&Path)) -> (tempfile::TempDir, Output) {
     for attempt in 1.. {
         let folder = folder();
@@ -74,7 +76,7 @@ fn cut(path: &Path) {
     file.set_len(4096).expect("a shorter file");
 }
 
-/// Writes what is there already, so that only the file's time tells.
+/// Overwrites the file with the same content, so that only its time changes.
 fn write_again(path: &Path) {
     let mut file = OpenOptions::new();
     let mut file = file.read(true).write(true).open(path).expect("the file");
@@ -151,7 +153,7 @@ fn an_index_that_is_cut_while_it_is_used_is_refused() {
 #[test]
 fn an_export_that_finds_no_room_leaves_nothing_half() {
     let folder = folder();
-    // Not more than 64 blocks of 512 or 1024 bytes a file.
+    // Limits each file to 64 blocks of 512 or 1024 bytes.
     let script = format!(
         "ulimit -f 64; exec '{}' export {DUMP} -o tables --format csv --no-index -q",
         env!("CARGO_BIN_EXE_heapdiff")

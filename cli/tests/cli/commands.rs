@@ -1,12 +1,12 @@
-//! What a user types, and what comes back: every file in `tests/cmd`, and the examples in README and docs.
+//! Tests commands and their output: every file in `tests/cmd`, and the examples in README and docs.
 //!
-//! `TRYCMD=overwrite cargo test -p heapdiff --test cli` writes what comes back into the files.
+//! `TRYCMD=overwrite cargo test -p heapdiff --test cli` writes the actual output into the files.
 
 #[test]
 fn commands_answer_as_recorded() {
     let folder = tempfile::tempdir().expect("a folder");
     crate::support::prepare(folder.path());
-    // No other test minds where the program works.
+    // No other test depends on the working directory.
     std::env::set_current_dir(folder.path()).expect("the folder");
     let here = env!("CARGO_MANIFEST_DIR");
     trycmd::TestCases::new()

@@ -1,4 +1,4 @@
-//! The documents name what the program has: commands, options, messages.
+//! Checks that the documents name existing commands, options and messages.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,14 +12,14 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).expect(path)
 }
 
-/// A first page is read by people in a hurry.
+/// Readers of the first page are in a hurry.
 #[test]
 fn the_first_page_is_short() {
     let length = read("README.md").len();
     assert!(length <= 10 * 1024, "README.md has {length} bytes");
 }
 
-/// The first page lists every other.
+/// The first page must list every other page.
 #[test]
 fn every_page_is_listed() {
     let page = read("README.md");
@@ -106,7 +106,7 @@ fn every_command_and_option_is_documented() {
     assert!(missing.is_empty(), "docs/commands.md lacks {missing:#?}");
 }
 
-/// The commands that a help text lists, without `help` itself.
+/// Returns the commands that a help text lists, without `help` itself.
 fn listed(help: &str) -> Vec<String> {
     let mut lines = help.lines().skip_while(|line| *line != "Commands:");
     lines.next();
@@ -128,7 +128,8 @@ fn help(args: &[&str]) -> String {
     String::from_utf8(done.stdout).expect("text")
 }
 
-/// Every path that ARCHITECTURE.md names is there; in its code map a name without a folder is in that of the name before.
+/// Checks that every path in ARCHITECTURE.md exists. In its code map a name without a folder is in the folder of the
+/// previous name.
 #[test]
 fn the_code_map_names_what_is_there() {
     const TOPS: [&str; 9] = [
@@ -186,7 +187,7 @@ fn the_code_map_names_what_is_there() {
     assert!(named > 40, "{named} paths");
 }
 
-/// The list of crates in ARCHITECTURE.md, and what their manifests say.
+/// Compares the list of crates in ARCHITECTURE.md with their manifests.
 #[test]
 fn crates_use_what_the_architecture_says() {
     let page = read("ARCHITECTURE.md");
@@ -202,7 +203,7 @@ fn crates_use_what_the_architecture_says() {
             "heapdiff (cli)" => continue,
             _ => format!("crates/{name}"),
         };
-        // The last line has the crates that use none of ours.
+        // The last line lists the crates that use none of ours.
         let used: BTreeSet<&str> = if used.contains("nothing of ours") {
             continue;
         } else {
@@ -223,7 +224,7 @@ fn crates_use_what_the_architecture_says() {
     assert!(checked > 7, "{checked} crates");
 }
 
-/// The tables of messages quote the source. `…` stands for what differs.
+/// The tables of messages quote the source. `…` stands for the variable parts.
 #[test]
 fn messages_are_those_of_the_program() {
     let mut sources = String::new();
@@ -241,7 +242,7 @@ fn messages_are_those_of_the_program() {
     let page = read("docs/troubleshooting.md");
     let mut messages = 0;
     let mut gone = BTreeSet::new();
-    // What others than this program say is told as such.
+    // Messages of other programs are marked as such.
     let rows = page.lines().filter(|line| line.starts_with("| `"));
     for row in rows.filter(|row| !row.contains("from the JVM")) {
         let message = row.split('`').nth(1).expect("a message");
@@ -257,7 +258,7 @@ fn messages_are_those_of_the_program() {
     assert!(messages > 25, "{messages} messages");
 }
 
-/// Source text with string literals that go over several lines joined.
+/// Appends the source text, with string literals over several lines joined.
 fn add_sources(folder: &Path, into: &mut String) {
     for entry in fs::read_dir(folder).expect("a folder").flatten() {
         let path = entry.path();
@@ -274,7 +275,7 @@ fn add_sources(folder: &Path, into: &mut String) {
     }
 }
 
-/// Runs the examples with `jq` and compares the lines of comments below each with what they print.
+/// Runs the examples with `jq`, and compares their output with the comment lines below each.
 #[test]
 fn examples_with_jq_print_what_is_shown() {
     let is_there = Command::new("jq").arg("--version").output().is_ok();

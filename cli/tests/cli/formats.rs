@@ -1,4 +1,4 @@
-//! What other programs make of the reports: pprof, flame graphs, JUnit's schema.
+//! Reads the reports with other programs: pprof, flame graph tools, JUnit's schema.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -51,7 +51,7 @@ fn text(bytes: Vec<u8>) -> String {
 fn go_reads_the_profile() {
     let folder = folder();
     let [before, after] = DUMPS;
-    // Named backwards, they are put in order.
+    // Dumps that are named in reverse order are sorted by time.
     for (name, dumps) in [
         ("up.pb.gz", [before, after]),
         ("again.pprof", [after, before]),
@@ -97,7 +97,7 @@ fn go_reads_the_profile() {
     assert!(text(top.stdout).contains("Type: inuse_space"));
 }
 
-/// A suspect's stacks and those of profiles and flame graphs are the same estimates.
+/// A suspect's stacks have the same estimates as profiles and flame graphs.
 #[test]
 fn collapsed_stacks_say_what_the_report_says() {
     let folder = folder();
@@ -135,7 +135,7 @@ fn collapsed_stacks_say_what_the_report_says() {
     for (stack, bytes) in &told {
         assert_eq!(growth.get(stack), Some(&vec![*bytes]), "{stack}");
     }
-    // What is alive then is what the last dump's sites have.
+    // The live bytes are those of the sites in the last dump.
     let sites = ["sites", DUMPS[1], "--format", "json", "--top", "1000"];
     let sites: Value = serde_json::from_slice(&run(folder.path(), &sites).stdout).expect("JSON");
     let stacks = sites["stacks"].as_array().expect("stacks");
@@ -143,7 +143,7 @@ fn collapsed_stacks_say_what_the_report_says() {
     let all: u64 = bytes.map(|bytes| bytes.expect("bytes")).sum();
     let both = figures(&["--columns", "both"]);
     let alive: u64 = both.iter().map(|l| l.1[1]).sum();
-    // Stacks with few samples are corrected place by place there, and here for the whole heap.
+    // One report corrects stacks with few samples holder by holder, the other for the whole heap.
     assert!(alive.abs_diff(all) * 100 <= all, "{alive}, {all}");
     let drawn = text(run(folder.path(), &[DUMPS[0], DUMPS[1], "--format", "svg"]).stdout);
     let grouped = |n: u64| {
@@ -211,7 +211,7 @@ fn junit_results_hold_to_the_schema() {
             .concat();
             let code = heapdiff(folder.path(), &args).output().expect("a run");
             let code = code.status.code().expect("an exit code");
-            // A dump compared with itself decides no gate.
+            // If a dump is compared with itself, no check can be decided.
             let same = dumps[0] == dumps[1] && !more.is_empty();
             assert!(if same { code == 3 } else { code <= 1 }, "{args:?}: {code}");
             let done = tool(
@@ -220,13 +220,13 @@ fn junit_results_hold_to_the_schema() {
                 &["--noout", "--schema", schema, "growth.xml"],
             );
             assert!(done.status.success(), "{more:?}: {}", text(done.stderr));
-            // A test case fails exactly when the run does.
+            // A test case fails exactly if the run fails.
             let xml = fs::read_to_string(folder.path().join("growth.xml")).expect("the results");
             assert_eq!(xml.contains("<failure"), code == 1, "{args:?}");
             assert_eq!(xml.contains("<error"), code == 3, "{args:?}");
         }
     }
-    // The schema is one that something can fail.
+    // Check that the schema rejects wrong files.
     fs::write(
         folder.path().join("bad.xml"),
         "<testsuites><testsuite/></testsuites>",
@@ -290,7 +290,7 @@ fn classes_of_a_recording_add_up_to_its_stacks() {
                     .collect();
                 let sum = |key| of_class.iter().map(|stack| figure(stack, key)).sum::<u64>();
                 assert_eq!(figure(row, "samples"), sum("samples"), "{row}");
-                // Each stack's bytes are rounded.
+                // The bytes of each stack are rounded.
                 let off = figure(row, "estimated_bytes").abs_diff(sum("estimated_bytes"));
                 assert!(off <= of_class.len() as u64, "{row}");
             }
@@ -301,12 +301,12 @@ fn classes_of_a_recording_add_up_to_its_stacks() {
     }
 }
 
-/// What OASIS publishes for SARIF 2.1.0 is in testdata.
+/// The schema of SARIF 2.1.0 that OASIS publishes is in testdata.
 #[test]
 fn sarif_holds_to_its_schema() {
     let folder = folder();
     let schema = fs::read_to_string(testdata().join("sarif.schema.json")).expect("the schema");
-    // A pattern that it has, for languages, is no regular expression.
+    // The schema's pattern for languages is not a valid regular expression.
     let schema = schema.replace("{2}]?$", "{2}$");
     let schema: Value = serde_json::from_str(&schema).expect("JSON");
     let schema = jsonschema::validator_for(&schema).expect("a valid schema");
@@ -342,7 +342,7 @@ fn sarif_holds_to_its_schema() {
             .map(|e| format!("{}: {e}", e.instance_path()))
             .collect();
         assert_eq!(faults, [] as [String; 0], "{args:?}");
-        // Places are written relative to a folder that the reader knows.
+        // Locations are relative to a folder that the reader knows.
         let text = log.to_string();
         assert!(
             !text.contains("file:") && text.contains("heapdiff"),

@@ -1,4 +1,4 @@
-//! Whole dumps that lack GC roots: every format says so, and no gate passes.
+//! Tests complete dumps that lack GC roots: every format says so, and no check passes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,7 +6,8 @@ use std::process::Output;
 
 use testdata::writer::{FieldType, HeapBuilder, Options, Root, Value};
 
-/// Writers of dumps that lack roots, with a part of the warning and the kind of the roots in their place.
+/// Writers of dumps that lack roots. For each, the tests know a part of the warning, and the kind of roots that
+/// heapdiff assumes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Writer {
     Jhsdb,
@@ -30,7 +31,8 @@ impl Writer {
         }
     }
 
-    /// A dump in which only a local variable, which the dump does not have, holds a list of arrays.
+    /// Returns a dump in which only a local variable holds a list of arrays. The dump does not contain the local
+    /// variable.
     fn dump(self, arrays: usize) -> Vec<u8> {
         let mut heap = HeapBuilder::new(Options {
             sticky_classes: self == Self::Jdk21,
@@ -90,13 +92,13 @@ impl Place {
         command.output().expect("a run")
     }
 
-    /// Standard output and standard error of a run that ends with `code`.
+    /// Returns standard output and standard error of a run that ends with `code`.
     #[track_caller]
     fn ends(&self, code: i32, args: &[&str]) -> (String, String) {
         let done = self.run(args);
         let text = |bytes: &[u8]| {
             let text = String::from_utf8_lossy(bytes).into_owned();
-            // Text is wrapped.
+            // The text is wrapped.
             text.split_whitespace().collect::<Vec<_>>().join(" ")
         };
         let (out, err) = (text(&done.stdout), text(&done.stderr));
@@ -121,7 +123,7 @@ fn no_gate_passes_on_dumps_that_lack_roots() {
             assert_eq!(err.contains(why), writer == Writer::Jhsdb, "{err}");
             place.ends(1, &[&args[..], &["--allow-partial"]].concat());
         }
-        // With a cached summary and an index; then a summary in place of the dump.
+        // The second run uses a cached summary and an index. After that, a summary replaces the dump.
         for _ in 0..2 {
             let args = ["a.hprof", "b.hprof", "--fail-on-growth", "1MiB"];
             place.ends(3, &args);
@@ -130,7 +132,7 @@ fn no_gate_passes_on_dumps_that_lack_roots() {
         let args = ["a.heap", "b.hprof", "--fail-on-growth", "1MiB"];
         let (_, err) = place.ends(3, &args);
         assert!(err.contains(writer.doubt()), "{err}");
-        // Growth is found where it is.
+        // The report still names the growing field.
         let (out, _) = place.ends(0, &["a.hprof", "b.hprof"]);
         assert!(out.contains("com.acme.Requests.all"), "{out}");
         let (_, err) = place.ends(3, &["top", "a.hprof", "--strict"]);

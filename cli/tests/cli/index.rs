@@ -1,4 +1,4 @@
-//! The index beside a dump: what it changes is the time, and nothing else.
+//! Tests the index beside a dump: it changes only the time of a command.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use testdata::writer::graph::{self, NodeKind};
 use testdata::writer::{Elements, FieldType, Options, Rng, Root};
 
-/// A folder with a dump large enough for an index, and one for what lies elsewhere.
+/// A folder with a dump large enough for an index, and a folder for the cache.
 struct Place {
     folder: tempfile::TempDir,
 }
@@ -50,7 +50,7 @@ impl Place {
         self.command(args).output().expect("a run")
     }
 
-    /// What a run that succeeds prints, and what it says on standard error.
+    /// Returns standard output and standard error of a run that succeeds.
     #[track_caller]
     fn answer(&self, args: &[&str]) -> (String, String) {
         let done = self.run(args);
@@ -60,7 +60,7 @@ impl Place {
         (text(&done.stdout), stderr)
     }
 
-    /// Names of all files, those elsewhere included.
+    /// Returns the names of all files, including those in the cache.
     fn files(&self) -> Vec<String> {
         let mut names = Vec::new();
         for folder in [self.folder.path().to_path_buf(), self.at("cache/heapdiff")] {
@@ -89,7 +89,7 @@ const COMMANDS: [&[&str]; 12] = [
     &["diff", DUMP, DUMP],
 ];
 
-/// All answers, as JSON.
+/// Returns all answers as JSON.
 fn answers(place: &Place, more: &[&str]) -> Vec<String> {
     let json = ["--format", "json"];
     let each = |command: &&[&str]| place.answer(&[command, &json[..], more].concat()).0;
@@ -110,7 +110,7 @@ fn answers_are_the_same_with_an_index_and_without() {
         "heap.hprof.strong.hdx",
     ];
     assert_eq!(place.files(), all);
-    // Now each comes from an index; what a comparison needs of a dump, from its summary.
+    // Now each answer comes from an index, and those of comparisons from a summary.
     for command in COMMANDS {
         let (_, said) = place.answer(&[command, &["-v"]].concat());
         let summary = said.matches("reading the summary").count();
@@ -118,7 +118,7 @@ fn answers_are_the_same_with_an_index_and_without() {
         assert!(!said.contains("merging the dominator tree"), "{said}");
         assert!(said.contains("reading the index"), "{command:?}: {said}");
         assert!(!said.contains("writing"), "{command:?}: {said}");
-        // Paths to many objects and large sets are searched for in the graph, which no index has.
+        // Paths to many objects and large sets need the graph, which an index does not contain.
         let searches = ["paths", "sizeof"].contains(&command[0])
             || command.contains(&"/Object/")
             || command.contains(&"--retained");
@@ -130,7 +130,7 @@ fn answers_are_the_same_with_an_index_and_without() {
         let offset = index[128 + number * 24..].first_chunk().expect("an entry");
         usize::try_from(u64::from_le_bytes(*offset)).expect("an offset")
     };
-    // The last sections but these, who refers to what, are verified where they are asked for.
+    // The sections from number 27 on (referrers and their hashes) are verified only when a command uses them.
     let late = section(27);
     for at in [20, 100, 700, section(1), section(19), late - 64, late + 5] {
         let mut damaged = index.clone();
@@ -166,7 +166,7 @@ fn damage_is_told_in_one_line_and_change_is_expected() {
     assert_eq!(line.lines().count(), 1, "{line}");
     assert_eq!(said(&["histo", DUMP, "-q"]), "");
     fs::write(&index, &whole).expect("the index");
-    // The dump is replaced: no fault of anybody's.
+    // Replacing the dump is not an error.
     let mut other = fs::read(place.at(DUMP)).expect("the dump");
     other.truncate(other.len() - 1);
     fs::write(place.at(DUMP), other).expect("another dump");
@@ -176,7 +176,7 @@ fn damage_is_told_in_one_line_and_change_is_expected() {
         "{line}"
     );
     assert!(!said(&["top", DUMP]).contains("hdx"));
-    // What was found damaged stays so.
+    // The index must still mark the dump as damaged.
     let strict = place.run(&["top", DUMP, "--strict"]);
     assert_eq!(strict.status.code(), Some(3));
     let (json, _) = place.answer(&["top", DUMP, "--format", "json"]);
@@ -186,7 +186,7 @@ fn damage_is_told_in_one_line_and_change_is_expected() {
 #[test]
 fn where_the_folder_takes_no_index_the_cache_does() {
     let place = Place::new();
-    // Not even the system's administrator can put a file there.
+    // A folder of this name, so that even root cannot create the file.
     fs::create_dir_all(place.at("heap.hprof.hdx/taken")).expect("a folder");
     let (first, said) = place.answer(&["top", DUMP, "-v"]);
     assert!(said.contains("heap.hprof.hdx was not written: "), "{said}");
@@ -220,7 +220,7 @@ fn links_share_the_index_of_what_they_lead_to() {
     assert_eq!(meta.permissions().mode() & 0o777, 0o640, "as the dump");
     let (_, said) = place.answer(&["top", DUMP, "-v"]);
     assert!(!said.contains("linking"), "{said}");
-    // A link in the index's place is not followed.
+    // A symbolic link in place of the index is not followed.
     fs::rename(place.at("heap.hprof.hdx"), place.at("moved")).expect("a renamed file");
     std::os::unix::fs::symlink(place.at("moved"), place.at("heap.hprof.hdx")).expect("a link");
     let (_, said) = place.answer(&["top", DUMP, "-v"]);
@@ -255,7 +255,7 @@ fn two_that_write_at_once_leave_one_whole_index() {
     assert!(!said.contains("linking"), "{said}");
 }
 
-/// Whether a file that is being written lies in a folder.
+/// True if the folder contains a file that is being written.
 #[cfg(target_os = "linux")]
 fn is_being_written(folder: &Path) -> bool {
     let entries = fs::read_dir(folder).expect("the folder");
@@ -276,7 +276,7 @@ fn what_is_interrupted_leaves_no_half_index() {
         while run.try_wait().expect("its state").is_none() {
             if is_being_written(place.folder.path()) {
                 let pid = Pid::from_child(&run);
-                // It may have ended just now.
+                // The process may have just ended.
                 let _ = kill_process(pid, Signal::TERM);
                 break;
             }
@@ -314,7 +314,7 @@ fn clean_deletes_indexes_and_nothing_else() {
     place.answer(&["top", DUMP]);
     place.answer(&[DUMP, DUMP, "--refs", "strong"]);
     fs::remove_file(place.at(DUMP)).expect("a removed dump");
-    // What a killed run left behind.
+    // A file as a killed run leaves it.
     fs::copy(place.at("heap.hprof.hdx"), place.at(".heapdiff-x.hdx")).expect("a copy");
     let (said, _) = place.answer(&["index", "clean", "."]);
     assert!(said.starts_with("removed ./.heapdiff-x.hdx  "), "{said}");

@@ -1,11 +1,11 @@
-//! Summaries kept beside dumps: what they change is the time of the next comparison, and nothing else.
+//! Tests cached summaries beside dumps: they change only the time of the next comparison.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use testdata::writer::{Elements, FieldType, HeapBuilder, Options, Root, Value};
 
-/// A folder with two or three dumps of one program, large enough for summaries to be kept.
+/// A folder with two or three dumps of one program, large enough for cached summaries.
 struct Place {
     folder: tempfile::TempDir,
 }
@@ -47,7 +47,7 @@ impl Place {
         self.folder.path().join(name)
     }
 
-    /// What a run that succeeds prints, and what it says on standard error.
+    /// Returns standard output and standard error of a run that succeeds.
     #[track_caller]
     fn answer(&self, args: &[&str]) -> (String, String) {
         let mut command = crate::support::heapdiff(self.folder.path(), args);
@@ -69,7 +69,7 @@ impl Place {
     }
 }
 
-/// What is said when two dumps are opened at the same time.
+/// The message if two dumps are read at the same time.
 const BOTH: &str = "both dumps are read at the same time";
 
 #[test]
@@ -89,7 +89,7 @@ fn dumps_opened_side_by_side_say_the_same() {
         assert!(!said.contains(BOTH), "{said}");
         assert_eq!(limited, alone, "{format}");
     }
-    // Both summaries are kept, and with the earlier one there is one dump to open.
+    // Both summaries are cached. With the earlier one, only one dump must be read.
     let args = [BEFORE, AFTER, "--threads", "8", "--verbose"];
     let (first, said) = place.answer(&args);
     assert!(said.contains(BOTH), "{said}");
@@ -97,7 +97,7 @@ fn dumps_opened_side_by_side_say_the_same() {
     let (again, said) = place.answer(&args);
     assert!(!said.contains(BOTH), "{said}");
     assert_eq!(again, first);
-    // Whichever of them cannot be read is named.
+    // The error names the dump that cannot be read.
     for bad in [BEFORE, AFTER] {
         let mut bytes = fs::read(place.at(bad)).expect("a dump");
         bytes.truncate(64);
@@ -141,7 +141,7 @@ fn a_second_comparison_opens_the_last_dump_only_and_says_the_same() {
         assert_eq!(said.matches("linking").count(), 1, "{said}");
         assert!(!said.contains("merging the dominator tree"), "{said}");
     }
-    // The same `before` with another dump.
+    // The same BEFORE dump with another one.
     let _ = place.answer(&["index", "clean", LATER, AFTER]);
     let (_, said) = of(&[BEFORE, LATER], "text", &["-v"]);
     assert_eq!(said.matches("linking").count(), 1, "{said}");
@@ -153,7 +153,7 @@ fn a_second_comparison_opens_the_last_dump_only_and_says_the_same() {
     assert_eq!(place.kept(), ["before.hprof.hds", "later.hprof.hds"]);
 }
 
-/// Dumps that the agent sampled, made long enough for summaries to be kept by a name that nothing uses.
+/// Returns sampled dumps that an unused name makes large enough for cached summaries.
 fn sampled(place: &Place) -> [&'static str; 2] {
     let mut name = vec![1];
     name.extend(0_u32.to_be_bytes());
@@ -245,7 +245,7 @@ fn a_summary_in_a_file_stands_for_its_dump_in_every_format() {
                 fs::read(place.at(&file)).expect("a report")
             };
             let expected = report(dumps);
-            // The file has the dump's name, in a folder of its own.
+            // The summary file gets the name of the dump, which is moved away.
             let mut named = Vec::new();
             for dump in &dumps[..dumps.len() - 1] {
                 let away = format!("{dump}.away");
@@ -271,7 +271,7 @@ fn nothing_is_kept_nor_read_where_no_index_is_wanted() {
     place.answer(&[BEFORE, AFTER]);
     let (_, said) = place.answer(&[BEFORE, AFTER, "--no-index", "-v"]);
     assert!(!said.contains("summary"), "{said}");
-    // Other references that retain have their own.
+    // Other kinds of retaining references have separate summaries.
     let (_, said) = place.answer(&[BEFORE, AFTER, "--refs", "strong", "-v"]);
     assert!(!said.contains("reading the summary"), "{said}");
     assert_eq!(place.kept().len(), 4);
@@ -301,7 +301,7 @@ fn a_summary_of_a_dump_that_changed_or_that_is_damaged_is_made_anew() {
         "is not used (damaged: the file is truncated); heapdiff reads the dump instead\n"
     ));
     assert_eq!(said.lines().count(), 1, "{said}");
-    // The dump is replaced: no fault of anybody's.
+    // Replacing the dump is not an error.
     fs::copy(place.at(LATER), place.at(BEFORE)).expect("another dump");
     let (found, said) = place.answer(&pair);
     assert_eq!(said, "");

@@ -1,4 +1,4 @@
-//! Every relative link in the documents leads to a file, and every anchor to a heading.
+//! Checks that every relative link in the documents leads to a file, and every anchor to a heading.
 
 use std::collections::HashMap;
 use std::fs;
@@ -74,7 +74,7 @@ fn collect(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// The lines outside of fenced code.
+/// Returns the lines outside fenced code.
 fn prose(text: &str) -> impl Iterator<Item = &str> {
     let mut is_code = false;
     text.lines().filter(move |line| {
@@ -84,7 +84,7 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What links and pictures lead to, outside of code.
+/// Returns the targets of links and pictures, outside code.
 fn links(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for line in prose(text) {
@@ -98,7 +98,7 @@ fn links(text: &str) -> Vec<String> {
     found
 }
 
-/// The headings' anchors, as GitHub makes them.
+/// Returns the anchors of the headings, as GitHub generates them.
 fn anchors(text: &str) -> Vec<String> {
     let mut seen: HashMap<String, usize> = HashMap::new();
     let headings = prose(text).filter_map(|line| {

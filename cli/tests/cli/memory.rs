@@ -1,4 +1,4 @@
-//! A histogram takes no memory for what is in the file: no more than 100 MB, however large the dump.
+//! Checks that a histogram needs at most 100 MB of memory, however large the dump is.
 
 use std::fs;
 use std::process::{Child, Stdio};
@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 
 use testdata::writer::{Elements, Gzip, HeapBuilder, Options, Root, compress};
 
-/// What `histo` may take of memory of its own. Pages of the mapped file do not count: the system takes
-/// them back when it needs them.
+/// Maximum anonymous memory of `histo`. Pages of the mapped file do not count, because the system takes them back when
+/// it needs them.
 const MOST: u64 = 100_000_000;
 
-/// Waits for the end and gives the most anonymous memory that was seen, in bytes.
+/// Waits until the process ends, and returns the maximum anonymous memory that was sampled, in bytes.
 fn most_anonymous(child: &mut Child) -> u64 {
     let status = format!("/proc/{}/status", child.id());
     let end = Instant::now() + Duration::from_secs(300);
     let mut most = 0;
     while Instant::now() < end {
-        // The file has no such line once the process is gone.
+        // After the process has ended, the file has no such line.
         let text = fs::read_to_string(&status).unwrap_or_default();
         let line = text.lines().find_map(|l| l.strip_prefix("RssAnon:"));
         let kilobytes = line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<u64>().ok());
@@ -58,7 +58,7 @@ fn a_histogram_takes_a_hundred_megabytes_at_most() {
         let mut command = crate::support::heapdiff(folder.path(), &["histo", name, "--no-index"]);
         let mut child = command.stdout(Stdio::null()).spawn().expect("a run");
         let most = most_anonymous(&mut child);
-        // Of a run that was seen at all.
+        // The run was sampled at least once.
         assert!(most > 0 && most < MOST, "{name}: {most} bytes");
     }
 }

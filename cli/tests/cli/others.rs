@@ -1,11 +1,11 @@
-//! What docs/other-tools.md says is here, is here: its commands run, and the tests that it names exist.
+//! Checks docs/other-tools.md: its commands run, and the tests that it names exist.
 
 use std::fs;
 use std::process::Command;
 
 use crate::support::{prepare, root};
 
-/// The texts in back quotes.
+/// Returns the texts between backticks.
 fn quoted(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
@@ -41,7 +41,7 @@ fn each_offer_of_another_tool_is_met() {
             .output()
             .expect("a run");
         assert!(done.status.success(), "{command}: {done:?}");
-        // Something is told, or written.
+        // The command prints something or writes a file.
         if let Some((_, file)) = command.split_once(" -o ") {
             let bytes = fs::metadata(folder.path().join(file)).expect(file).len();
             assert!(bytes > 500, "{command}: {bytes} bytes");

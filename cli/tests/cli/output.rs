@@ -1,4 +1,5 @@
-//! Where reports go: files appear whole or not at all, and runs repeat byte for byte.
+//! Tests where reports are written: files appear completely or not at all, and the output of a repeated run is the same
+//! byte for byte.
 
 use std::fs;
 use std::io::Read;
@@ -36,7 +37,7 @@ fn the_extension_names_the_format() {
     let before = files(folder.path());
     let printed = run(folder.path(), &["histo", DUMP, "--format", "json"]);
     for _ in 0..2 {
-        // The second time it replaces the first file.
+        // The second run replaces the file of the first.
         let done = run(folder.path(), &["histo", DUMP, "-o", "report.json"]);
         assert!(done.status.success() && done.stdout.is_empty());
         let written = fs::read(folder.path().join("report.json")).expect("a report");
@@ -52,7 +53,7 @@ fn the_extension_names_the_format() {
     assert_eq!(files(folder.path()), expected, "nothing else is left");
 }
 
-/// One analysis, several reports: each is what a run of its own writes.
+/// One analysis writes several reports. Each equals the report of a separate run.
 #[test]
 fn a_report_goes_to_several_files() {
     let folder = folder();
@@ -74,7 +75,7 @@ fn a_report_goes_to_several_files() {
             [name, &alone].map(|name| fs::read(folder.path().join(name)).expect("a report"));
         assert!(all == one, "{name}");
     }
-    // Of one dump, too.
+    // The same with one dump.
     let done = run(
         folder.path(),
         &[SAMPLED, "-o", "heap.json", "-o", "heap.html"],
@@ -101,7 +102,7 @@ fn a_report_goes_to_several_files() {
     assert!(!folder.path().join("a.json").exists());
 }
 
-/// A report in JSON is shown again as the dumps would be, but for what it does not hold.
+/// A JSON report can be shown again like the dumps, except for the parts that it does not contain.
 #[test]
 fn a_report_is_read_again() {
     let folder = folder();
@@ -210,7 +211,7 @@ fn a_failed_run_leaves_the_old_report() {
     assert_eq!(fs::read(&report).expect("the file"), b"old");
 }
 
-/// Starts a run that writes a large report, and sends it a signal once it has begun to.
+/// Starts a run that writes a large report, and sends a signal while it writes.
 #[cfg(target_os = "linux")]
 fn interrupted(folder: &Path, start: &str, signal: &str) -> std::process::ExitStatus {
     let program = env!("CARGO_BIN_EXE_heapdiff");
@@ -241,13 +242,13 @@ fn a_signal_leaves_no_half_report() {
     let report = folder.path().join("report.json");
     fs::write(&report, "old").expect("a file");
     let before = files(folder.path());
-    // How the tests themselves were started (`nohup`, in the background) is handed down.
+    // Child processes inherit ignored signals from the tests (`nohup`, background jobs).
     let status = fs::read_to_string("/proc/self/status").expect("the state");
     let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:"));
     let ignored = u64::from_str_radix(mask.expect("a mask").trim(), 16).expect("a number");
     for (signal, number) in [("TERM", 15), ("HUP", 1), ("INT", 2)] {
         let ends = ignored & (1 << (number - 1)) == 0;
-        // On a busy machine the signal can come when the report is complete: then once more.
+        // On a busy machine the signal may arrive after the report is complete. Then the test tries again.
         for attempt in 1.. {
             fs::write(&report, "old").expect("a file");
             let end = interrupted(folder.path(), "", signal);
@@ -356,7 +357,7 @@ fn colours_are_asked_for() {
     assert!(!stdout(&["--color", "always", "--format", "json"]).contains('\x1b'));
 }
 
-/// What is shown on a terminal of so many columns.
+/// Returns the output on a terminal with this number of columns.
 #[cfg(target_os = "linux")]
 fn on_terminal(folder: &Path, args: &[&str], columns: u16) -> String {
     use rustix::pty::{OpenptFlags, openpt, ptsname, unlockpt};
@@ -383,7 +384,7 @@ fn on_terminal(folder: &Path, args: &[&str], columns: u16) -> String {
         .expect("a run");
     let reader = std::thread::spawn(move || {
         let (mut text, mut part) = (Vec::new(), [0; 4096]);
-        // When nobody writes any more the terminal gives an error.
+        // When the program has closed the terminal, reading returns an error.
         while let Ok(read @ 1..) = rustix::io::read(&shown, &mut part) {
             text.extend_from_slice(&part[..read]);
         }
@@ -394,7 +395,7 @@ fn on_terminal(folder: &Path, args: &[&str], columns: u16) -> String {
     text.replace('\r', "")
 }
 
-/// Where output is no terminal, names are whole, to be pasted.
+/// If the output is not a terminal, names are not shortened, so that they can be copied.
 #[cfg(target_os = "linux")]
 #[test]
 fn names_are_cut_for_a_terminal_alone() {
@@ -461,7 +462,7 @@ fn every_shell_gets_its_script() {
     }
 }
 
-/// The agent's objects are no part of the program's heap, unless somebody asks for them.
+/// The agent's objects are not part of the program's heap, unless an option includes them.
 #[test]
 fn the_agent_does_not_show() {
     let folder = folder();
@@ -510,7 +511,7 @@ fn the_agent_does_not_show() {
         let text = text(args);
         assert!(shows(&text), "{args:?}\n{text}");
     }
-    // What is counted is what is shown.
+    // The counts match the objects that are shown.
     let json = |args: &[&str]| -> serde_json::Value {
         serde_json::from_str(&text(&[args, &["--format", "json"]].concat())).expect("JSON")
     };
@@ -523,7 +524,7 @@ fn the_agent_does_not_show() {
     assert_eq!(row["shallow_bytes"], arrays["selected"]["shallow_bytes"]);
 }
 
-/// A heap with arrays in static fields of forty classes, the first one of which is larger.
+/// Returns a heap with arrays in static fields of forty classes. The first array is larger.
 fn arrays(first: usize, each: usize) -> Vec<u8> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();
@@ -645,7 +646,7 @@ fn a_class_retains_its_set_and_never_less_than_its_reachable_objects() {
         let one = heap.add_instance(node, &[body.into()]);
         heap.add_root(Root::JniGlobal { global_ref }, one);
     }
-    // Nothing leads to these.
+    // Nothing refers to these.
     for _ in 0..10_000 {
         heap.add_instance(node, &[Value::NULL]);
     }

@@ -1,5 +1,5 @@
-//! One rule for all outputs: none replaces a file of the command line, and none a dump, a recording or a trace
-//! without `--force`.
+//! Tests one rule for all outputs: no output replaces an input file of the command line. An output replaces a dump, a
+//! recording or a trace only with `--force`.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -22,7 +22,7 @@ fn run(folder: &Path, line: &str) -> Output {
     heapdiff(folder, &args).output().expect("a run")
 }
 
-/// Runs a command that must be refused for this reason, and leave the file as it is.
+/// Runs a command that must be rejected with this reason and leave the file unchanged.
 #[track_caller]
 fn refuses(folder: &Path, line: &str, file: &str, why: &str) {
     let content = fs::read(folder.join(file)).expect("the file");
@@ -173,7 +173,7 @@ fn an_input_is_known_by_any_name() {
             "would overwrite the input mapping.txt",
         );
     }
-    // The same of an input that is a link.
+    // The same with an input that is a symbolic link.
     let line = format!("histo {BEFORE} --mapping twice.json --format json -o mapping.txt");
     refuses(
         folder,

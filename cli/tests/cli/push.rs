@@ -1,4 +1,4 @@
-//! `trace push`, to a server that is none: what it receives is read by `go tool pprof`.
+//! Tests `trace push` with a scripted server. `go tool pprof` reads the profiles that it receives.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub(crate) fn ok() -> Answer {
     Answer::says(200, "application/json", "{}")
 }
 
-/// The program without what this machine's environment says of tokens and proxies.
+/// Returns a command of the program, without tokens and proxies from the environment.
 pub(crate) fn command(folder: &Path, args: &[&str]) -> Command {
     let mut command = heapdiff(folder, args);
     command
@@ -42,7 +42,7 @@ pub(crate) fn stderr(done: &Output) -> String {
     String::from_utf8_lossy(&done.stderr).into_owned()
 }
 
-/// The labels of a request to Pyroscope's interface, and its profile.
+/// Returns the labels and the profile of a request to Pyroscope's API.
 fn series(request: &Received) -> (Vec<(String, String)>, Vec<u8>) {
     assert_eq!(request.target, "/push.v1.PusherService/Push");
     let body: Value = serde_json::from_slice(&request.body).expect("JSON");
@@ -58,7 +58,7 @@ fn series(request: &Received) -> (Vec<(String, String)>, Vec<u8>) {
     (labels.collect(), profile.expect("base64"))
 }
 
-/// What `go tool pprof` makes of a profile.
+/// Returns the output of `go tool pprof` for a profile.
 fn pprof(folder: &Path, profile: &[u8], args: &[&str]) -> String {
     fs::write(folder.join("pushed.pb.gz"), profile).expect("a written file");
     let done = Command::new("go")
@@ -72,7 +72,7 @@ fn pprof(folder: &Path, profile: &[u8], args: &[&str]) -> String {
     String::from_utf8(done.stdout).expect("text")
 }
 
-/// What `trace top` says is alive: bytes and objects.
+/// Returns the live bytes and objects that `trace top` reports.
 fn live(folder: &Path, args: &[&str]) -> [u64; 2] {
     let all = [&["trace", "top", "shop.db", "--format", "json"], args].concat();
     let done = command(folder, &all).output().expect("a run");
@@ -82,7 +82,7 @@ fn live(folder: &Path, args: &[&str]) -> [u64; 2] {
     [figure("live_bytes"), figure("live_objects")]
 }
 
-/// A report whose suspect holds what the leak of the trace allocates.
+/// Writes a report whose suspect holds the objects that the leak of the trace allocates.
 fn report(folder: &Path) {
     let mut suspect = synthetic::suspect(1, "com.acme.Interceptor.seen", Verdict::Leak, 4096);
     let mut stack = synthetic::stack(
@@ -129,10 +129,10 @@ fn a_profile_has_what_the_trace_says_is_alive() {
             top.contains(&format!("of {objects}B total")),
             "{objects}: {top}"
         );
-        // The class is the leaf, the stack above it.
+        // The class is the leaf, and the stack is above it.
         let leaf = top.lines().find(|line| line.ends_with(" com.acme.Page"));
         assert!(leaf.is_some(), "{top}");
-        // What the suspect's stack allocated has the holder, and nothing else has.
+        // Only allocations of the suspect's stack have the label with the holder.
         let tags = pprof(home, &profile, &["-tags", "-sample_index=inuse_space"]);
         assert!(tags.contains("com.acme.Interceptor.seen"), "{tags}");
         assert_eq!(tags.matches("holder:").count(), 1, "{tags}");
@@ -256,7 +256,7 @@ fn what_the_server_says_is_told() {
     let (said, asked) = failed(silence, &["--timeout", "100ms"]);
     assert!(said.contains("no response within 0.1 s"), "{said}");
     assert_eq!(asked, 4);
-    // What passes is tried again.
+    // Temporary errors are retried.
     let server = StubServer::start(vec![no(500), ok()]);
     assert!(push(home, &server.url(), &[]).status.success());
     assert_eq!(server.received().len(), 2);
@@ -269,7 +269,7 @@ fn what_the_server_says_is_told() {
     );
 }
 
-/// An address where nobody listens any more.
+/// Returns an address where nobody listens.
 fn server_that_left() -> String {
     let server = StubServer::start(Vec::new());
     let url = server.url();
@@ -320,7 +320,7 @@ fn more_stacks_than_servers_take_are_one_in_the_end() {
     assert!(others.contains("(other stacks)"), "{others}");
 }
 
-/// A run that has ended is pushed once; one that goes on, until somebody interrupts.
+/// A run that has ended is pushed once. A running one is pushed repeatedly until an interrupt.
 #[test]
 fn a_trace_is_pushed_as_long_as_it_grows() {
     let folder = folder();
@@ -331,7 +331,7 @@ fn a_trace_is_pushed_as_long_as_it_grows() {
     assert_eq!(server.received().len(), 1);
     let server = StubServer::start(vec![ok(), ok()]);
     let url = server.url();
-    // Tests that run in the background ignore interrupts, which the program would take over.
+    // Tests in the background ignore interrupts, and the program would inherit that.
     let mut child = Command::new("env")
         .arg("--default-signal=INT")
         .arg(env!("CARGO_BIN_EXE_heapdiff"))
@@ -342,7 +342,7 @@ fn a_trace_is_pushed_as_long_as_it_grows() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("a run");
-    // The line that says what was pushed.
+    // The line about the pushed profile.
     let mut said = String::new();
     let mut lines = std::io::BufReader::new(child.stderr.take().expect("a pipe"));
     std::io::BufRead::read_line(&mut lines, &mut said).expect("a line");
@@ -355,7 +355,7 @@ fn a_trace_is_pushed_as_long_as_it_grows() {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert!(child.wait().expect("a status").success());
-    // Nothing was new since.
+    // There was no new data after it.
     assert_eq!(server.received().len(), 1);
 }
 

@@ -1,4 +1,4 @@
-//! `trace push` over TLS, to servers whose authority the test makes.
+//! Tests `trace push` over TLS, to servers whose certificate authority the test creates.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::push::{command, folder, ok, stderr};
 const CACERT: &str = "authority.pem";
 const COMPANY: &str = "Acme Root";
 
-/// A folder with a trace, and with the authority in a file.
+/// Returns a folder with a trace and a file with the authority's certificate.
 fn prepared() -> (tempfile::TempDir, Authority) {
     let folder = folder();
     let authority = Authority::new(COMPANY);
@@ -25,7 +25,7 @@ fn url(server: &StubServer) -> String {
     format!("https://localhost:{}", server.port())
 }
 
-/// Pushes without what this machine's environment says of proxies and authorities.
+/// Pushes without proxies and authorities from the environment.
 fn push(folder: &Path, url: &str, args: &[&str], file: Option<&str>) -> Output {
     let all = [&["trace", "push", "shop.db", url], args].concat();
     let mut command = command(folder, &all);
@@ -38,7 +38,7 @@ fn push(folder: &Path, url: &str, args: &[&str], file: Option<&str>) -> Output {
     command.output().expect("a run")
 }
 
-/// What is said where nothing is pushed, and what the server received.
+/// Runs a push that must fail. Returns its message and the requests that the server received.
 fn refused(
     server: StubServer,
     folder: &Path,
@@ -57,7 +57,7 @@ fn a_server_of_a_known_authority_takes_a_profile() {
     for (args, file) in [
         (&["--cacert", CACERT][..], None),
         (&[], Some(CACERT)),
-        // As with curl the option comes before the environment.
+        // As with curl, the option has precedence over the environment.
         (&["--cacert", CACERT], Some("shop.db")),
     ] {
         let server = StubServer::encrypted(vec![ok()], authority.server("localhost"));
@@ -77,7 +77,7 @@ fn what_is_not_trusted_gets_nothing() {
     let (folder, authority) = prepared();
     let home = folder.path();
     let nothing = |received: Vec<Received>| assert_eq!(received, [Received::default()]);
-    // Another authority's, or one's that only has the same name.
+    // The certificate of another authority, and of one that only has the same name.
     for name in ["Other Root", COMPANY] {
         let server = StubServer::encrypted(vec![ok()], Authority::new(name).server("localhost"));
         let (said, received) = refused(server, home, &["--cacert", CACERT], None);
@@ -89,7 +89,7 @@ fn what_is_not_trusted_gets_nothing() {
         assert!(said.contains(hint), "{said}");
         nothing(received);
     }
-    // Another server's.
+    // The certificate of another server.
     let server = StubServer::encrypted(vec![ok()], authority.server("profiles.example.com"));
     let (said, received) = refused(server, home, &[], Some(CACERT));
     assert!(
@@ -101,7 +101,7 @@ fn what_is_not_trusted_gets_nothing() {
         "{said}"
     );
     nothing(received);
-    // No server of TLS.
+    // A server without TLS.
     let server = StubServer::start(vec![Answer::Raw(b"HTTP/1.1 400 Bad\r\n\r\n".to_vec())]);
     let (said, received) = refused(server, home, &["--cacert", CACERT], None);
     assert!(
@@ -109,7 +109,7 @@ fn what_is_not_trusted_gets_nothing() {
         "{said}"
     );
     nothing(received);
-    // No authorities.
+    // Files without certificates.
     fs::write(home.join("empty.pem"), "").expect("a written file");
     for file in ["none.pem", "empty.pem"] {
         let done = push(home, "https://localhost:1", &["--cacert", file], None);
@@ -131,7 +131,7 @@ fn what_is_not_trusted_gets_nothing() {
 fn a_server_that_stalls_is_left_after_its_time() {
     let (folder, authority) = prepared();
     let args = ["--cacert", CACERT, "--timeout", "100ms"];
-    // After the request, and before the connection is made.
+    // The server stalls after the request, or before the TLS handshake.
     for server in [
         StubServer::encrypted(vec![Answer::Silence; 4], authority.server("localhost")),
         StubServer::start(vec![Answer::Silence; 4]),

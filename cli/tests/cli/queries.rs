@@ -1,4 +1,4 @@
-//! Where the statement of `heapdiff query` comes from, and the names of its dumps.
+//! Tests the sources of the SQL statement of `heapdiff query`, and the names of its dumps.
 
 use std::fs;
 use std::path::Path;

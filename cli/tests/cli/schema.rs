@@ -1,4 +1,4 @@
-//! Every JSON report holds to its schema, and the schema names every key there is.
+//! Checks that every JSON report fits its schema, and that the schema names every key in use.
 
 mod by_hand;
 
@@ -14,7 +14,8 @@ fn schema(name: &str) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// As published, schemas allow keys of later versions; here a key that is not described is a fault.
+/// Makes a schema reject unknown keys. Published schemas allow keys of later versions; here a key that is not described
+/// is an error.
 fn close(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
@@ -28,7 +29,7 @@ fn close(schema: &mut Value) {
     }
 }
 
-/// What of a report is not as its schema says.
+/// Returns the violations of the schema in a report.
 pub(crate) fn faults(name: &str, report: &Value) -> Vec<String> {
     let mut closed = schema(name);
     close(&mut closed);
@@ -57,7 +58,7 @@ fn hold(name: &str, args: &[&str]) {
 const SAMPLED: &str = "testdata/sampled-after.hprof.gz";
 const BEFORE: &str = "testdata/before.hprof.gz";
 
-/// Reports of new commands are checked here, too.
+/// The recorded output includes reports of new commands.
 #[test]
 fn recorded_reports_hold() {
     let mut checked = 0;
@@ -66,7 +67,7 @@ fn recorded_reports_hold() {
         let text = fs::read_to_string(case.path()).expect("a case");
         for block in text.split("\n{\n").skip(1) {
             let body = block.split("\n}\n").next().unwrap_or_default();
-            // What is not JSON has a wildcard, or a script around it.
+            // Blocks that are not JSON contain a wildcard or belong to a script.
             let Ok(report) = serde_json::from_str::<Value>(&format!("{{{body}}}")) else {
                 continue;
             };

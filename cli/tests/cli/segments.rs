@@ -1,5 +1,5 @@
-//! Dumps of JVMs that died while they merged segments: every command reads the whole dump, every format says so, and no
-//! gate passes if segments are not read.
+//! Tests dumps of JVMs that died while they merged segments: every command reads the whole dump, every format says so,
+//! and no check passes if segments are not read.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ const HEAD: usize = 9;
 const NOTE: &str =
     "heapdiff read b.hprof together with 2 unmerged segments (b.hprof.p0, b.hprof.p1)";
 
-/// A dump in which a list holds so many arrays of 10,000 bytes.
+/// Returns a dump in which a list holds this number of arrays of 10,000 bytes.
 fn dump(arrays: usize) -> Vec<u8> {
     // HotSpot writes roots to the first segment.
     let mut heap = HeapBuilder::new(Options {
@@ -32,11 +32,11 @@ fn dump(arrays: usize) -> Vec<u8> {
     heap.build()
 }
 
-/// A folder with the whole dumps `a.hprof` and `whole.hprof`, and `b.hprof`, which has two segments and is the same dump
-/// as the latter. The merger stopped in the first segment.
+/// A folder with the complete dumps `a.hprof` and `whole.hprof`, and with `b.hprof`, which contains the same dump as
+/// `whole.hprof` with two unmerged segments. The JVM died in the first segment.
 struct Place {
     folder: tempfile::TempDir,
-    /// Where the heap records of `whole.hprof` begin.
+    /// Offsets of the heap records in `whole.hprof`.
     heap: Vec<usize>,
     whole: Vec<u8>,
 }
@@ -82,7 +82,7 @@ impl Place {
         fs::write(self.at(name), bytes).expect("a file");
     }
 
-    /// Standard output and standard error of a run that ends with `code`.
+    /// Returns standard output and standard error of a run that ends with `code`.
     #[track_caller]
     fn ends(&self, code: i32, args: &[&str]) -> (String, String) {
         let mut command = crate::support::heapdiff(self.folder.path(), args);
@@ -90,7 +90,7 @@ impl Place {
         let done = command.output().expect("a run");
         let text = |bytes: &[u8]| {
             let text = String::from_utf8_lossy(bytes).into_owned();
-            // Text is wrapped.
+            // The text is wrapped.
             text.split_whitespace().collect::<Vec<_>>().join(" ")
         };
         let (out, err) = (text(&done.stdout), text(&done.stderr));
@@ -98,8 +98,8 @@ impl Place {
         (out, err)
     }
 
-    /// Holds that gates are not decided for this reason, that every format has it, and that `--allow-partial` decides them
-    /// with `code`.
+    /// Checks that no check is decided for this reason, that every format contains the reason, and that
+    /// `--allow-partial` decides them with `code`.
     #[track_caller]
     fn is_undecided(&self, why: &str, code: i32) {
         let gate = ["a.hprof", "b.hprof", "--fail-on-growth", "1MiB"];
@@ -196,7 +196,7 @@ fn every_command_reads_a_dump_with_its_segments() {
             let (out, err) = place.ends(0, &[command, &[dump], rest].concat());
             (out.replace(dump, "DUMP"), err)
         };
-        // With an index of the whole dump as well, of which there is none with segments.
+        // The second run on the whole dump has an index. A dump with segments gets none.
         for _ in 0..2 {
             let (whole, _) = of("whole.hprof");
             let (out, err) = of("b.hprof");
@@ -245,7 +245,7 @@ fn no_gate_passes_if_segments_are_not_read() {
     let place = Place::new();
     let heap = &place.heap;
     let all = "2 unmerged segments not read (b.hprof.p0, b.hprof.p1): ";
-    // The rest of the base is in no segment. What holds the arrays is in a segment.
+    // The end of the base matches no segment. The object that holds the arrays is in a segment.
     let mut base = place.whole[..heap[6] + 300].to_vec();
     base[heap[5] + 200] ^= 1;
     place.write("b.hprof", &base);
@@ -254,7 +254,7 @@ fn no_gate_passes_if_segments_are_not_read() {
         "heapdiff did not find where in the dump file the content of the first segment begins",
         0,
     );
-    // It fits twice.
+    // The segment matches in two places.
     let record = &place.whole[heap[2]..heap[3]];
     place.write(
         "b.hprof",
@@ -265,7 +265,7 @@ fn no_gate_passes_if_segments_are_not_read() {
         "the dump has more than one place where the JVM may have begun to merge the segments",
         0,
     );
-    // Nothing of the heap is in the base.
+    // The base contains nothing of the heap.
     place.write("b.hprof", &place.whole[..heap[0] - 1]);
     let (_, err) = place.ends(3, &["top", "b.hprof"]);
     assert!(

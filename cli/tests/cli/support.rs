@@ -1,21 +1,21 @@
-//! A folder with the dumps that the tests run on, whole and damaged.
+//! A folder with the dumps for the tests, complete and damaged.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use testdata::dumps::unpacked;
 
-/// The repository.
+/// Returns the root of the repository.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The committed dumps.
+/// Returns the folder with the committed dumps.
 pub(crate) fn testdata() -> PathBuf {
     root().join("testdata")
 }
 
-/// Fills `folder` with the dumps under `testdata/`, as in a checkout, and with odd files beside it.
+/// Copies the dumps to `folder`, below `testdata/` as in a checkout, and adds unusual files beside it.
 pub(crate) fn prepare(folder: &Path) {
     let dumps = folder.join("testdata");
     fs::create_dir_all(&dumps).expect("a folder");
@@ -35,7 +35,7 @@ pub(crate) fn prepare(folder: &Path) {
     fs::write(folder.join("letter.txt"), "Dear heap,").expect("a written file");
     let known = "# known growth\n\nholder Orders.o*  # the list of orders\nclass com.acme.Gone\n";
     fs::write(folder.join("known-growth.txt"), known).expect("a written file");
-    // Names that the programs of the dumps could have had before.
+    // Possible original names of the programs in the dumps.
     let mapping = "# compiler: ProGuard\n\
         com.acme.book.Ledger -> Orders:\n    \
             java.util.List entries -> open\n    \
@@ -59,7 +59,7 @@ pub(crate) fn prepare(folder: &Path) {
     let counted = folder.join("counted.db");
     synthetic::write(&counted, &scene).expect("a trace");
     synthetic::count(&counted, &synthetic::LINES).expect("counts");
-    // Ended early, and nothing was collected.
+    // A trace that ended early and without a GC.
     let scene = synthetic::Scene {
         ticks: 15,
         minor: 0,
@@ -80,19 +80,19 @@ pub(crate) fn prepare(folder: &Path) {
     let imported = heapdiff(folder, &import).status().expect("a run");
     assert!(imported.success());
     fs::create_dir_all(folder.join("folder.hprof")).expect("a folder");
-    // A dump that is named like a command.
+    // A dump with the name of a command.
     fs::copy(testdata().join("before.hprof.gz"), folder.join("histo")).expect("a copied dump");
 }
 
-/// The program, in `folder`.
+/// Returns a command of the program with `folder` as its working directory.
 pub(crate) fn heapdiff(folder: &Path, args: &[&str]) -> std::process::Command {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_heapdiff"));
     command.args(args).current_dir(folder);
     command
 }
 
-/// Writes a dump as a JVM leaves it that dies while it merges segments: `died.hprof` and two segments, of which some bytes
-/// of the first are in `died.hprof` as well.
+/// Writes a dump as a JVM leaves it if it dies while it merges segments: `died.hprof` and two segments. Some bytes of
+/// the first segment are also in `died.hprof`.
 fn leave_segments(folder: &Path, dump: &[u8]) {
     /// Bytes of a record's header.
     const HEAD: usize = 9;

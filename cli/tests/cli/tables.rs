@@ -1,4 +1,4 @@
-//! `heapdiff query` and `heapdiff export`: what files hold, and what is shown of a hostile dump.
+//! Tests `heapdiff query` and `heapdiff export`: the contents of files, and the output for a hostile dump.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,7 +32,7 @@ fn json(folder: &Path, args: &[&str]) -> Value {
     serde_json::from_slice(&done.stdout).expect("JSON")
 }
 
-/// The rows of a Parquet file, and what it says of itself.
+/// Returns the rows and the metadata of a Parquet file.
 fn read(path: &Path) -> (Vec<Row>, BTreeMap<String, String>) {
     let file = fs::File::open(path).expect("the file");
     let reader = SerializedFileReader::new(file).expect("Parquet");
@@ -148,12 +148,12 @@ fn an_export_holds_what_reports_say() {
             rows.map(|row| (row.0.to_owned(), row.1, row.2)).collect()
         };
         assert_eq!(without_retained(&from_file), without_retained(&one_name));
-        // The table has the sum over the topmost instances, which is a lower bound.
+        // The table contains the sum over the topmost instances, which is a lower bound.
         for (of_table, of_set) in from_file.iter().zip(&one_name) {
             assert!(of_table.3 <= of_set.3, "{of_table:?} {of_set:?}");
         }
 
-        // Each table as the query sees it.
+        // Each exported table equals the one that a query reads.
         for table in [
             "objects",
             "classes",
@@ -223,7 +223,7 @@ fn a_query_writes_parquet_with_types_of_its_rows() {
     assert!(matches!(field(&rows[0], "half"), Field::Double(_)));
     assert!(matches!(field(&rows[0], "blank"), Field::Null));
     assert_eq!(whole(&rows[0], "n"), rows.len() as i64);
-    // The first rows tell a type; what comes later and is of another is a mistake, and leaves no file.
+    // The first rows determine the type. A later value of another type is an error, and no file is left behind.
     let mixed =
         "select case when row_number() over () < 6000 then 1 else 'x' end as v from objects";
     let args = ["query", DUMP, mixed, "-o", "mixed.parquet"];
@@ -244,7 +244,7 @@ fn a_query_writes_parquet_with_types_of_its_rows() {
     assert_eq!(left, [] as [std::ffi::OsString; 0]);
 }
 
-/// Names and texts of a dump that would steer a terminal.
+/// Names and texts in a dump with control sequences for terminals.
 #[test]
 fn nothing_of_a_dump_steers_a_terminal() {
     use testdata::writer::{FieldType, HeapBuilder, Options, Root};
@@ -282,7 +282,7 @@ fn nothing_of_a_dump_steers_a_terminal() {
         assert_eq!(bad, None, "{sql}: {shown:?}");
     }
     assert!(shown("select class from objects").contains("evil"));
-    // For programs they are as they are.
+    // In formats for programs the texts are unchanged.
     let report = json(
         here,
         &[
@@ -314,7 +314,7 @@ fn a_query_can_be_interrupted() {
         assert!(child.try_wait().expect("a state").is_none(), "it ended");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    // A test that was started in the background is deaf to Ctrl-C, and so is what it starts.
+    // A test that was started in the background ignores Ctrl-C, and its child processes inherit that.
     let status = fs::read_to_string("/proc/self/status").expect("the state");
     let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:"));
     let ignored = u64::from_str_radix(mask.expect("a mask").trim(), 16).expect("a number");

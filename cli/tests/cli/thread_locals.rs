@@ -1,10 +1,11 @@
-//! `show` and `sizeof` of a thread local lead to the values that threads have for it.
+//! Tests that `show` and `sizeof` of a thread local lead to the values in the threads.
 
 use std::path::Path;
 
 use testdata::writer::{FieldType, HeapBuilder, Obj, Options, Value};
 
-/// A dump in which three of four threads have a value for `com.acme.Context.CURRENT`, and one for another thread local.
+/// Returns a dump in which three of four threads have a value for `com.acme.Context.CURRENT`, and one for another
+/// thread local.
 fn dump() -> Vec<u8> {
     let mut heap = HeapBuilder::new(Options::default());
     let boot = heap.boot();
@@ -48,7 +49,7 @@ fn dump() -> Vec<u8> {
     heap.build()
 }
 
-/// The output of a command on the dump.
+/// Returns the output of a command on the dump.
 fn run(folder: &Path, code: i32, args: &[&str]) -> String {
     let done = crate::support::heapdiff(folder, args)
         .output()

@@ -1,4 +1,4 @@
-//! What other programs make of a trace.
+//! Tests exports of a trace with other programs.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-/// Runs it well and gives what it printed.
+/// Runs a command that must succeed, and returns its output.
 fn run(folder: &Path, args: &[&str]) -> String {
     let done = heapdiff(folder, args).output().expect("a run");
     let stderr = String::from_utf8_lossy(&done.stderr);
@@ -71,7 +71,7 @@ fn tables_have_all_rows() {
             "{name}"
         );
     }
-    // One table alone is the same.
+    // A single exported table equals that of the full export.
     let alone = run(
         home,
         &[
@@ -135,7 +135,7 @@ fn slices_are_profiles() {
     );
     assert!(last.contains("Duration: 30s"), "{last}");
     assert!(last.contains("Time: 2025-10-09 08:54:50 UTC"), "{last}");
-    // What all slices allocated together is what the trace says.
+    // The sum of the allocations in all slices equals the total of the trace.
     let all = pprof(&["-top", "-sample_index=alloc_space"], &names);
     let report = run(home, &["trace", "top", "shop.db", "--format", "json"]);
     let report: Value = serde_json::from_str(&report).expect("JSON");
@@ -167,7 +167,7 @@ fn an_imported_recording_has_all_of_it() {
         );
         let near = |a: &Value, b: &Value| {
             let (a, b) = (a.as_u64().expect("a figure"), b.as_u64().expect("a figure"));
-            // Rounded at each tick, and once.
+            // One figure is rounded at each tick, the other once.
             assert!(a.abs_diff(b) <= 600, "{a} and {b}");
         };
         near(
@@ -183,7 +183,7 @@ fn an_imported_recording_has_all_of_it() {
         let first = &top["candidates"][0];
         assert_eq!(first["class"], "byte[]");
         assert_eq!(first["frames"], live["stacks"][0]["frames"]);
-        // What is alive at last is no proof that it was not before.
+        // Live objects at the end do not show that there were fewer before.
         assert_eq!(first["verdict"], "growth");
         let info = json(&["trace", "info", &trace]);
         let collections = &info["runs"][0]["collections"]["all"];
@@ -213,7 +213,7 @@ fn a_log_that_was_not_merged_is_not_given_to_another_trace() {
 fn what_is_old_goes() {
     let folder = folder();
     let home = folder.path();
-    // By its old name too.
+    // The old name of the command works, too.
     fs::copy(home.join("shop.db"), home.join("copy.db")).expect("a copy");
     let said = ["prune", "expunge"].map(|name| {
         let trace = match name {
@@ -243,7 +243,7 @@ fn what_is_old_goes() {
         "{}",
         report["window"]
     );
-    // What was alive before is still known.
+    // Objects that were alive before are still known.
     let taxes = report["candidates"].as_array().expect("a list").iter();
     let taxes = taxes.filter(|c| c["class"] == "com.acme.Tax");
     assert_eq!(

@@ -1,5 +1,5 @@
-//! Workflows for continuous integration parse; those in the documentation, and the action, run from their first step
-//! to their last.
+//! Checks that workflows for continuous integration can be parsed, and runs those of the documentation and the action
+//! from the first step to the last.
 
 use std::collections::HashMap;
 use std::env;
@@ -25,7 +25,7 @@ fn parse(name: &str, text: &str) -> Yaml {
     documents.into_iter().next().expect("a document")
 }
 
-/// The workflows that docs/ci.md shows: one for GitHub, and steps for any server.
+/// Returns the workflows in docs/ci.md: one for GitHub, and steps for any server.
 fn documented() -> Vec<Yaml> {
     let page = text("docs/ci.md");
     let blocks = page.split("```yaml\n").skip(1);
@@ -36,7 +36,7 @@ fn documented() -> Vec<Yaml> {
     found
 }
 
-/// All steps of a workflow, an action, or a list of them.
+/// Returns all steps of a workflow, an action, or a list of them.
 fn steps(of: &Yaml) -> Vec<&Yaml> {
     let lists = match &of["jobs"] {
         Yaml::Hash(jobs) => jobs.values().map(|job| &job["steps"]).collect(),
@@ -48,7 +48,7 @@ fn steps(of: &Yaml) -> Vec<&Yaml> {
     steps
 }
 
-/// Keys and values that are texts.
+/// Returns the pairs whose key and value are strings.
 fn pairs(of: &Yaml) -> impl Iterator<Item = (&str, &str)> {
     let entries = of.as_hash().into_iter().flatten();
     entries.map(|(key, value)| {
@@ -59,7 +59,7 @@ fn pairs(of: &Yaml) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// A server that has checked out a project whose work writes these two dumps.
+/// A CI server with a checked-out project whose build writes these two dumps.
 struct Server {
     home: tempfile::TempDir,
 }
@@ -77,7 +77,7 @@ impl Server {
         server.script("project/ci/soak.sh", &work);
         let known = "holder Orders.o*\nclass com.acme.Gone\n";
         fs::write(server.at("project/known-growth.txt"), known).expect("rules");
-        // What a release has, and a curl that takes it from there.
+        // The files of a release, and a `curl` that downloads from them.
         let program = format!(
             "#!/bin/sh\nexec '{}' \"$@\"\n",
             env!("CARGO_BIN_EXE_heapdiff")
@@ -120,7 +120,7 @@ impl Server {
         assert!(done.expect("a shell").success(), "{script}");
     }
 
-    /// Runs the steps as a server does; the name of the first that fails.
+    /// Runs the steps as a server does. The error is the name of the first step that fails.
     fn run(&self, steps: &[&Yaml]) -> Result<(), String> {
         let mut failed = Ok(());
         for step in steps {
@@ -141,7 +141,7 @@ impl Server {
         failed
     }
 
-    /// The action of this repository, with inputs.
+    /// Runs the action of this repository with inputs.
     fn act(&self, with: &Yaml) -> Result<(), String> {
         let action = parse("action.yml", &text("action.yml"));
         let known = action["inputs"].as_hash().expect("inputs");
@@ -215,7 +215,7 @@ fn workflows_parse() {
             let is_step = step["run"].as_str().is_some() != step["uses"].as_str().is_some();
             assert!(is_step, "{name}: {step:?}");
         }
-        // A value from outside in a script would be part of the script.
+        // An external value that is inserted into a script could inject commands.
         for script in steps(&workflow)
             .iter()
             .filter_map(|step| step["run"].as_str())

@@ -1,11 +1,13 @@
-//! How often a report is right: every leak scenario, its fixed twin and every control, on each JDK, with the
-//! agent loaded, dumped and diffed as a user would.
+//! Measures how often reports are right. Each leak scenario, its fixed twin and each control run on each JDK with the
+//! agent loaded, and are dumped and compared with the commands that a user would type.
 //!
-//! A leak's report is right where its first suspect has the expected holder, of two dumps and of three alike,
-//! and the first stack there goes through the method that allocates what leaks. Of the last dump alone the holder has to
-//! be among the first three. A false alarm is a suspect
-//! taken for a leak or for growth where nothing leaks: in a fixed twin, of two dumps or of three; in a control,
-//! of three or of four. `--repeat` runs what does not leak several times, since a rare alarm shows in many runs only.
+//! A report on a leak is right if its first suspect has the expected holder, both with two dumps and with three, and if
+//! the first stack of that suspect contains the method that allocates the leaking objects. In the report on the last
+//! dump alone, the holder has to be among the first three suspects.
+//!
+//! A false alarm is a suspect with the verdict leak or growth in a program without a leak. Fixed twins are compared
+//! with two dumps and with three, controls with three and with four. `--repeat` runs the programs without a leak
+//! several times, because rare alarms show only in many runs.
 
 mod explained;
 mod judge;
@@ -29,62 +31,62 @@ use self::judge::Totals;
 use self::subject::{Subject, Tools};
 use crate::{java, run};
 
-/// What has to be reached, in per cent.
+/// The required shares, in percent.
 const HOLDER: u32 = 98;
 const VERDICT: u32 = 98;
 const CLASS: u32 = 95;
 const STACK: u32 = 95;
 const ONE_DUMP: u32 = 90;
 
-/// The collector and the agent's options if nothing else is asked for.
+/// The default collector.
 const G1: &str = "G1";
 const SAMPLING: &str = "interval=4k";
 
-/// What `cargo xtask accuracy` takes.
+/// Options of `cargo xtask accuracy`.
 #[derive(Debug, Default, clap::Args)]
 pub struct Options {
-    /// A few scenarios and controls on one JDK
+    /// Run a few scenarios and controls on one JDK
     #[arg(long, conflicts_with_all = ["scenario", "jdk"])]
     smoke: bool,
-    /// Only this JDK, by its major version; may be repeated
+    /// Use only this JDK (major version); may be repeated
     #[arg(long, value_name = "MAJOR")]
     jdk: Vec<u32>,
-    /// Only this scenario or control; may be repeated
+    /// Run only this scenario or control; may be repeated
     #[arg(long, value_name = "NAME")]
     scenario: Vec<String>,
-    /// The collector that programs run with: G1, Serial, Parallel or Z
+    /// Collector of the programs: G1, Serial, Parallel or Z
     #[arg(long, value_name = "NAME", default_value = G1)]
     collector: String,
-    /// A further flag of the JVM, such as -XX:+ZGenerational; may be repeated
+    /// Pass this flag to the JVM, such as -XX:+ZGenerational; may be repeated
     #[arg(long, value_name = "FLAG", allow_hyphen_values = true)]
     flag: Vec<String>,
-    /// The agent's options
+    /// Options of the agent
     #[arg(long, value_name = "OPTIONS", default_value = SAMPLING)]
     sampling: String,
-    /// Run fixed twins and controls so many times
+    /// Run fixed twins and controls this many times
     #[arg(long, value_name = "TIMES", default_value_t = 1)]
     repeat: u32,
-    /// JVMs at a time
+    /// Number of JVMs that run at the same time
     #[arg(long, value_name = "NUMBER", default_value_t = 2)]
     jobs: usize,
-    /// Leave the dumps and reports below target/accuracy
+    /// Keep the dumps and reports in target/accuracy
     #[arg(long)]
     keep: bool,
-    /// Only what the last dump alone says of leaks, in runs without the agent
+    /// Judge only reports on the last dump alone, in runs without the agent
     #[arg(long, conflicts_with_all = ["smoke", "repeat", "sampling"])]
     one_dump: bool,
-    /// With --one-dump: ask Eclipse MAT too, by its ParseHeapDump.sh or a program that takes the same arguments
+    /// With --one-dump: also run Eclipse MAT, by its ParseHeapDump.sh or a program with the same arguments
     #[arg(long, value_name = "PROGRAM", requires = "one_dump")]
     mat: Option<PathBuf>,
     #[command(flatten)]
     tested: run::Tested,
-    /// Write the table to this file; target/accuracy.md if nothing is left out
+    /// Write the table to this file [default: target/accuracy.md if no option leaves something out]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 impl Options {
-    /// What CI runs.
+    /// Returns the options of the run in CI.
     pub fn smoke() -> Self {
         Self {
             smoke: true,
@@ -137,7 +139,7 @@ impl Options {
     }
 }
 
-/// Runs what the options ask for, prints the table and fails where the goals are missed.
+/// Runs the subjects that the options select, prints the table, and fails if a goal is missed.
 pub(crate) fn accuracy(options: &Options) -> Result<()> {
     let jdks = options.jdks()?;
     let subjects = options.subjects()?;
@@ -227,7 +229,7 @@ fn goals(totals: &Totals) -> Result<()> {
     Ok(())
 }
 
-/// What came of every subject on every JDK, in their order.
+/// Returns the judgement of every subject on every JDK, in their order.
 fn run_all<J: Display + Send>(
     jdks: &[Jdk],
     subjects: &[Subject],

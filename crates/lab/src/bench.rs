@@ -1,4 +1,4 @@
-//! Time and memory of `heapdiff` beside the tools people would use instead.
+//! Measures time and memory of `heapdiff` and of the tools that people would use instead.
 
 mod dumps;
 mod goals;
@@ -21,41 +21,41 @@ use crate::run;
 pub(crate) use self::measure::{Measurement, measure};
 pub(crate) use self::report::machine;
 
-/// One dump of the mixed heap, made where it is not there yet.
+/// Returns one dump of the mixed heap, which is generated if the file does not exist yet.
 pub(crate) fn dump(scale: f64, scratch: &Path) -> Result<PathBuf> {
     dumps::single(scale, scratch)
 }
 
-/// Other programs that read dumps, installed where they are missing and no folder is given.
+/// Returns other programs that read dumps. If no folder is given, missing programs are installed.
 pub(crate) fn readers(folder: Option<&Path>) -> Result<Vec<(&'static str, PathBuf)>> {
     let peers = peers::ensure(folder)?;
     let named = |peer: peers::Peer| (peer.kind.name(), peer.program);
     Ok(peers.into_iter().map(named).collect())
 }
 
-/// What `cargo xtask bench` takes.
+/// Options of `cargo xtask bench`.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Size of the generated heaps: 1 (the default) is some 41 million objects and 1.9 GB; with
-    /// --linear, that of the first of four, 0.25 by default
+    /// Scale of the generated heaps: 1 (the default) is about 41 million objects and 1.9 GB. With --linear: scale of
+    /// the smallest of four heaps, 0.25 by default
     #[arg(long)]
     scale: Option<f64>,
-    /// A small heap, one run, and a check that the results make sense
+    /// Run once on a small heap, and check that the results make sense
     #[arg(long, conflicts_with_all = ["linear", "dump"])]
     smoke: bool,
-    /// Only this shape of heap; may be repeated
+    /// Measure only this shape of heap; may be repeated
     #[arg(long, value_enum, conflicts_with_all = ["smoke", "linear", "dump"])]
     heap: Vec<Heap>,
-    /// How time and memory of `heapdiff top` grow from the base scale to twice, four and ten times it
+    /// Measure `heapdiff top` on the base scale and on 2, 4 and 10 times that scale
     #[arg(long, conflicts_with_all = ["dump", "dump2"])]
     linear: bool,
-    /// How much faster more threads are
+    /// Measure the speed-up from more threads
     #[arg(long, conflicts_with_all = ["linear", "smoke", "dump", "dump2"])]
     threads: bool,
-    /// Each command once more with the dumps out of the page cache
+    /// Also run each command with the dumps out of the page cache
     #[arg(long, conflicts_with_all = ["linear", "smoke", "threads"])]
     cold: bool,
-    /// A dump to use instead of a generated one
+    /// Use this dump instead of a generated one
     #[arg(long, value_name = "FILE", requires = "dump2")]
     dump: Option<PathBuf>,
     /// The later dump of the pair
@@ -64,19 +64,19 @@ pub struct Options {
     /// Runs of each command; the median is reported
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// Folder with hprof-slurp and hprof-analyzer; installed below target/peers if not given
+    /// Folder with hprof-slurp and hprof-analyzer [default: installed in target/peers]
     #[arg(long, value_name = "DIR")]
     peers: Option<PathBuf>,
-    /// Leave the other tools out
+    /// Do not run the other tools
     #[arg(long, conflicts_with = "peers_only")]
     no_peers: bool,
-    /// Leave heapdiff out
+    /// Do not run heapdiff
     #[arg(long, conflicts_with_all = ["linear", "smoke"])]
     peers_only: bool,
-    /// The heapdiff to measure; built if not given
+    /// The heapdiff to measure [default: built]
     #[arg(long, value_name = "FILE")]
     heapdiff: Option<PathBuf>,
-    /// Seconds after which a command is ended and counts as failed
+    /// Stop a command after this many seconds, and count it as failed
     #[arg(long, default_value_t = 900)]
     timeout: u64,
     /// Also write the tables to this file
@@ -85,7 +85,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// What CI runs.
+    /// Returns the options of the run in CI.
     pub fn smoke() -> Self {
         Self {
             scale: None,
@@ -128,18 +128,18 @@ impl Options {
     }
 }
 
-/// A command's runs.
+/// The runs of one command.
 #[derive(Debug)]
 struct Outcome {
     job: Job,
-    /// Why it has no figures, if it failed.
+    /// The reason for missing figures, if the command failed.
     failure: Option<String>,
     runs: Vec<Measurement>,
-    /// One with the dumps out of the page cache.
+    /// A run with the dumps out of the page cache.
     cold: Option<Measurement>,
 }
 
-/// Runs the benchmark that the options ask for and prints its tables.
+/// Runs the benchmark that the options select, and prints its tables.
 pub(crate) fn bench(options: &Options) -> Result<()> {
     let scratch = run::target_dir().join("bench");
     fs::create_dir_all(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
@@ -157,7 +157,7 @@ pub(crate) fn bench(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Every command on a pair of dumps of each heap.
+/// Runs every command on a pair of dumps of each heap.
 fn compare(options: &Options, scratch: &Path) -> Result<String> {
     let scale = options.scale();
     if let (Some(before), Some(after)) = (&options.dump, &options.dump2) {
@@ -181,7 +181,7 @@ fn compare(options: &Options, scratch: &Path) -> Result<String> {
     Ok(format!("{}\n{tables}", goals::of(&heaps)))
 }
 
-/// Every command on one pair of dumps.
+/// Runs every command on one pair of dumps.
 fn pair_of_dumps(options: &Options, pair: &[PathBuf; 2], scratch: &Path) -> Result<Vec<Outcome>> {
     let [before, after] = pair;
     let mut jobs = Vec::new();
@@ -217,7 +217,7 @@ fn pair_of_dumps(options: &Options, pair: &[PathBuf; 2], scratch: &Path) -> Resu
     Ok(outcomes)
 }
 
-/// `heapdiff top` and a comparison with one thread, two, and so on by twos.
+/// Measures `heapdiff top` and a comparison with 1, 2, 4, ... threads.
 fn threads(options: &Options, scratch: &Path) -> Result<String> {
     let heapdiff = heapdiff(options)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -235,7 +235,7 @@ fn threads(options: &Options, scratch: &Path) -> Result<String> {
     Ok(report::threads(&counts, options.runs, &rows))
 }
 
-/// `heapdiff top` on four sizes.
+/// Measures `heapdiff top` on four sizes of a heap.
 fn linear(options: &Options, scratch: &Path) -> Result<String> {
     let heapdiff = heapdiff(options)?;
     let mut rows = Vec::new();
@@ -246,7 +246,7 @@ fn linear(options: &Options, scratch: &Path) -> Result<String> {
         if let Some(failure) = outcomes.iter().find_map(|outcome| outcome.failure.as_ref()) {
             bail!("heapdiff top failed: {failure}");
         }
-        // The next size's output takes this one's place.
+        // The next size overwrites this output.
         let objects = report::objects(&outcomes);
         let bytes = fs::metadata(&dump)?.len();
         rows.push(report::Size {
@@ -259,7 +259,7 @@ fn linear(options: &Options, scratch: &Path) -> Result<String> {
     report::linear(options.scale(), options.runs, &rows)
 }
 
-/// The heapdiff to measure.
+/// Returns the heapdiff to measure.
 fn heapdiff(options: &Options) -> Result<PathBuf> {
     if let Some(given) = &options.heapdiff {
         return Ok(given.clone());
@@ -267,8 +267,8 @@ fn heapdiff(options: &Options) -> Result<PathBuf> {
     Ok(run::Products::for_figures(options.smoke)?.heapdiff())
 }
 
-/// Runs all jobs in turn, as often as asked, so that a change of the machine's
-/// speed meets all of them. A job that fails is not run again.
+/// Runs all jobs in turn, `runs` times, so that a change of the machine's speed affects all of them. A job that failed
+/// is not run again.
 fn interleaved(jobs: Vec<Job>, runs: u32, warm: &[&Path], limit: Duration) -> Result<Vec<Outcome>> {
     for file in warm {
         warm_up(file)?;
@@ -310,7 +310,7 @@ fn warm_up(file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Has the system drop a file from its page cache, as far as nobody uses it.
+/// Drops a file from the page cache, except for pages in use.
 fn forget(file: &Path) -> Result<()> {
     let open = fs::File::open(file).with_context(|| format!("cannot open {}", file.display()))?;
     open.sync_all()?;

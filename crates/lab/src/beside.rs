@@ -1,5 +1,6 @@
-//! Counting in a JVM in which others change or watch the same code: JaCoCo and async-profiler, loaded before the agent
-//! and after it, and counts begun and ended beside them. Counts have to be those without them, and coverage that without counts.
+//! Counts allocations in a JVM where other tools change or observe the same code: JaCoCo and async-profiler, loaded
+//! before the agent and after it, and started and stopped while counts run. The counts must equal those without the
+//! other tools, and the coverage must equal that without counts.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -18,19 +19,19 @@ use crate::{java, run};
 
 const JACOCO: &str = "0.8.13";
 
-/// What `cargo xtask beside` takes.
+/// Options of `cargo xtask beside`.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     #[command(flatten)]
     tested: run::Tested,
-    /// Only this JDK, by its major version; may be repeated
+    /// Use only this JDK (major version); may be repeated
     #[arg(long, value_name = "MAJOR")]
     jdk: Vec<u32>,
 }
 
-/// Objects by method, line and class of what is allocated.
+/// Number of objects by method, line and allocated class.
 type Counts = BTreeMap<(String, u64, String), u64>;
-/// Probes that were met, by the class's checksum and name.
+/// JaCoCo's probes that were executed, by the checksum and name of the class.
 type Coverage = BTreeMap<(u64, String), Vec<u8>>;
 
 struct Bench {
@@ -39,7 +40,7 @@ struct Bench {
     agent: PathBuf,
 }
 
-/// Runs them all, and says what differs.
+/// Runs all combinations and reports the differences.
 pub(crate) fn beside(options: &Options) -> Result<()> {
     let scratch = run::target_dir().join("beside");
     let archive = scratch.join(format!("org.jacoco.agent-{JACOCO}-runtime.jar"));
@@ -135,7 +136,8 @@ impl Bench {
         Ok(())
     }
 
-    /// What a phase of the program allocates, counted between two others; nothing if it is not to be counted.
+    /// Runs three phases of the program, and returns the allocations that were counted during the second; empty if
+    /// `counts` is false.
     fn counted(&self, flags: &[OsString], counts: bool) -> Result<Counts> {
         let classes = self.jdk.compile(&programs::agent("Counted.java"))?;
         let mut target = Launch::class(&self.jdk, classes, "Counted")
@@ -186,7 +188,7 @@ impl Bench {
         for site in report["sites"].as_array().into_iter().flatten() {
             let text = |key: &str| site[key].as_str().unwrap_or_default().to_owned();
             let method = text("method");
-            // What runs when the count begins, and what JaCoCo adds.
+            // Leave out the code that runs while the count begins, and the method that JaCoCo adds.
             if text("class") == "Counted" && method != "main" && method != "$jacocoInit" {
                 let key = (
                     method,
@@ -200,7 +202,7 @@ impl Bench {
     }
 }
 
-/// What a file of JaCoCo's says.
+/// Reads a file that JaCoCo wrote.
 fn covered(file: &Path) -> Result<Coverage> {
     let bytes = std::fs::read(file).with_context(|| file.display().to_string())?;
     let mut rest = bytes.as_slice();
@@ -210,7 +212,7 @@ fn covered(file: &Path) -> Result<Coverage> {
         match kind {
             // A magic number and a version.
             0x01 => drop(take(&mut rest, 4)?),
-            // A session: its name, and two times.
+            // A session: its name and two times.
             0x10 => {
                 text(&mut rest)?;
                 take(&mut rest, 16)?;

@@ -1,5 +1,5 @@
-//! Counted allocations beside what the program allocates: the agent's tests, with more of everything, on each JVM that is found or
-//! given, and what they found as a table.
+//! Compares counted allocations with the allocations that the program really makes. Runs the agent's tests with larger
+//! numbers, on each JVM that is found or given, and prints a table of the results.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,17 +11,17 @@ use testdata::jvm::Jdk;
 
 use crate::{java, run};
 
-/// What `cargo xtask counting` takes.
+/// Options of `cargo xtask counting`.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// A JVM to test beside those that are found, or in the place of one of the same major version: a folder with
-    /// bin/java and bin/jcmd; may be repeated
+    /// Also test this JVM; it replaces a found JVM of the same major version. A folder with bin/java and bin/jcmd; may
+    /// be repeated
     #[arg(long, value_name = "HOME")]
     java: Vec<PathBuf>,
-    /// Only JVMs of this major version; may be repeated
+    /// Test only JVMs of this major version; may be repeated
     #[arg(long, value_name = "MAJOR")]
     jdk: Vec<u32>,
-    /// So many times as many allocations as in the tests of each merge
+    /// Multiply the number of allocations in the tests by this factor
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     times: u32,
     /// Also write the table to this file
@@ -29,11 +29,11 @@ pub struct Options {
     output: Option<PathBuf>,
 }
 
-/// What a test begins a line with that is a row of the table, but for what every row begins with.
+/// The prefix of a test's output lines that are rows of the table.
 const ROW: &str = "counted: ";
 const HEAD: &str = "| JVM | setting | threads | counted allocations | allocation sites and classes |\n|---|---|---|---|---|\n";
 
-/// Runs the tests, and shows their table.
+/// Runs the tests and prints their table.
 pub(crate) fn counting(options: &Options) -> Result<()> {
     let jdks = java::for_agent(&options.java, &options.jdk)?;
     let homes: Vec<&Path> = jdks.iter().map(Jdk::home).collect();
@@ -53,7 +53,7 @@ pub(crate) fn counting(options: &Options) -> Result<()> {
     let said = String::from_utf8_lossy(&run.stdout);
     println!("{said}");
     let mut table = HEAD.to_owned();
-    // The first row of a test follows the test's name.
+    // The first row of a test follows the test's name on the same line.
     let rows = said.lines().filter_map(|line| line.split_once(ROW));
     for (_, row) in rows {
         writeln!(table, "{row}")?;

@@ -1,7 +1,9 @@
-//! How often the intervals of stacks cover the truth: a program that knows what each of its stacks allocated, on each
-//! JDK and collector, at two intervals, dumped and read as a user would.
+//! Measures how often the intervals of stacks contain the true value. A program that knows what each of its stacks
+//! allocated runs on each JDK and collector with two sampling intervals. It is dumped and the dump is read with the
+//! commands that a user would type.
 //!
-//! Intervals of 95 % should cover 93 to 97 of 100 truths, and estimates be off by less than 3 % on average.
+//! Intervals of 95 % should contain 93 to 97 of 100 true values, and the mean error of the estimates should be below 3
+//! %.
 
 mod measure;
 mod table;
@@ -14,33 +16,33 @@ use anyhow::{Context, Result, ensure};
 use self::measure::{Measured, Setting, Tools};
 use crate::{java, run};
 
-/// Collectors by the name in their flag.
+/// Collectors, by their name in the JVM's flag.
 const COLLECTORS: [&str; 4] = ["G1", "Serial", "Parallel", "Z"];
-/// Mean bytes between samples.
+/// Mean number of bytes between two samples.
 const INTERVALS: [&str; 2] = ["64k", "512k"];
 
-/// What `cargo xtask coverage` takes.
+/// Options of `cargo xtask coverage`.
 #[derive(Debug, Default, clap::Args)]
 pub struct Options {
-    /// One short run on one JDK, which only has to work
+    /// Make one short run on one JDK, to check that everything works
     #[arg(long, conflicts_with_all = ["jdk", "collector", "repeats"])]
     smoke: bool,
-    /// Only this JDK, by its major version; may be repeated
+    /// Use only this JDK (major version); may be repeated
     #[arg(long, value_name = "MAJOR")]
     jdk: Vec<u32>,
-    /// Only this collector: G1, Serial, Parallel or Z; may be repeated
+    /// Use only this collector: G1, Serial, Parallel or Z; may be repeated
     #[arg(long, value_name = "NAME")]
     collector: Vec<String>,
-    /// A further flag of the JVM, such as -XX:+ZGenerational; may be repeated
+    /// Pass this flag to the JVM, such as -XX:+ZGenerational; may be repeated
     #[arg(long, value_name = "FLAG", allow_hyphen_values = true)]
     flag: Vec<String>,
     /// Runs of each JDK, collector and interval
     #[arg(long, default_value_t = 10, value_name = "N")]
     repeats: u32,
-    /// Count allocations as well, and say how much narrower intervals are for it
+    /// Also count allocations, and show how much narrower the intervals become
     #[arg(long)]
     count: bool,
-    /// Mebibytes that the program keeps of each object size before each dump
+    /// Mebibytes of each object size that the program keeps before each dump
     #[arg(long, default_value_t = 16, value_name = "MIB")]
     size: u32,
     #[command(flatten)]
@@ -51,7 +53,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// What CI runs.
+    /// Returns the options of the run in CI.
     pub fn smoke() -> Self {
         Self {
             smoke: true,
@@ -92,7 +94,7 @@ impl Options {
     }
 }
 
-/// Runs what the options ask for and prints the table.
+/// Makes the runs that the options select, and prints the table.
 pub(crate) fn coverage(options: &Options) -> Result<()> {
     let settings = options.settings()?;
     let (heapdiff, agent) = options.tested.products(options.smoke)?;
@@ -118,7 +120,7 @@ pub(crate) fn coverage(options: &Options) -> Result<()> {
         }
         ensure!(!found.is_empty(), "nothing was measured");
         text = table::of(&found, repeat);
-        // A run that is ended early keeps what it measured.
+        // Written after each setting, so that an interrupted run keeps its results.
         if let Some(file) = &options.output {
             fs::write(file, &text).with_context(|| format!("cannot write {}", file.display()))?;
         }

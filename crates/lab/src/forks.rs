@@ -1,6 +1,7 @@
-//! Dumps by forked children: that many of them leave nothing behind in a JVM under load, whoever is killed; how long the
-//! program stands still, and what its clients notice, beside the JVM's own dump; that other programs read them; and that
-//! they say what the JVM says, also on JVMs that are given.
+//! Tests dumps by forked children. Many dumps must leave nothing behind in a JVM under load, no matter which process is
+//! killed. The pause of the program and the latency of its clients are compared with the JVM's own dump. Other programs
+//! must be able to read the dumps, and the content must equal that of the JVM's own dump, also on JVMs given on the
+//! command line.
 
 mod latency;
 mod many;
@@ -19,26 +20,26 @@ use testdata::jvm::Jdk;
 use crate::{java, run};
 use service::Tools;
 
-/// What `cargo xtask forks` takes.
+/// Options of `cargo xtask forks`.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Which parts; all if not given
+    /// Parts to run [default: all]
     #[arg(value_enum)]
     parts: Vec<Part>,
-    /// A JVM to test beside those that are found, or in the place of one of the same major version: a folder with
-    /// bin/java and bin/jcmd; may be repeated
+    /// Also test this JVM; it replaces a found JVM of the same major version. A folder with bin/java and bin/jcmd; may
+    /// be repeated
     #[arg(long, value_name = "HOME")]
     java: Vec<PathBuf>,
-    /// Only JDKs of this major version; may be repeated
+    /// Test only JDKs of this major version; may be repeated
     #[arg(long, value_name = "MAJOR")]
     jdk: Vec<u32>,
-    /// Only this collector, such as G1; may be repeated
+    /// Test only this collector, such as G1; may be repeated
     #[arg(long, value_name = "NAME")]
     collector: Vec<String>,
     /// Dumps of each JVM and collector, for `many`
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     count: u32,
-    /// Every so many dumps somebody is killed at any moment
+    /// Kill a process during every Nth dump, for `many`
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..))]
     kill_every: u32,
     /// Megabytes of live objects, for `pauses`; may be repeated
@@ -47,12 +48,12 @@ pub struct Options {
     /// Megabytes of live objects of the service, for `latency`
     #[arg(long, value_name = "MB", default_value_t = 500)]
     service: u32,
-    /// A further flag of the JVM for `pauses` and `latency`, such as -XX:+UseTransparentHugePages; may be repeated
+    /// Pass this flag to the JVM in `pauses` and `latency`, such as -XX:+UseTransparentHugePages; may be repeated
     #[arg(long, value_name = "FLAG", allow_hyphen_values = true)]
     flag: Vec<String>,
     #[command(flatten)]
     tested: run::Tested,
-    /// Folder of other programs that read dumps, for `readers`; installed below the target folder if not given
+    /// Folder of other programs that read dumps, for `readers` [default: installed in the target folder]
     #[arg(long, value_name = "DIR")]
     peers: Option<PathBuf>,
     /// Also write the tables to this file, and pictures beside it
@@ -62,15 +63,15 @@ pub struct Options {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
-    /// Each dump's objects and sizes beside the JVM's own: the agent's tests, on each JVM
+    /// Compare objects and sizes of each dump with those of the JVM's own (the agent's tests, on each JVM)
     Same,
-    /// Many dumps of a JVM under load, some of which are killed
+    /// Take many dumps of a JVM under load, and kill some of them
     Many,
-    /// How long the program stands still, by the log of JDK 17 and later
+    /// Measure how long the program pauses, by the log of JDK 17 and later
     Pauses,
-    /// What clients of a service notice
+    /// Measure the latency for clients of a service
     Latency,
-    /// Other programs read a dump
+    /// Read a dump with other programs
     Readers,
 }
 
@@ -82,19 +83,19 @@ const PARTS: [Part; 5] = [
     Part::Readers,
 ];
 
-/// A collector with a heap that a child has a copy of, and its flags.
+/// The collectors whose heap is copied to a forked child, with their flags.
 const COLLECTORS: [(&str, &[&str]); 4] = [
     ("G1", &["-XX:+UseG1GC"]),
     ("Parallel", &["-XX:+UseParallelGC"]),
     ("Serial", &["-XX:+UseSerialGC"]),
-    // It is experimental in JDK 11.
+    // Shenandoah is experimental in JDK 11.
     (
         "Shenandoah",
         &["-XX:+UnlockExperimentalVMOptions", "-XX:+UseShenandoahGC"],
     ),
 ];
 
-/// Runs the parts, and shows their tables.
+/// Runs the parts and prints their tables.
 pub(crate) fn forks(options: &Options) -> Result<()> {
     let jdks = java::for_agent(&options.java, &options.jdk)?;
     let parts = if options.parts.is_empty() {
@@ -198,7 +199,7 @@ impl Options {
     }
 }
 
-/// The agent's tests of forked dumps, with each JVM.
+/// Runs the agent's tests of forked dumps with each JVM.
 fn same(jdks: &[Jdk]) -> Result<()> {
     let homes: Vec<&Path> = jdks.iter().map(Jdk::home).collect();
     let homes = std::env::join_paths(homes)?;

@@ -1,4 +1,4 @@
-//! Finds a JDK, or installs one; has Maven fetch libraries.
+//! Finds or installs a JDK, and fetches libraries with Maven.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,8 +8,7 @@ use testdata::jvm::Jdk;
 
 use crate::{run, tools};
 
-/// A JDK that can run the scenarios, the oldest there is; installs one from the distribution
-/// if there is none and that is possible.
+/// Returns the oldest JDK that can run the scenarios. Without one, installs one from the distribution if possible.
 pub fn ensure_jdk() -> Result<Jdk> {
     const HINT: &str = "no JDK found: install JDK 17 or later, or set JAVA_HOME";
     let find = || Jdk::all_for_scenarios().into_iter().next();
@@ -20,19 +19,19 @@ pub fn ensure_jdk() -> Result<Jdk> {
     find().context(HINT)
 }
 
-/// The JDKs of these major versions, one of each; all there are where none is asked for.
+/// Returns one JDK of each of these major versions, or of all versions that are found if `majors` is empty.
 pub fn jdks(majors: &[u32]) -> Result<Vec<Jdk>> {
     ensure_jdk()?;
     let mut jdks = Jdk::all_for_scenarios();
     jdks.retain(|jdk| majors.is_empty() || majors.contains(&jdk.major()));
-    // Two of one version would be told apart by nothing in a table.
+    // A table shows only the version, so two JDKs of one version could not be distinguished.
     jdks.dedup_by_key(|jdk| jdk.major());
     ensure!(!jdks.is_empty(), "no such JDK: {majors:?}");
     Ok(jdks)
 }
 
-/// JVMs that the agent can be loaded into, from 11 on: those that are found and those that are given, with a compiler or without,
-/// the oldest first; one of each major version that is wanted (all, if none is named), given ones first.
+/// Returns JVMs from version 11 on, into which the agent can be loaded, with or without a compiler, the oldest first.
+/// There is one of each major version in `majors` (of all, if it is empty); a given JVM replaces a found one.
 pub fn for_agent(given: &[PathBuf], majors: &[u32]) -> Result<Vec<Jdk>> {
     ensure_jdk()?;
     let mut jdks = Vec::new();
@@ -47,11 +46,11 @@ pub fn for_agent(given: &[PathBuf], majors: &[u32]) -> Result<Vec<Jdk>> {
     Ok(jdks)
 }
 
-/// The plugin, of a stated version: what Maven takes without one changes.
+/// The Maven plugin has a fixed version, because Maven's default version changes.
 const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies";
 
-/// Fetches the libraries that a folder's `pom.xml` names, of the version that is tested where it leaves that open;
-/// returns the folder that they lie in.
+/// Fetches the libraries that the folder's `pom.xml` names, and returns the folder with them. `version` is the tested
+/// version, if the `pom.xml` leaves it open.
 pub fn libraries(project: &Path, name: &str, version: Option<&str>) -> Result<PathBuf> {
     let name = match version {
         Some(version) => format!("{name}-{version}"),
@@ -71,7 +70,8 @@ pub fn libraries(project: &Path, name: &str, version: Option<&str>) -> Result<Pa
     Ok(libraries)
 }
 
-/// Has Maven copy one archive into a folder, from a repository of its own there: nothing else of this machine's is touched.
+/// Lets Maven copy one archive into a folder. Maven uses its own local repository in that folder, so nothing else on
+/// this machine changes.
 pub fn archive(artifact: &str, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot create {}", folder.display()))?;

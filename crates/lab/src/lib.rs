@@ -26,47 +26,47 @@ use anyhow::Result;
 /// A measurement with its options.
 #[derive(Debug, clap::Subcommand)]
 pub enum Measurement {
-    /// Time and memory beside other tools, on generated or given dumps
+    /// Measure time and memory of heapdiff and other tools, on generated or given dumps
     Bench(bench::Options),
-    /// A dump of many gigabytes read within a limit of memory
+    /// Read a dump of many gigabytes within a memory limit
     Scale(scale::Options),
-    /// What the agent costs a program, beside other profilers
+    /// Measure what the agent and other profilers cost a program
     Overhead(overhead::Options),
-    /// Allocations counted in a JVM with JaCoCo or async-profiler: what is counted, and what is covered
+    /// Count allocations in a JVM with JaCoCo or async-profiler, and compare counts and coverage
     Beside(beside::Options),
-    /// How often reports are right: leak scenarios, fixed twins and controls
+    /// Measure how often reports are right: leak scenarios, fixed twins and controls
     Accuracy(accuracy::Options),
-    /// How often the intervals of stacks cover the truth, on each JDK and collector
+    /// Measure how often the intervals of stacks contain the true value, on each JDK and collector
     Coverage(coverage::Options),
-    /// Counted allocations beside the program's own, on each JVM, collector and compiler
+    /// Compare counted allocations with the program's own, on each JVM, collector and compiler
     Counting(counting::Options),
-    /// Published programs that are made to leak, and what the reports on them say
+    /// Run published programs that are made to leak, and print the reports
     Real(real::Options),
-    /// Classes with a call before each allocation: published jars, the JDK's image and generated methods, verified and compared
+    /// Rewrite classes for counting, and verify and compare them: published jars, JDK images, generated methods
     Rewrite(rewrite::Options),
-    /// Dumps by forked children: thousands of them, their pauses, and who reads them
+    /// Test dumps by forked children: thousands of dumps, pauses, latency, other readers
     Forks(forks::Options),
-    /// The agent's stress test, for a long time
+    /// Run the agent's stress test for a long time
     Soak(soak::Options),
 }
 
 impl Measurement {
-    /// The benchmark on small dumps, as CI runs it.
+    /// Returns the benchmark on small dumps, as CI runs it.
     pub fn short_bench() -> Self {
         Self::Bench(bench::Options::smoke())
     }
 
-    /// The overhead of a short program, as CI runs it.
+    /// Returns the overhead measurement of a short program, as CI runs it.
     pub fn short_overhead() -> Self {
         Self::Overhead(overhead::Options::smoke())
     }
 
-    /// A few leak programs, as CI runs them.
+    /// Returns the accuracy measurement of a few programs, as CI runs it.
     pub fn short_accuracy() -> Self {
         Self::Accuracy(accuracy::Options::smoke())
     }
 
-    /// One JVM with sampled stacks, as CI runs it.
+    /// Returns the coverage measurement of one JVM, as CI runs it.
     pub fn short_coverage() -> Self {
         Self::Coverage(coverage::Options::smoke())
     }

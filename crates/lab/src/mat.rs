@@ -1,7 +1,7 @@
-//! Eclipse MAT's leak suspects of a dump, held to the same expectations as one dump's report.
+//! Compares Eclipse MAT's leak suspects of a dump with the same expectations as heapdiff's report on one dump.
 //!
-//! MAT is run as its users run it without a window: `ParseHeapDump.sh DUMP org.eclipse.mat.api:suspects`. It
-//! is not part of this project and is not installed by it.
+//! MAT runs as users run it without a window: `ParseHeapDump.sh DUMP org.eclipse.mat.api:suspects`. MAT is not part of
+//! this project and is not installed by it.
 
 mod report;
 
@@ -14,33 +14,33 @@ use anyhow::{Context, Result, ensure};
 
 use self::report::Suspect;
 
-/// How long MAT may take, in seconds.
+/// Maximum time that MAT may take, in seconds.
 const SECONDS: &str = "900";
-/// Suspects that a user is thought to read.
+/// Number of suspects that we expect a user to read.
 const READ: usize = 3;
-/// Suspects that a table shows.
+/// Number of suspects that a table shows.
 const SHOWN: usize = 4;
 
-/// What MAT suspects, in its order.
+/// MAT's suspects, in its order.
 #[derive(Debug)]
 pub(crate) struct Suspects(Vec<Suspect>);
 
-/// Where the right answer is among the suspects, from 1.
+/// Position of the right answer among the suspects, from 1.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Told {
     /// The first suspect with a path through the field, at an object of its class.
     pub(crate) field: Option<usize>,
-    /// The first suspect that names the field's class, or the class that accumulates.
+    /// The first suspect that names the field's class or the class that accumulates.
     pub(crate) class: Option<usize>,
 }
 
 impl Told {
-    /// Whether one of the first three shows the field.
+    /// True if one of the first three suspects shows the field.
     pub(crate) fn names_field(self) -> bool {
         self.field.is_some_and(|place| place <= READ)
     }
 
-    /// Whether one of the first three shows the field, or names a class.
+    /// True if one of the first three suspects shows the field or names a class.
     pub(crate) fn names_class(self) -> bool {
         [self.field, self.class]
             .into_iter()
@@ -50,7 +50,7 @@ impl Told {
 }
 
 impl Suspects {
-    /// Holds the suspects to what is right: fields as `Class.field`, and classes that accumulate.
+    /// Compares the suspects with the right answers: fields as `Class.field`, and classes that accumulate.
     pub(crate) fn told(&self, holders: &[&str], accumulates: &dyn Fn(&str) -> bool) -> Told {
         let fields: Vec<(&str, &str)> = holders.iter().filter_map(|h| h.rsplit_once('.')).collect();
         let place =
@@ -64,7 +64,7 @@ impl Suspects {
 }
 
 impl fmt::Display for Suspects {
-    /// The first suspects by MAT's keywords for each.
+    /// Writes the first suspects, each by MAT's keywords for it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
             return write!(f, "nothing");
@@ -77,12 +77,12 @@ impl fmt::Display for Suspects {
     }
 }
 
-/// MAT's suspects of a dump. `program`: its ParseHeapDump.sh, or what takes the same arguments; `scratch`: a folder that is made for MAT's
-/// files and removed.
+/// Returns MAT's suspects of a dump. `program` is its ParseHeapDump.sh, or a program with the same arguments. `scratch`
+/// is a folder that is created for MAT's files and removed afterwards.
 pub(crate) fn suspects(program: &Path, dump: &Path, scratch: &Path) -> Result<Suspects> {
     let _ = fs::remove_dir_all(scratch);
     fs::create_dir_all(scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
-    // Its indexes are written beside the dump, and would be used again.
+    // MAT writes its indexes beside the dump, and would reuse them.
     let linked = std::path::absolute(scratch.join("last.hprof"))?;
     fs::hard_link(dump, &linked).with_context(|| format!("cannot link {}", dump.display()))?;
     let output = Command::new("timeout")
@@ -137,7 +137,7 @@ mod tests {
         let found = told(vec![other(), right()], HOLDER, "com.acme.Ticket");
         assert_eq!((found.field, found.class), (Some(2), Some(2)));
         assert!(found.names_field() && found.names_class());
-        // Another field of the class: its class is named all the same.
+        // Another field of the class: MAT still names the class.
         let found = told(vec![right()], "com.acme.Registry.closed", "-");
         assert_eq!((found.field, found.class), (None, Some(1)));
         assert!(!found.names_field() && found.names_class());

@@ -1,10 +1,10 @@
-//! What sampling costs a program: processor time per operation and memory, with no agent, with ours and
-//! with the tools people would use instead.
+//! Measures what sampling costs a program: processor time per operation and memory, without an agent, with our agent,
+//! and with the tools that people would use instead.
 //!
-//! All JVMs of a round run side by side, each waiting on its standard input, and do slices of the same
-//! work in turn (A B C A B C ...), so that a change of the machine's speed meets all of them. A new
-//! round starts new JVMs, since two JVMs of one configuration differ by what their compilers made. One
-//! configuration, `none`, is there twice: the difference between the two is the noise.
+//! All JVMs of a round run side by side. Each waits on its standard input, and they process slices of the same work in
+//! turn (A B C A B C ...), so that a change of the machine's speed affects all of them. A new round starts new JVMs,
+//! because two JVMs with the same flags can differ in their compiled code. The configuration `none` exists twice: the
+//! difference between the two is the noise.
 
 pub(crate) mod async_profiler;
 mod collections;
@@ -25,31 +25,31 @@ use self::program::{PROGRAMS, Program, Running};
 use self::tools::Tool;
 use crate::{java, run};
 
-/// What `cargo xtask overhead` takes.
+/// Options of `cargo xtask overhead`.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Short runs of few configurations, and a check that the results make sense
+    /// Make short runs of a few configurations, and check that the results make sense
     #[arg(long, conflicts_with_all = ["rounds", "slices"])]
     smoke: bool,
-    /// Rounds: new JVMs each; medians are reported
+    /// Number of rounds; each starts new JVMs, and medians are reported
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// Slices of each JVM in a round, after it has warmed up
+    /// Slices of each JVM in a round, after the warm-up
     #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..))]
     slices: u32,
-    /// Only this JDK, by its major version; may be repeated
+    /// Use only this JDK (major version); may be repeated
     #[arg(long, value_name = "MAJOR")]
     jdk: Vec<u32>,
-    /// Only this program, such as `Orders`; may be repeated
+    /// Run only this program, such as `Orders`; may be repeated
     #[arg(long, value_name = "NAME")]
     program: Vec<String>,
-    /// Only configurations whose names begin so; may be repeated
+    /// Run only configurations whose names begin with this text; may be repeated
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// A further flag of every JVM, such as -XX:+UseZGC; may be repeated
+    /// Pass this flag to every JVM, such as -XX:+UseZGC; may be repeated
     #[arg(long, value_name = "FLAG", allow_hyphen_values = true)]
     flag: Vec<String>,
-    /// The agent's library to measure; built if not given
+    /// The agent's library to measure [default: built]
     #[arg(long, value_name = "FILE")]
     agent: Option<PathBuf>,
     /// Also write the tables to this file
@@ -58,7 +58,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// What CI runs.
+    /// Returns the options of the run in CI.
     pub fn smoke() -> Self {
         Self {
             smoke: true,
@@ -76,7 +76,7 @@ impl Options {
     fn programs(&self) -> Result<Vec<&'static Program>> {
         let asked =
             |p: &&Program| self.program.is_empty() || self.program.iter().any(|n| n == p.name);
-        // What CI runs fetches nothing.
+        // The run in CI downloads nothing.
         let fits = |p: &&Program| !self.smoke || p.is_smoke();
         let programs: Vec<_> = PROGRAMS.iter().filter(asked).filter(fits).collect();
         ensure!(!programs.is_empty(), "no such program: {:?}", self.program);
@@ -92,7 +92,7 @@ impl Options {
     }
 }
 
-/// All rounds of one tool.
+/// The results of one tool in all rounds.
 #[derive(Debug)]
 struct Outcome {
     tool: Tool,
@@ -174,7 +174,7 @@ fn measure(
             running.push((jvm, Figures::default()));
         }
         for slice in 0..slices as usize {
-            // Each slice begins with another one, so that none is always first.
+            // Each slice begins with another JVM, so that no JVM is always first.
             let count = running.len();
             for turn in 0..count {
                 let (jvm, figures) = &mut running[(turn + slice) % count];
@@ -197,8 +197,8 @@ fn measure(
     Ok(outcomes)
 }
 
-/// Whether the results of a small run make sense. Timings are no matter for CI; that the tools did their
-/// work, and that sampling did not take the program down, is.
+/// Checks that the results of a small run make sense: the tools did their work, and sampling did not crash the program.
+/// Timings are not checked in CI.
 fn check(outcomes: &[Outcome]) -> Result<()> {
     for outcome in outcomes {
         for figures in &outcome.rounds {
@@ -223,7 +223,7 @@ fn check(outcomes: &[Outcome]) -> Result<()> {
     Ok(())
 }
 
-/// The agent to measure.
+/// Returns the agent to measure.
 fn agent(options: &Options) -> Result<PathBuf> {
     if let Some(given) = &options.agent {
         return Ok(given.clone());

@@ -1,9 +1,10 @@
-//! Published programs that are made to leak, and what the reports on them say.
+//! Runs published programs that are made to leak, and checks the reports on them.
 //!
-//! The drivers in `testdata/real` are one source file each, with the libraries that a `pom.xml` beside it
-//! names; Maven fetches them. Each runs in three phases, as the scenarios do, with the agent loaded. Where a library's own
-//! tracker tells of a leak and of its end, the same driver runs with the version that leaks and with the one that does not:
-//! of that the report must say nothing. Programs that look like leaks and are not must raise no alarm.
+//! The drivers in `testdata/real` have one source file each. A `pom.xml` beside it names the libraries, which Maven
+//! fetches. Each driver runs in three phases, as the scenarios do, with the agent loaded. If a library's own issue
+//! tracker describes a leak and its fix, the same driver runs with the version that leaks and with the fixed version.
+//! The report on the fixed version must not contain the leak. Programs that look like leaks but have none must not
+//! raise an alarm.
 
 mod healthy;
 mod programs;
@@ -23,34 +24,35 @@ use self::programs::{PROGRAMS, Program};
 use self::recent::RECENT;
 use crate::{java, run};
 
-/// In so many of a hundred runs the last dump alone has to name the holder among the first three.
+/// Percentage of the runs in which the report on the last dump alone must name the holder among the first three
+/// suspects.
 const ONE_DUMP: usize = 90;
 
 /// Growth in bytes above which a suspect of a healthy program is a false alarm.
 const ALARMING: i64 = 500_000;
 
-/// The collector if nothing else is asked for.
+/// The default collector.
 const G1: &str = "G1";
 
-/// Which, and what becomes of the answer.
+/// Options of `cargo xtask real`.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Only this program
+    /// Run only this program
     name: Option<String>,
-    /// Only this JDK's major version
+    /// Use only this JDK (major version)
     #[arg(long)]
     jdk: Option<u32>,
-    /// The collector that programs run with: G1, Serial, Parallel or Z
+    /// Collector of the programs: G1, Serial, Parallel or Z
     #[arg(long, value_name = "NAME", default_value = G1)]
     collector: String,
     #[command(flatten)]
     tested: run::Tested,
-    /// Write a table of what the reports say to this Markdown file, instead of the reports to the terminal
+    /// Write a table of the results to this Markdown file, instead of printing the reports
     #[arg(short, long)]
     output: Option<PathBuf>,
 }
 
-/// Runs the programs, and fails where a report's first suspect is another than it should be.
+/// Runs the programs, and fails if the first suspect of a report is not the expected one.
 pub(crate) fn real(options: &Options) -> Result<()> {
     let all = || PROGRAMS.iter().chain(RECENT);
     let is_chosen = |name: &str| options.name.as_deref().is_none_or(|chosen| chosen == name);
@@ -200,7 +202,7 @@ const CALM: &str = "
 |---|---|---|---|
 ";
 
-/// The verdicts of all suspects, with the growth of each in bytes.
+/// Returns the verdicts of all suspects, with the growth of each in bytes.
 fn verdicts(suspects: &Value) -> String {
     let suspects = suspects.as_array().into_iter().flatten();
     let all: Vec<String> = suspects
@@ -243,17 +245,17 @@ fn folder(name: &str) -> PathBuf {
     run::root().join("testdata/real").join(name)
 }
 
-/// Fetches what the program is made of; returns the folder.
+/// Fetches the libraries of the program and returns the folder with them.
 fn libraries(program: &Program, version: Option<&str>) -> Result<PathBuf> {
     java::libraries(&folder(program.name), program.name, version)
 }
 
-/// What a report says.
+/// The reports on one program.
 struct Answer {
-    /// Its first lines.
+    /// First lines of the report.
     text: String,
     json: Value,
-    /// What is said of the last dump alone.
+    /// Report on the last dump alone.
     alone: Value,
 }
 
@@ -266,7 +268,7 @@ fn one(
 ) -> Result<Answer> {
     let scratch = run::target_dir().join("real").join("dumps");
     std::fs::create_dir_all(&scratch)?;
-    // Compiled before, as such programs are: a compiler in the heap would be what holds most of it.
+    // Compiled beforehand, as real programs are. Otherwise the Java compiler would retain most of the heap.
     let classes = jdk.compile_with(&folder(name).join(source), libraries)?;
     let class_path = format!("{}:{}/*", classes.display(), libraries.display());
     let main_class = source.trim_end_matches(".java");
@@ -284,7 +286,7 @@ fn one(
             target.advance(phase)?;
         }
         let dump = scratch.join(format!("{name}-{phase}.hprof"));
-        // Of an earlier run; a JVM overwrites nothing.
+        // A dump of an earlier run. A JVM does not overwrite files.
         let _ = std::fs::remove_file(&dump);
         target.dump(&dump, DumpOptions::default())?;
         dumps.push(dump);
@@ -314,7 +316,7 @@ fn one(
     Ok(Answer { text, json, alone })
 }
 
-/// The place of the suspect whose holder is right, from 1.
+/// Returns the position of the suspect with the right holder, from 1.
 fn place(program: &Program, suspects: &Value) -> Option<usize> {
     let mut listed = suspects.as_array().into_iter().flatten();
     let found = listed.position(|suspect| {
@@ -324,7 +326,8 @@ fn place(program: &Program, suspects: &Value) -> Option<usize> {
     found.map(|at| at + 1)
 }
 
-/// The table's row on the suspect whose holder is right. `alone` is its place in the last dump's own report.
+/// Returns the table row of the suspect with the right holder. `alone` is its position in the report on the last dump
+/// alone.
 fn row(program: &Program, jdk: &Jdk, suspects: &Value, alone: Option<usize>) -> String {
     let (name, jdk) = (program.name, jdk.major());
     let alone = alone.map_or("none of ten".to_owned(), |place| place.to_string());
@@ -353,13 +356,13 @@ fn row(program: &Program, jdk: &Jdk, suspects: &Value, alone: Option<usize>) -> 
     )
 }
 
-/// With one decimal.
+/// Returns the mebibytes with one decimal.
 fn mebibytes(bytes: u64) -> String {
     let tenths = (bytes * 10 + (1 << 19)) >> 20;
     format!("{}.{}", tenths / 10, tenths % 10)
 }
 
-/// `com.acme.Foo.bar(Foo.java:3)` as `Foo.bar(Foo.java:3)`.
+/// Returns `Foo.bar(Foo.java:3)` for `com.acme.Foo.bar(Foo.java:3)`.
 fn without_package(frame: &str) -> &str {
     let name = frame.split('(').next().unwrap_or(frame);
     let class = name.rfind('.').unwrap_or(0);
@@ -368,9 +371,9 @@ fn without_package(frame: &str) -> &str {
         .map_or(frame, |dot| &frame[dot + 1..])
 }
 
-/// The innermost frame of the program's own in the stack that allocated most.
+/// Returns the innermost frame of the program in the stack that allocated most.
 fn own_frame<'a>(program: &Program, suspect: &'a Value) -> Option<&'a str> {
-    // Where no stack of what is held is known, of what was allocated of its class.
+    // If no stack of the held objects is known, take the stack that allocated most objects of the class.
     let first = suspect["stacks"]
         .get(0)
         .unwrap_or(&suspect["allocated_at"][0]);
@@ -396,10 +399,10 @@ fn fault(program: &Program, collector: &str, suspect: &Value) -> Option<String> 
         return Some(format!("no frame of {}", program.allocator));
     }
     if collector == "Z" {
-        // So few samples are followed that what they explain is chance.
+        // With ZGC the agent tracks only a few samples, so the share that they explain is random.
         return None;
     }
-    // Coverage: what the samples explain should be what grew, by and large; of less than this there are too few.
+    // The samples should explain about as much as grew. Below this growth there are too few samples for the check.
     const ENOUGH: u64 = 1 << 20;
     let figure = |key: &str| suspect["coverage"][key].as_u64().unwrap_or(0);
     if figure("growth_bytes") < ENOUGH {

@@ -1,6 +1,6 @@
-//! Classes rewritten with a call before each allocation: those of published jars, loaded with full verification as they were and as
-//! they are, and compared by the JDK's own class file API; those of the JDK's image; and methods generated to be extreme, beside
-//! what ASM makes of them.
+//! Tests classes that were rewritten with a call before each allocation. Classes of published jars are loaded with full
+//! verification, in the original and in the rewritten form, and compared by the JDK's class file API. Classes of the
+//! JDK image are rewritten too. Extreme methods are generated, and the result is compared with that of ASM.
 
 mod jars;
 mod loaded;
@@ -12,45 +12,45 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{java, run};
 
-/// What `cargo xtask rewrite` takes.
+/// Options of `cargo xtask rewrite`.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Which parts; all if not given
+    /// Parts to run [default: all]
     #[arg(value_enum)]
     parts: Vec<Part>,
-    /// Only JDKs of this major version; may be repeated
+    /// Use only JDKs of this major version; may be repeated
     #[arg(long, value_name = "MAJOR")]
     jdk: Vec<u32>,
-    /// Only this jar, without its version; may be repeated
+    /// Use only this jar (name without version); may be repeated
     #[arg(long, value_name = "NAME")]
     jar: Vec<String>,
-    /// Generated methods
+    /// Number of methods to generate
     #[arg(long, value_name = "NUMBER", default_value_t = 10_000)]
     methods: u32,
-    /// What the first thousand of them are generated from, the next from the next number: the same give the same
+    /// Seed of the first thousand generated methods; each further thousand uses the next seed
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u32,
-    /// Write the table of jars to this Markdown file too
+    /// Also write the table of jars to this Markdown file
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
-    /// All classes of published jars
+    /// Rewrite all classes of published jars
     Jars,
-    /// All classes of the JDKs' images
+    /// Rewrite all classes of the JDK images
     Image,
-    /// Generated methods, beside what ASM makes of them
+    /// Rewrite generated methods, and compare with ASM
     Generated,
 }
 
 const PARTS: [Part; 3] = [Part::Jars, Part::Image, Part::Generated];
 
-/// Generated methods at a time, each time from the next seed.
+/// Methods that are generated from one seed. The next batch uses the next seed.
 const BATCH: u32 = 1000;
 
-/// Runs the parts, and fails where a rewritten class is refused or differs.
+/// Runs the parts, and fails if a JVM rejects a rewritten class or if it differs from the original.
 pub(crate) fn rewrite(options: &Options) -> Result<()> {
     let jdks = java::jdks(&options.jdk)?;
     let parts = if options.parts.is_empty() {
@@ -71,7 +71,7 @@ pub(crate) fn rewrite(options: &Options) -> Result<()> {
             }
             Part::Image => tests("real", &[("HEAPDIFF_ALL_CLASSES", "1".into())])?,
             Part::Generated => {
-                // ASM's jars are among the others.
+                // The fetched jars include those of ASM.
                 let jars = std::path::absolute(jars::fetched()?)?;
                 for batch in 0..options.methods.div_ceil(BATCH) {
                     let methods = BATCH.min(options.methods - batch * BATCH);
@@ -92,7 +92,7 @@ pub(crate) fn rewrite(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The crate's own tests of this file, with more than the suite has them do.
+/// Runs the tests in `file` of the bytecode crate, with larger numbers than in the test suite.
 fn tests(file: &str, settings: &[(&str, OsString)]) -> Result<()> {
     run::run(
         run::cargo()

@@ -1,4 +1,4 @@
-//! Runs commands and knows where the workspace is.
+//! Runs commands, and finds the workspace and its products.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,18 +6,18 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// The root of the workspace.
+/// Returns the root of the workspace.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).unwrap_or(here).to_owned()
 }
 
-/// Where cargo puts what it builds.
+/// Returns cargo's target folder.
 pub fn target_dir() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// The cargo that runs this task.
+/// Returns a command for the cargo that runs this task.
 pub fn cargo() -> Command {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
@@ -25,7 +25,7 @@ pub fn cargo() -> Command {
     command
 }
 
-/// Runs a command to its end, its output on the terminal.
+/// Runs a command until it ends, with its output on the terminal.
 pub fn run(command: &mut Command) -> Result<()> {
     println!("==> {}", shown(command));
     let status = command
@@ -37,7 +37,7 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// The command line, for people.
+/// Returns the command line as text for messages.
 pub fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_name().unwrap_or(program.as_os_str());
@@ -48,14 +48,14 @@ pub fn shown(command: &Command) -> String {
         .join(" ")
 }
 
-/// What was built; paths are absolute, as the JVM wants them.
+/// The programs and libraries that were built. Paths are absolute, because the JVM requires that.
 #[derive(Debug)]
 pub struct Products {
     folder: PathBuf,
 }
 
 impl Products {
-    /// Built as they are installed: what is measured is that.
+    /// Builds with the profile of installed programs, which is the profile to measure.
     pub fn build() -> Result<Self> {
         run(agent_alone(&mut cargo(), DIST))?;
         let mut program = cargo();
@@ -70,10 +70,10 @@ impl Products {
         Self::of(DIST)
     }
 
-    /// Built as the tests are; after them there is nothing left to build. The whole workspace with its examples: for
-    /// a part of it cargo chooses other features, and builds anew what others share.
+    /// Builds with the profile of the tests; after the tests nothing is left to build. Builds the whole workspace with
+    /// its examples, because for a part of it cargo selects other features and rebuilds shared crates.
     pub fn as_tested() -> Result<Self> {
-        // With the tests, whose features are those of all that was built for them.
+        // The tests are included, so that cargo selects the same features as for the tests.
         let all = ["--workspace", "--lib", "--bins", "--examples", "--tests"];
         run(cargo().args(["build", "--release", "--locked"]).args(all))?;
         Self::of("release")
@@ -84,7 +84,7 @@ impl Products {
         Ok(Self { folder })
     }
 
-    /// As tested where figures only have to make sense.
+    /// Builds for measurements, or with the profile of the tests if figures only have to make sense.
     pub fn for_figures(smoke: bool) -> Result<Self> {
         if smoke {
             Self::as_tested()
@@ -93,17 +93,17 @@ impl Products {
         }
     }
 
-    /// The program.
+    /// Returns the path of the program.
     pub fn heapdiff(&self) -> PathBuf {
         self.program("heapdiff")
     }
 
-    /// The agent's library.
+    /// Returns the path of the agent's library.
     pub fn agent(&self) -> PathBuf {
         self.folder.join(AGENT)
     }
 
-    /// An example of the library `hprof`.
+    /// Returns the path of an example of the library `hprof`.
     pub fn example(&self, name: &str) -> PathBuf {
         self.program(&format!("examples/{name}"))
     }
@@ -114,10 +114,10 @@ impl Products {
     }
 }
 
-/// What is judged or measured.
+/// The program and the agent that are judged or measured.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Tested {
-    /// The heapdiff to run; built, with the agent, if not given
+    /// The heapdiff to run [default: built, with the agent]
     #[arg(long, value_name = "FILE", requires = "agent")]
     heapdiff: Option<PathBuf>,
     /// The agent's library
@@ -126,10 +126,10 @@ pub struct Tested {
 }
 
 impl Tested {
-    /// The program and the agent's library, built where they are not given.
+    /// Returns the program and the agent's library. Builds them if they are not given.
     pub fn products(&self, smoke: bool) -> Result<(PathBuf, PathBuf)> {
         if let (Some(heapdiff), Some(agent)) = (&self.heapdiff, &self.agent) {
-            // The JVM wants an absolute path.
+            // The JVM requires an absolute path.
             return Ok((std::path::absolute(heapdiff)?, std::path::absolute(agent)?));
         }
         let built = Products::for_figures(smoke)?;
@@ -137,13 +137,13 @@ impl Tested {
     }
 }
 
-/// The agent's library.
+/// File name of the agent's library.
 pub const AGENT: &str = "libheapdiff_agent.so";
-/// The profile of what is installed, packed and measured.
+/// The build profile of the installed, packed and measured programs.
 pub const DIST: &str = "dist";
 
-/// Builds the agent's library as nothing else than that. Together with the form that tests link to, it could not be
-/// optimised across crates, and nothing that it is made of could be shared with the program.
+/// Builds only the cdylib of the agent. If cargo also built the library form that tests link to, it could not optimise
+/// across crates, and no dependency could be shared with the program.
 pub fn agent_alone<'c>(cargo: &'c mut Command, profile: &str) -> &'c mut Command {
     cargo
         .args(["rustc", "--profile", profile, "--locked"])

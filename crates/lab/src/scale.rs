@@ -1,8 +1,8 @@
-//! A dump of the size that large servers have, read within a limit of memory.
+//! Reads a dump as large as those of large servers, within a memory limit.
 //!
-//! No machine that builds this has a heap of 40 GB. The dump is a real one of a gigabyte or so and copies of its objects,
-//! so sizes, shapes and their mixture are real. Its answers have to be those of a tenth of it that is read without a limit,
-//! times ten.
+//! No machine that builds this has a heap of 40 GB. The dump consists of a real one of about a gigabyte and copies of
+//! its objects, so sizes, shapes and their mixture are real. The totals must be in proportion to those of a dump with a
+//! tenth of the copies, which is read without a limit.
 
 mod copies;
 
@@ -18,25 +18,25 @@ use serde_json::Value;
 use crate::bench::{self, Measurement};
 use crate::run;
 
-/// What `cargo xtask scale` takes.
+/// Options of `cargo xtask scale`.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Gigabytes of the dump; a tenth more and what is read beyond the limit have to fit on the disk, too
+    /// Gigabytes of the dump; the disk also needs room for a tenth more and for temporary files beyond the limit
     #[arg(long, default_value_t = 36, value_name = "GB", value_parser = clap::value_parser!(u64).range(1..))]
     size: u64,
-    /// The limit that heapdiff is given for the whole dump
+    /// Memory limit of heapdiff for the whole dump
     #[arg(long, default_value = "4G", value_name = "SIZE")]
     max_memory: String,
     /// Scale of the heap that is copied; see `cargo xtask bench`
     #[arg(long, default_value_t = 0.5)]
     scale: f64,
-    /// The folder for the dumps; below the target folder if not given
+    /// Folder for the dumps [default: in the target folder]
     #[arg(long, value_name = "DIR")]
     scratch: Option<PathBuf>,
-    /// The heapdiff to measure; built if not given
+    /// The heapdiff to measure [default: built]
     #[arg(long, value_name = "FILE")]
     heapdiff: Option<PathBuf>,
-    /// Seconds after which a command is ended and counts as failed
+    /// Stop a command after this many seconds, and count it as failed
     #[arg(long, default_value_t = 3600)]
     timeout: u64,
     /// Also write the table to this file
@@ -47,7 +47,7 @@ pub struct Options {
 /// Objects and shallow bytes by class.
 type Totals = BTreeMap<String, [i64; 2]>;
 
-/// Makes the dumps, asks both, and fails where the answers differ.
+/// Makes the dumps, analyzes both, and fails if the answers differ.
 pub(crate) fn scale(options: &Options) -> Result<()> {
     let scratch = match &options.scratch {
         Some(folder) => folder.clone(),
@@ -113,7 +113,7 @@ pub(crate) fn scale(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// What a command said, and took.
+/// The output and the cost of a command.
 struct Answer {
     report: Value,
     objects: u64,
@@ -148,7 +148,7 @@ fn ask(
     let output = dump.with_extension("json");
     let mut run = Command::new(heapdiff);
     run.arg(command).arg(dump).args(more);
-    // All classes, but of objects the largest of each copy: each row comes with its path.
+    // All classes, but only enough objects to include the largest of each copy: each object row contains a path.
     let top = if command == "histo" { "100000" } else { "1000" };
     run.args([
         "--top",
@@ -184,7 +184,7 @@ fn totals(report: &Value) -> Result<Totals> {
     Ok(totals)
 }
 
-/// Fails where a class's totals do not grow by as much from each number of copies to the next.
+/// Fails if the totals of a class do not grow linearly with the number of copies.
 fn same(parts: &[(&Totals, u64); 2], whole: &Totals, copies: u64) -> Result<()> {
     let [(one, _), (some, count)] = *parts;
     let mut wrong = Vec::new();
@@ -193,7 +193,8 @@ fn same(parts: &[(&Totals, u64); 2], whole: &Totals, copies: u64) -> Result<()> 
         for (i, what) in ["objects", "shallow bytes"].into_iter().enumerate() {
             let step = (then[i] - first[i]) as f64 / (count - 1) as f64;
             let expected = first[i] as f64 + step * (copies - 1) as f64;
-            // The last object before a class object has its size told by the model, not the distance.
+            // The size of the last object before a class object comes from the size model, not from the distance of
+            // addresses.
             if (figures[i] as f64 - expected).abs() > 0.000_1 * expected + 1.0 {
                 wrong.push(format!(
                     "{class}: {} {what}, expected {expected:.0}",
@@ -212,7 +213,7 @@ fn same(parts: &[(&Totals, u64); 2], whole: &Totals, copies: u64) -> Result<()> 
     }
 }
 
-/// Fails where the largest object of the tenth retains something else in the whole.
+/// Fails if the largest object of the small dump has another retained size in the whole dump.
 fn retained(tenth: &Value, whole: &Value) -> Result<()> {
     let largest = |report: &Value| -> Option<(String, i64)> {
         let objects = report["objects"].as_array()?;

@@ -1,23 +1,23 @@
-//! The agent's stress test, for as long as asked.
+//! Runs the agent's stress test for a given time.
 
 use anyhow::{Result, ensure};
 use testdata::jvm::Jdk;
 
 use crate::{java, run};
 
-/// How long.
+/// Options of `cargo xtask soak`.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Minutes in all, about; shared out among JDKs and collectors
+    /// Total minutes, approximately; divided among JDKs and collectors
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     minutes: u64,
 }
 
-/// JVMs that the longest of the stress tests starts one after the other for each JDK: one for each
-/// collector, and two with options of their own. The other tests run beside it.
+/// JVMs that the longest stress test starts one after the other for each JDK: one for each collector, and two with
+/// options of their own. The other tests run in parallel to it.
 const JVMS: u64 = 7;
 
-/// Runs the stress tests of the agent and shows their figures: samples, what was dropped, memory.
+/// Runs the agent's stress tests and prints their figures: samples, dropped samples, memory.
 pub(crate) fn soak(options: &Options) -> Result<()> {
     let home = java::ensure_jdk()?;
     let jdks = Jdk::all_for_scenarios().len() as u64;

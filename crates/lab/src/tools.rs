@@ -1,4 +1,4 @@
-//! Programs that tests and tasks need beside cargo and a JDK: found, or installed where that is possible.
+//! Programs that tests and tasks need in addition to cargo and a JDK. They are found, or installed if possible.
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::run::run;
 
-/// A browser that speaks the DevTools protocol.
+/// Returns a browser that supports the DevTools protocol.
 pub fn ensure_chromium() -> Result<PathBuf> {
     ensure(
         &["chromium", "chromium-browser", "google-chrome"],
@@ -18,7 +18,8 @@ pub fn ensure_chromium() -> Result<PathBuf> {
     )
 }
 
-/// What reads the formats that reports are written in: `go tool pprof`, `xmllint` with schemas, and `jq`.
+/// Ensures that the programs that read our report formats are installed: `go tool pprof`, `xmllint` with schemas, and
+/// `jq`.
 pub fn ensure_readers() -> Result<()> {
     ensure(&["go"], "golang-go")?;
     ensure(&["xmllint"], "libxml2-utils")?;
@@ -26,19 +27,20 @@ pub fn ensure_readers() -> Result<()> {
     Ok(())
 }
 
-/// Maven, which fetches libraries and builds Java projects.
+/// Ensures that Maven is installed. It fetches libraries and builds Java projects.
 pub fn ensure_maven() -> Result<()> {
     ensure(&["mvn"], "maven")?;
     Ok(())
 }
 
-/// Gradle, which builds Java projects too.
+/// Ensures that Gradle is installed. It builds Java projects, too.
 pub fn ensure_gradle() -> Result<()> {
     ensure(&["gradle"], "gradle")?;
     Ok(())
 }
 
-/// A Python with these packages, in an environment of its own in `folder`, made there if it is not yet.
+/// Returns a Python with these packages, in a virtual environment in `folder`. Creates the environment if it does not
+/// exist.
 pub fn ensure_python(folder: &Path, packages: &[&str]) -> Result<PathBuf> {
     let python = ensure(&["python3"], "python3")?;
     let inside = folder.join("bin/python");
@@ -48,7 +50,7 @@ pub fn ensure_python(folder: &Path, packages: &[&str]) -> Result<PathBuf> {
                 .args(["-m", "venv", "--clear"])
                 .arg(folder))
         };
-        // Debian keeps what this needs in a package of its own.
+        // Debian has the `venv` module in a separate package.
         make().or_else(|_| install("python3-venv").and_then(|()| make()))?;
     }
     run(Command::new(&inside)
@@ -63,7 +65,7 @@ pub fn ensure_python(folder: &Path, packages: &[&str]) -> Result<PathBuf> {
     Ok(inside)
 }
 
-/// The first of these programs that is on the path; else a package is installed that has one.
+/// Returns the first of these programs that is on the path. If there is none, installs the package.
 fn ensure(programs: &[&str], package: &str) -> Result<PathBuf> {
     if let Some(found) = programs.iter().find_map(|p| on_path(p)) {
         return Ok(found);
@@ -78,16 +80,16 @@ fn ensure(programs: &[&str], package: &str) -> Result<PathBuf> {
     }
 }
 
-/// Whether packages are installed without a question: `--yes`, or `CI` as servers set it.
+/// True if packages are installed without asking: with `--yes`, or with `CI` set, as on CI servers.
 static CONSENT: AtomicBool = AtomicBool::new(false);
 
-/// Notes what was said on the command line.
+/// Stores the consent that the command line gives.
 pub fn consent(given: bool) {
     let on_server = env::var_os("CI").is_some_and(|ci| !ci.is_empty() && ci != "false");
     CONSENT.store(given || on_server, Ordering::Relaxed);
 }
 
-/// Installs one of the distribution's packages, if whoever runs this may and wants that.
+/// Installs a package of the distribution, if the user has the rights and agrees.
 pub fn install(package: &str) -> Result<()> {
     let by_hand = format!("{package} is missing; run `sudo apt-get install {package}`");
     if !Path::new("/etc/debian_version").is_file() || !is_root() {
@@ -102,7 +104,7 @@ pub fn install(package: &str) -> Result<()> {
         .env("DEBIAN_FRONTEND", "noninteractive"))
 }
 
-/// Asks; nobody is there to answer without a terminal.
+/// Asks the user. Without a terminal the answer is no.
 fn agrees(package: &str) -> Result<bool> {
     if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
         return Ok(false);
@@ -121,7 +123,7 @@ fn on_path(program: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Whether packages may be installed.
+/// True if the user may install packages.
 fn is_root() -> bool {
     Command::new("id")
         .arg("-u")

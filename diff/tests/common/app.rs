@@ -1,8 +1,8 @@
-//! An application's heap under construction.
+//! Builds the heap of an application.
 
 use testdata::writer::{self, Boot, ClassId, Elements, FieldType, HeapBuilder, Obj, Root, Value};
 
-/// A heap, the runtime's classes in it, and a loader for those of the application.
+/// Returns a heap with the JDK's classes, and a loader for application classes.
 pub(crate) fn loaded() -> (HeapBuilder, Boot, Obj) {
     loaded_with(writer::Options::default())
 }
@@ -16,7 +16,7 @@ fn loaded_with(options: writer::Options) -> (HeapBuilder, Boot, Obj) {
     (heap, boot, loader)
 }
 
-/// A heap whose classes are named by their fields alone.
+/// A heap whose classes are given by their fields alone.
 pub(crate) struct App {
     pub(crate) heap: HeapBuilder,
     pub(crate) boot: Boot,
@@ -28,7 +28,7 @@ impl App {
         Self::at(writer::Options::default().timestamp_ms)
     }
 
-    /// A heap that is dumped at this time, in milliseconds since 1970.
+    /// Creates a heap that is dumped at this time, in milliseconds since 1970.
     pub(crate) fn at(timestamp_ms: u64) -> Self {
         let (heap, boot, loader) = loaded_with(writer::Options {
             timestamp_ms,
@@ -37,7 +37,7 @@ impl App {
         Self { heap, boot, loader }
     }
 
-    /// A class with fields and static fields that hold objects, of the boot loader where it is the runtime's.
+    /// Adds a class with fields and static fields that hold objects. JDK classes get the boot loader.
     pub(crate) fn class(&mut self, name: &str, fields: &[&str], statics: &[&str]) -> ClassId {
         let object = FieldType::Object;
         let fields: Vec<(&str, FieldType)> = fields.iter().map(|&f| (f, object)).collect();
@@ -60,7 +60,7 @@ impl App {
             .add_primitive_array(Elements::Byte(vec![1; count]))
     }
 
-    /// So many objects of a class with one field, each with a body of so many bytes.
+    /// Adds `count` objects of a class with one field, each with a body of `body` bytes.
     pub(crate) fn rows(&mut self, class: ClassId, count: usize, body: usize) -> Vec<Obj> {
         let row = |app: &mut Self| {
             let body = app.bytes(body);

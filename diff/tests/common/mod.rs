@@ -1,4 +1,4 @@
-//! Reports of dumps, and heaps of applications, for the tests.
+//! Reports on dumps, and heaps of applications, for the tests.
 
 #[allow(dead_code, reason = "not every test builds heaps with it")]
 pub(crate) mod app;
@@ -9,18 +9,18 @@ use std::path::Path;
 use heapdiff_diff::{Comparison, Filter, HeapOptions, HeapReport, OneDump, Report, Summary};
 use hprof::{Options, Silent, Snapshot, Source};
 
-/// What grew between dumps, oldest first.
+/// Compares dumps, oldest first.
 pub(crate) fn report(dumps: impl IntoIterator<Item = Source>) -> Report {
     filtered(dumps, &|_| true)
 }
 
-/// As [`report`], of files.
+/// Compares dump files like [`report`].
 #[allow(dead_code, reason = "not every test has files")]
 pub(crate) fn of_files(dumps: &[&Path]) -> Report {
     report(dumps.iter().map(|path| Source::open(path).unwrap()))
 }
 
-/// As [`report`], of what a filter lets through. Whatever is compared, what is redacted compares alike.
+/// Compares dumps with a filter. Also checks that a comparison of the redacted dumps gives the same report.
 pub(crate) fn filtered(
     dumps: impl IntoIterator<Item = Source>,
     classes: &dyn Fn(&[&str]) -> bool,
@@ -55,7 +55,7 @@ fn compared(dumps: Vec<(Source, String)>, classes: &dyn Fn(&[&str]) -> bool) -> 
     Comparison::new(&summaries, &last).unwrap().report(&filter)
 }
 
-/// What one dump alone holds.
+/// Returns the report on one dump.
 #[allow(dead_code, reason = "most tests are of comparisons")]
 pub(crate) fn alone(source: Source) -> HeapReport {
     let mut options = Options::default();

@@ -1,10 +1,10 @@
-//! The report of redacted dumps is that of the dumps, but for what strings held.
+//! Checks that the report on redacted dumps equals that on the dumps, except for contents of strings.
 
 use heapdiff_diff::{Report, redaction_rules};
 use hprof::redaction::Redaction;
 use hprof::{Silent, Source};
 
-/// The dump without its contents.
+/// Returns the dump without its contents.
 pub(super) fn of(dump: &Source) -> Source {
     let mut out = Vec::new();
     let redaction = Redaction::of(dump, redaction_rules(false)).unwrap();
@@ -12,12 +12,12 @@ pub(super) fn of(dump: &Source) -> Source {
     Source::from_bytes(out)
 }
 
-/// Fails where the reports differ in more than in what stands for a string.
+/// Fails if the reports differ in more than the tokens in place of strings.
 #[track_caller]
 pub(super) fn assert_same(report: &Report, redacted: &Report) {
     let text = |report: &Report| {
         let mut report = report.clone();
-        // Files were packed, or not.
+        // The original files may be compressed.
         report.snapshots.iter_mut().for_each(|s| s.bytes = 0);
         format!("{report:#?}")
     };
@@ -32,9 +32,9 @@ pub(super) fn assert_same(report: &Report, redacted: &Report) {
     assert_eq!(report.lines().count(), redacted.lines().count());
 }
 
-/// Whether a line is another one whose letters from `à` to `ÿ` stand for any text.
+/// True if the lines are equal when the letters from `à` to `ÿ` in `redacted` stand for any text.
 fn is_same(line: &str, redacted: &str) -> bool {
-    // Of a damaged table of the agent's nothing is copied, so another byte of it is wrong first.
+    // Nothing of a damaged table of the agent is copied, so the error message names another byte.
     const FAULT: &str = "; allocation sites are left out\",";
     if line.ends_with(FAULT) && redacted.ends_with(FAULT) {
         return true;
@@ -45,7 +45,7 @@ fn is_same(line: &str, redacted: &str) -> bool {
         return false;
     };
     for part in parts.filter(|part| !part.is_empty()) {
-        // A token of an odd number of bytes ends with a dot.
+        // A token with an odd number of bytes ends with a dot.
         let part = match part.strip_prefix(".\"") {
             Some(_) => &part[1..],
             None => part,

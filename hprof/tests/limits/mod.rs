@@ -1,5 +1,4 @@
-//! How much memory a test takes: what the allocator gives out, and what the process has mapped and
-//! touched besides.
+//! Measures the memory of a test: bytes that the allocator handed out, and pages that the process mapped and touched.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,17 +15,19 @@ fn more(bytes: usize) {
     MOST.fetch_max(used, Ordering::Relaxed);
 }
 
-// SAFETY: every call goes to the system's allocator unchanged.
+// SAFETY: every call goes to the system's allocator with the same arguments, so it fulfils the contract as that
+// allocator does.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         more(layout.size());
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees a layout of non-zero size, which is all that `System.alloc` requires.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         USED.fetch_sub(layout.size() as u64, Ordering::Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees that `alloc` above returned `pointer` for `layout`, so it comes from
+        // `System.alloc`.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -34,13 +35,13 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Tests that measure run one at a time.
+/// Returns a lock: tests that measure run one at a time.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The most memory taken since the start.
+/// The maximum memory since the start.
 pub(crate) struct Peak {
     used: u64,
     mapped: u64,
@@ -50,7 +51,7 @@ impl Peak {
     pub(crate) fn start() -> Self {
         let used = USED.load(Ordering::Relaxed);
         MOST.store(used, Ordering::Relaxed);
-        // Resets what the kernel holds for the most.
+        // Resets the kernel's high-water mark of the memory.
         let _ = std::fs::write("/proc/self/clear_refs", "5");
         Self {
             used,
@@ -58,20 +59,20 @@ impl Peak {
         }
     }
 
-    /// What was allocated: neither mapped files nor the analysis' arrays are in it.
+    /// Returns the maximum of allocated bytes, which includes neither mapped files nor the arrays of the analysis.
     #[allow(dead_code, reason = "not every test that measures asks for it")]
     pub(crate) fn allocated(&self) -> u64 {
         MOST.load(Ordering::Relaxed).saturating_sub(self.used)
     }
 
-    /// The larger of what was allocated and what the process grew by.
+    /// Returns the larger of the allocated bytes and the growth of the process.
     pub(crate) fn bytes(&self) -> u64 {
         self.allocated()
             .max(status("VmHWM:").saturating_sub(self.mapped))
     }
 }
 
-/// A line of `/proc/self/status`, in bytes; 0 where there is none.
+/// Returns a line of `/proc/self/status` in bytes; 0 if there is no such line.
 fn status(name: &str) -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(name));
@@ -79,8 +80,8 @@ fn status(name: &str) -> u64 {
     kilobytes.unwrap_or(0) * 1024
 }
 
-/// The processor time that a test takes, of all its threads: how busy the machine is does not change it
-/// as it changes the time of day. Nothing is measured where the system has no `/proc`.
+/// Processor time of a test in all its threads. It depends less on other work of the machine than wall time does.
+/// Without `/proc` it is zero.
 pub(crate) struct Cpu(Duration);
 
 impl Cpu {
@@ -93,10 +94,10 @@ impl Cpu {
     }
 }
 
-/// User and system time of this process, in the kernel's ticks of 10 ms.
+/// Returns user and system time of this process, from kernel ticks of 10 ms.
 fn cpu_time() -> Duration {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name before it, in brackets, may have spaces.
+    // The process name before it, in brackets, may contain spaces.
     let after_name = text.rsplit(')').next().unwrap_or_default();
     let ticks = after_name.split_whitespace().skip(11).take(2);
     let ticks: u64 = ticks.filter_map(|t| t.parse::<u64>().ok()).sum();

@@ -1,4 +1,4 @@
-//! Objects that refer to nothing but their class, which may be all that keeps the class.
+//! Tests objects that refer only to their class. Such an object may be all that keeps the class.
 
 use std::sync::Mutex;
 
@@ -10,7 +10,7 @@ use testdata::writer::{ClassId, FieldType, HeapBuilder, Obj, Options, Ref, Root,
 use crate::both::{Both, both_by};
 use crate::brute::BruteForce;
 
-/// A heap with a loader, and a class of that loader whose instances have two references, both null at first.
+/// A heap with a loader, and a class of that loader whose instances have two references, initially null.
 struct Heap {
     heap: HeapBuilder,
     loader: Obj,
@@ -38,7 +38,7 @@ impl Heap {
         (0..count).map(instance).collect()
     }
 
-    /// An array that a root holds.
+    /// Adds an array that a root holds.
     fn holder(&mut self, elements: Vec<Ref>) -> Obj {
         let array = self.heap.boot().object_array;
         let holder = self.heap.add_object_array(array, elements);
@@ -47,8 +47,8 @@ impl Heap {
         holder
     }
 
-    /// Looks at the heap with all instances kept among objects with references that usually are, with one, and with none.
-    /// Returns of the last how many instances of the class are leaves of the tree.
+    /// Analyzes the heap three times: the number of instances that are treated as objects with references is the usual
+    /// threshold, one, and none. Returns how many instances of the class are leaves of the tree in the last analysis.
     fn check(&self) -> usize {
         let mut leaves = 0;
         for first in [Thresholds::USUAL.bare[0], 1, 0] {
@@ -79,7 +79,8 @@ impl Heap {
     }
 }
 
-/// So many objects of each class that refer to nothing but their class are no leaves.
+/// Returns thresholds with which, in each piece of the file, the first `first` objects of each class that refer only to
+/// their class are not leaves.
 fn kept(first: u32) -> Thresholds {
     Thresholds {
         bare: [first, u32::MAX],
@@ -87,7 +88,7 @@ fn kept(first: u32) -> Thresholds {
     }
 }
 
-/// The graph has all references, and the dominators that are made of it are the same.
+/// Checks that the graph has all references, and that it gives the same dominators.
 fn check_graph(both: &Both) {
     let graph = both.snapshot.graph(&Silent).unwrap();
     let key = both.snapshot.classes().by_name("app.Key")[0];
@@ -136,7 +137,7 @@ fn instances_under_one_holder_are_leaves_where_the_class_has_another() {
         all.push(Ref::Object(heap.loader));
         all.push(Ref::Class(heap.class));
         heap.holder(all);
-        // One more near to a root is elsewhere: then the class hangs on no holder.
+        // If another instance near a root is elsewhere, no holder dominates the class.
         if elsewhere {
             let one = heap.instances(1);
             heap.holder(one);
@@ -164,7 +165,7 @@ fn a_holder_of_the_loader_and_of_instances_holds_the_class_by_no_reference() {
 
 #[test]
 fn an_instance_in_another_part_of_the_heap_is_seen() {
-    // Far from roots: behind a list.
+    // Far from the roots: behind a list.
     let mut heap = Heap::new();
     let mut all = heap.instances(20);
     all.push(Ref::Object(heap.loader));
@@ -184,7 +185,7 @@ fn an_instance_in_another_part_of_the_heap_is_seen() {
     assert_eq!(heap.leaves(&both), 0, "read again without such leaves");
 }
 
-/// Whether the heap is read again, as is told.
+/// True if a progress message says that the dump is read again.
 fn is_read_again(heap: &Heap) -> bool {
     #[derive(Default)]
     struct Phases(Mutex<Vec<&'static str>>);
@@ -225,7 +226,7 @@ fn a_loader_that_refers_to_nothing_but_its_class_keeps_its_classes() {
     heap.heap.set_loader(bare, heap.loader);
     let loader = heap.heap.add_instance(bare, &[]);
     heap.heap.set_loader(heap.class, loader);
-    // The loader's class hangs on another.
+    // Another object holds the class of the loader.
     heap.holder(vec![Ref::Object(loader), Ref::Object(heap.loader)]);
     assert_eq!(heap.check(), 0);
     let both = both_by(heap.heap.try_build().unwrap().bytes, Refs::Soft, kept(0));
@@ -235,7 +236,7 @@ fn a_loader_that_refers_to_nothing_but_its_class_keeps_its_classes() {
 
 #[test]
 fn a_chain_of_loaders_hangs_on_one_instance() {
-    // The loader's class is of another loader, which nothing else knows.
+    // The class of the loader belongs to another loader, which nothing else refers to.
     let mut heap = Heap::new();
     let boot = heap.heap.boot();
     let above = heap
@@ -271,7 +272,7 @@ fn statics_of_a_class_may_hold_its_own_instances() {
     let some = heap.instances(30);
     let table = heap.heap.add_object_array(boot.object_array, some);
     heap.heap.set_static(holder, "all", table);
-    // All of it hangs on a single instance elsewhere, or on the loader.
+    // A single instance elsewhere, or the loader, keeps all of it.
     for leaves in [0, 30] {
         match leaves {
             0 => {

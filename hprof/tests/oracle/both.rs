@@ -1,4 +1,4 @@
-//! A dump as the crate and the naive reader see it.
+//! A dump as read by the crate and by the naive reader.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,19 +12,20 @@ use crate::naive::{self, Heap};
 pub(crate) struct Both {
     pub(crate) heap: Heap,
     pub(crate) snapshot: Snapshot,
-    /// For each object of the heap its number in the snapshot.
+    /// The snapshot's number of each object in the heap.
     pub(crate) numbers: Vec<ObjectIndex>,
     pub(crate) places: HashMap<ObjectIndex, usize>,
-    /// Ends the test when what is asked of this heap has no end.
+    /// Ends the test if a query on this heap never ends.
     _deadline: Deadline,
 }
 
-/// A minute for a small heap, several for a real one.
+/// Returns the time limit: a minute for a small heap, several minutes for a real one.
 fn limit(bytes: usize) -> Duration {
     Duration::from_secs(60 + bytes as u64 / 20_000)
 }
 
-/// What the rows told, beside what the records tell: these only where each id is one object's.
+/// Compares the holders from the adjacency lists with those from the records. The latter are known only if each ID
+/// belongs to one object.
 fn check_holders(snapshot: &Snapshot, all: &[ObjectIndex]) {
     let (noted, read) = (snapshot.holders().unwrap(), snapshot.holders().unwrap());
     for &object in all {
@@ -42,8 +43,8 @@ pub(crate) fn both(bytes: Vec<u8>, refs: Refs) -> Both {
     both_by(bytes, refs, Thresholds::USUAL)
 }
 
-/// By turns with usual and low thresholds: with these, objects that refer to nothing but their class are leaves. The turns
-/// have nothing to do with what seeds are multiples of.
+/// Reads the dump by both readers. The seed selects usual or low thresholds; with low ones, objects that refer only to
+/// their class are leaves. The choice depends on bits of the seed that select nothing else.
 pub(crate) fn both_of(bytes: Vec<u8>, refs: Refs, seed: u64) -> Both {
     let thresholds = [Thresholds::USUAL, Thresholds::LOW][(seed / 4 % 2) as usize];
     both_by(bytes, refs, thresholds)
@@ -61,7 +62,7 @@ pub(crate) fn both_by(bytes: Vec<u8>, refs: Refs, thresholds: Thresholds) -> Bot
         .map(ObjectIndex)
         .collect();
     assert_eq!(all.len(), heap.nodes.len(), "objects");
-    // Objects of one id are told apart by their order in the file, which is that of the nodes.
+    // Objects with the same ID are distinguished by their order in the file, which is that of the nodes.
     let located = snapshot.locate(&all);
     let ids = snapshot.ids(&all);
     let mut order: Vec<(u64, Option<u64>, ObjectIndex)> = ids

@@ -1,4 +1,4 @@
-//! Reachability, dominators and retained sizes as their definitions say, however long it takes.
+//! Computes reachability, dominators and retained sizes by their definitions, however long that takes.
 
 use hprof::Refs;
 use petgraph::algo::dominators;
@@ -6,11 +6,11 @@ use petgraph::graph::{DiGraph, NodeIndex};
 
 use crate::naive::{Heap, Strength};
 
-/// The references that count, and how strongly each object is reached.
+/// The references that count, and the strength with which each object is reached.
 pub(crate) struct BruteForce {
-    /// 0 strongly, 1 softly, 2 by finalizers.
+    /// 0: strongly; 1: softly; 2: by finalizers.
     pub(crate) level: Vec<Option<u8>>,
-    /// Only references that have a part in how strongly their target is reached.
+    /// Only references that contribute to the strength with which their target is reached.
     pub(crate) edges: Vec<Vec<usize>>,
     pub(crate) roots: Vec<usize>,
 }
@@ -65,7 +65,7 @@ impl BruteForce {
         }
     }
 
-    /// What is still reached without one of the objects.
+    /// Returns the objects that are still reached without some of the objects.
     pub(crate) fn reached_without(&self, without: impl Fn(usize) -> bool) -> Vec<bool> {
         let mut reached = vec![false; self.edges.len()];
         let mut todo: Vec<usize> = Vec::new();
@@ -86,8 +86,8 @@ impl BruteForce {
         reached
     }
 
-    /// Immediate dominators by petgraph: `None` for unreachable objects, `Some(None)` for those that
-    /// only the roots together dominate.
+    /// Returns immediate dominators by petgraph: `None` for unreachable objects, `Some(None)` for objects that only the
+    /// roots together dominate.
     pub(crate) fn dominators(&self) -> Vec<Option<Option<usize>>> {
         let mut graph: DiGraph<(), ()> = DiGraph::new();
         for _ in 0..=self.edges.len() {

@@ -1,4 +1,4 @@
-//! Who retains what, on random heaps.
+//! Tests which objects retain which others, on random heaps.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use crate::naive::Kind;
 use crate::world::{self, Plan, rounds};
 
 impl Both {
-    /// The dominator as the snapshot has it, in the heap's numbers.
+    /// Returns the snapshot's dominator, as a number of the heap.
     fn dominator(&self, node: usize) -> Option<Option<usize>> {
         let tree = self.snapshot.tree();
         let up = tree.dominator(self.numbers[node])?;
@@ -53,7 +53,7 @@ impl Both {
                 .zip(self.snapshot.retained_objects(object));
             assert_eq!(found, expected, "{what:?}: {}", self.snapshot.name(object));
         }
-        // The root retains all that is reachable: what its nodes and leaves retain.
+        // The root retains all reachable objects: those that its child nodes and leaves retain.
         let tree = self.snapshot.tree();
         let total: u64 = (0..reached.len()).filter(|&n| reached[n]).map(size).sum();
         let nodes: u64 = tree
@@ -81,8 +81,8 @@ impl Both {
                 (objects, bytes),
                 "{what:?}"
             );
-            // Each object counts once, with an instance that retains it by itself; what only
-            // several together retain is not in it.
+            // Each object that a single instance retains counts once. Objects that only several instances together
+            // retain are not included.
             let name = &self.snapshot.classes()[class].name;
             let single = (0..reached.len()).filter(|&n| reached[n] && member(n));
             let mut alone = vec![false; reached.len()];
@@ -99,7 +99,7 @@ impl Both {
     }
 }
 
-/// As large heaps are done, but for every third.
+/// Returns thresholds with which two of three heaps are analyzed like large heaps.
 fn thresholds(seed: u64, tally: Option<&'static Tally>) -> Thresholds {
     match (seed / 2) % 3 {
         0 => Thresholds::USUAL,
@@ -107,7 +107,7 @@ fn thresholds(seed: u64, tally: Option<&'static Tally>) -> Thresholds {
             tally,
             ..Thresholds::LOW
         },
-        // As few witnesses as can be, and otherwise as usual.
+        // As few witnesses as possible; the other thresholds are the usual ones.
         _ => Thresholds {
             rare: 0,
             every: 1 << 20,
@@ -119,7 +119,7 @@ fn thresholds(seed: u64, tally: Option<&'static Tally>) -> Thresholds {
     }
 }
 
-/// What was done, of all that heaps of some kind come by.
+/// Returns how often each special path of the algorithm was used.
 fn came_by(tally: &Tally) -> [usize; 9] {
     [
         &tally.sinks,
@@ -167,7 +167,7 @@ fn dominators_equal_petgraphs_on_plain_graphs() {
         let options = testdata::writer::Options::default();
         let dump = graph::dump(nodes, &edges, &roots, kind, options);
         let both = both_by(dump.bytes, Refs::Soft, thresholds(seed, None));
-        // The naive reader is held against the graph itself.
+        // Check the naive reader against the graph itself.
         for (node, &address) in dump.addresses.iter().enumerate() {
             let place = both.heap.by_id[&address];
             let targets = both.heap.nodes[place].edges.iter();
@@ -209,7 +209,7 @@ fn dominators_equal_petgraphs_where_much_is_shared_and_leads_back() {
         let both = both_by(world::dump(&plan), refs, thresholds(seed, Some(tally)));
         both.check_dominators(&BruteForce::new(&both.heap, refs), &(plan, refs));
     }
-    // This test is about the ways that are taken in large heaps: each has to be in every tenth of these, or nearly.
+    // This test is about the paths of the algorithm for large heaps. Each must be used in about every tenth heap.
     let read_again = tally.read_again.load(Ordering::Relaxed) as u64;
     assert!(read_again > heaps / 30, "{read_again}");
     let came_by = came_by(tally);

@@ -1,4 +1,4 @@
-//! Lists and trees of millions: nothing recurses, and time grows with size.
+//! Tests lists and trees of millions of nodes: nothing recurses, and time grows linearly with the size.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use hprof::answers::PathOptions;
 use hprof::{ObjectId, ObjectIndex, Options, Silent, Snapshot, Source};
 use testdata::writer::linked::{self, Linked};
 
-/// Fewer where nothing is optimised: still more than any stack holds.
+/// Fewer nodes in a build without optimisation, but still more than any stack holds.
 const NODES: u64 = if cfg!(debug_assertions) {
     300_000
 } else {
@@ -29,7 +29,7 @@ fn node(linked: &Linked, snapshot: &Snapshot, i: u64) -> ObjectIndex {
     snapshot.find(id).unwrap()
 }
 
-/// The object that dominates node `i`.
+/// Returns the object that dominates node `i`.
 fn dominator(linked: &Linked, snapshot: &Snapshot, i: u64) -> Option<ObjectIndex> {
     let tree = snapshot.tree();
     tree.object(tree.dominator(node(linked, snapshot, i)).unwrap())
@@ -39,8 +39,8 @@ fn holder(linked: &Linked, snapshot: &Snapshot) -> ObjectIndex {
     snapshot.find(ObjectId(linked.holder)).unwrap()
 }
 
-/// What the nodes retain as a class: each once, however many of them lie above it and wherever the
-/// tree was cut for the threads.
+/// Returns the bytes that the nodes retain as a class. Each node counts once, however many nodes are above it, and
+/// wherever the tree was divided among threads.
 fn retained_as_a_class(linked: &Linked, snapshot: &Snapshot) -> u64 {
     let class = snapshot.class_of(node(linked, snapshot, 0)).unwrap();
     snapshot.histogram()[class.index()].retained_bytes
@@ -60,7 +60,7 @@ fn each_node_of_a_list_dominates_the_next() {
     }
     let all = NODES * linked.node_size;
     assert_eq!(retained_as_a_class(&linked, &snapshot), all);
-    // The longest path there can be.
+    // The longest possible path.
     let last = node(&linked, &snapshot, NODES - 1);
     let options = PathOptions::default();
     let paths = snapshot.paths(&[last], &options, &Silent).unwrap();
@@ -106,8 +106,8 @@ fn time_grows_with_size() {
     for write in shapes {
         let time = |nodes| (0..2).map(|_| open(write, nodes).2).min().unwrap();
         let (small, large) = (time(NODES / 5), time(NODES / 5 * 4));
-        // Four times the nodes; what is quadratic takes sixteen times as long. Small heaps fit in
-        // the caches, and tests run beside others.
+        // The large list has four times the nodes; a quadratic algorithm takes sixteen times as long. The limit is
+        // higher than four, because small heaps fit into the caches, and other tests run in parallel.
         assert!(
             large < small * 10 + Duration::from_millis(200),
             "{small:?}, {large:?}"

@@ -1,4 +1,4 @@
-//! Dominators, sizes and paths beside slow and simple ways of finding them.
+//! Compares dominators, sizes and paths with slow and simple algorithms.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

@@ -1,9 +1,9 @@
-//! A reader of dumps that takes the simplest way everywhere and shares no code with the crate: the
-//! heap graph, with the rules for edges and roots as the design states them.
+//! A reader of dumps that uses the simplest algorithms and shares no code with the crate. It builds the heap graph, by
+//! the rules of the design for edges and roots.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// How strongly a reference holds.
+/// The strength of a reference.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Strength {
     Strong,
@@ -13,7 +13,7 @@ pub(crate) enum Strength {
     Phantom,
 }
 
-/// What an object is.
+/// The kind of an object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Class,
@@ -28,11 +28,11 @@ pub(crate) struct Node {
     pub(crate) id: u64,
     pub(crate) kind: Kind,
     pub(crate) edges: Vec<(usize, Strength)>,
-    /// Those of fields, elements and statics.
+    /// References of fields, elements and statics.
     pub(crate) fields: Vec<(usize, Strength)>,
 }
 
-/// A dump's objects and references.
+/// The objects and references of a dump.
 #[derive(Debug, Default)]
 pub(crate) struct Heap {
     pub(crate) nodes: Vec<Node>,
@@ -134,7 +134,7 @@ struct Raw {
     class_names: HashMap<u64, u64>,
     classes: HashMap<u64, ClassRecord>,
     objects: Vec<(u64, Content)>,
-    /// Tag, id, thread serial.
+    /// Tag, ID and thread serial.
     roots: Vec<(u8, u64, u64)>,
 }
 
@@ -216,7 +216,7 @@ impl Raw {
         text.map_or("", String::as_str)
     }
 
-    /// The class and those above it.
+    /// Returns the class and its superclasses.
     fn chain(&self, class: u64) -> Vec<u64> {
         let up =
             |c: &u64| Some(self.classes[c].superclass).filter(|s| self.classes.contains_key(s));
@@ -312,13 +312,13 @@ impl Raw {
         heap
     }
 
-    /// Loaders to their classes, threads to their stacks, and the roots.
+    /// Links loaders to their classes and threads to their stacks, and adds the roots.
     fn link_rest(&self, heap: &mut Heap) {
         let sticky = self.roots.iter().any(|r| r.0 == 0x05);
         for (&id, class) in &self.classes {
             let at = heap.by_id[&id];
             if class.loader == 0 {
-                // Array classes have no root of their own.
+                // Array classes are not roots themselves.
                 if !sticky || self.name(id).starts_with('[') {
                     heap.roots.insert(at);
                 }

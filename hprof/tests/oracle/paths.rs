@@ -1,4 +1,4 @@
-//! Paths and referrers beside the naive reader's references.
+//! Compares paths and referrers with the references of the naive reader.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -32,7 +32,7 @@ const fn strength(reference: Reference) -> Strength {
     }
 }
 
-/// How far each object is from a root, by references up to a strength, were some objects not there.
+/// Returns the distance of each object from a root, by references up to a strength, without some of the objects.
 fn distances(both: &Both, weakest: Strength, except: &[ObjectIndex]) -> Vec<Option<usize>> {
     let mut distance = vec![None; both.heap.nodes.len()];
     let is_there = |node: usize| !except.contains(&both.numbers[node]);
@@ -97,7 +97,7 @@ fn paths_are_shortest_and_made_of_references_of_the_dump() {
                             assert!(edges.contains(&edge), "{what:?} {from} {edge:?}");
                         }
                         let weak = path.steps.iter().any(|s| s.strength != Reference::No);
-                        // A strong path comes before any weaker one.
+                        // A strong path precedes any weaker one.
                         assert_eq!(weak, strong[node].is_none(), "{what:?} {node}");
                         if !from_statics && let Some(distance) = strong[node] {
                             assert_eq!(path.steps.len(), distance + 1, "{what:?} {node}");
@@ -163,7 +163,7 @@ fn referrers_are_those_of_the_dump() {
             let expected = expected.get(&node).cloned().unwrap_or_default();
             assert_eq!(sorted(found), sorted(expected), "{plan:?} {node}");
         }
-        // Any of them, in any order, some twice: each has its own, up to the limit.
+        // Queries any objects in any order, some twice. Each gets its own list, up to the limit.
         let limit = rng.below(5);
         let asked: Vec<usize> = (0..20).map(|_| rng.below(both.numbers.len())).collect();
         let objects: Vec<ObjectIndex> = asked.iter().map(|&n| both.numbers[n]).collect();

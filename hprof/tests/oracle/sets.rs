@@ -1,4 +1,4 @@
-//! Deep and retained sizes of sets of objects, on random heaps.
+//! Tests deep and retained sizes of sets of objects, on random heaps.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ impl Both {
         total
     }
 
-    /// Whether the node stands for a class.
+    /// True if the node represents a class.
     fn is_mirror(&self, node: usize) -> bool {
         match self.heap.nodes[node].kind {
             Kind::Class => true,
@@ -39,7 +39,7 @@ impl Both {
         }
     }
 
-    /// What a set reaches by fields and elements.
+    /// Returns the nodes that a set reaches by fields and elements.
     fn reached_by(
         &self,
         set: &BTreeSet<usize>,
@@ -115,7 +115,7 @@ fn a_set_retains_what_its_removal_frees() {
             }
         }
     }
-    // Sums differ from the set both ways.
+    // The sum over single objects may be larger or smaller than the size of the set.
     assert!(more > 10 && fewer > 10, "{more} {fewer}");
 }
 
@@ -128,7 +128,7 @@ fn one_object_retains_as_a_set_what_the_tree_says() {
             let snapshot = &both.snapshot;
             for &object in &both.numbers {
                 let of_tree = snapshot.retained_bytes(object);
-                // Given twice, it is searched for as sets are.
+                // With the object given twice, the set algorithm is used.
                 let found = snapshot.retained_by_all(&[object; 2], &Silent).unwrap();
                 assert_eq!(found.map(|t| t.bytes), of_tree, "{plan:?} {refs:?}");
             }
@@ -153,12 +153,12 @@ fn a_deep_size_is_what_a_walk_finds() {
                 assert_eq!(found.total, expected, "{plan:?} {refs:?} {set:?}");
                 let mut by_class = Total::default();
                 found.by_class.iter().for_each(|&t| by_class += t);
-                // Without java.lang.Class in the dump, class objects are of no class.
+                // If the dump has no java.lang.Class, class objects have no class.
                 if snapshot.class_class().is_some() {
                     assert_eq!(by_class, expected, "{plan:?}");
                 }
             }
-            // Walks of single objects leave nothing behind.
+            // Walks from single objects must leave no marks behind.
             for _ in 0..4 {
                 let node = rng.below(both.heap.nodes.len());
                 let reached = both.reached_by(&[node].into(), refs, &|_| true, &|_| true);
@@ -175,7 +175,7 @@ fn a_deep_size_is_what_a_walk_finds() {
 #[test]
 fn classes_are_left_out_or_ended_at_as_asked() {
     let mut mattered = [0_u32; 2];
-    // Fewer would not all matter.
+    // With fewer heaps, not all options would make a difference.
     for seed in 0..rounds(400).max(40) {
         let plan = plan(8_000_000 + seed, 60);
         let both = both_of(world::dump(&plan), Refs::Soft, seed);
@@ -208,7 +208,7 @@ fn classes_are_left_out_or_ended_at_as_asked() {
     assert!(mattered.iter().all(|&m| m > 5), "{mattered:?}");
 }
 
-/// What a tree must say: the objects on each level of a breadth-first walk, each once, by the way that leads to it.
+/// Checks a tree: each level contains the objects of a breadth-first walk, each once, below the path that reaches it.
 #[test]
 fn a_tree_has_each_object_where_it_is_first_reached() {
     for refs in ALL_REFS {
@@ -249,7 +249,7 @@ fn a_tree_has_each_object_where_it_is_first_reached() {
                     let below = lines.iter().filter(|l| l.above == Some(at as u32));
                     let mut sum = line.own;
                     below.for_each(|l| sum += l.all);
-                    // What lies deeper than lines go is in the deepest.
+                    // The deepest lines include everything below them.
                     let whole = line.depth == depth || sum == line.all;
                     assert!(whole && sum.bytes <= line.all.bytes, "{plan:?} {line:?}");
                     assert!(line.above.is_none_or(|a| (a as usize) < at));

@@ -1,4 +1,4 @@
-//! Ids, references and records as flat lists, beside what is read one object at a time.
+//! Compares IDs, references and records as flat lists with those that are read one object at a time.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use hprof::{ObjectIndex, Options, Silent, Snapshot, Source};
 
 use crate::world::{Plan, dump, rounds};
 
-/// All references that records show, read in small steps.
+/// Returns all references in the records, read in small steps.
 fn links(snapshot: &Snapshot, limit: usize) -> Vec<Link> {
     let mut all = Vec::new();
     for part in 0..snapshot.parts().count() {
@@ -46,9 +46,9 @@ fn flat_lists_agree_with_single_objects() {
             assert_eq!(Some(ids.of(object)), id, "seed {seed}, {object:?}");
         }
 
-        // Strong references are those of the graph, but for those to the classes of objects.
+        // Strong references are those of the graph, except references from objects to their classes.
         let mut found: BTreeMap<(u32, u32), i64> = BTreeMap::new();
-        // The graph has what several frames of a thread hold once.
+        // If several frames of a thread hold an object, the graph has one reference.
         let mut unwritten = snapshot.parts().implicit_links();
         assert!(unwritten.is_sorted_by_key(|l| l.from));
         unwritten.sort_by_key(|l| (l.from, l.to));

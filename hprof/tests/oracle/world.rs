@@ -1,4 +1,4 @@
-//! Random heaps: of every kind of object, reference, class, loader, root and file that dumps have.
+//! Random heaps with every kind of object, reference, class, loader, root and file that dumps have.
 
 use std::collections::HashMap;
 
@@ -7,23 +7,24 @@ use testdata::writer::{
     Root, Value,
 };
 
-/// What a random heap is like.
+/// The parameters of a random heap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
-    /// The most objects of its own.
+    /// Maximum number of objects, without those that every heap has.
     pub(crate) nodes: usize,
-    /// Whether it has soft, weak, phantom and final references.
+    /// True for soft, weak, phantom and final references.
     pub(crate) references: bool,
-    /// Whether some objects have the id of another.
+    /// True if some objects have the ID of another.
     pub(crate) duplicates: bool,
-    /// Whether ids are no addresses.
+    /// True if IDs are not addresses.
     pub(crate) odd_ids: bool,
-    /// Whether many references lead back, and much is shared that leads to nothing that is.
+    /// True for many back edges, and for many shared objects that lead to no other shared object.
     pub(crate) shared: bool,
 }
 
-/// How many random heaps to try of those that `HEAPDIFF_ROUNDS=all` has tried: a quarter, and fewer where nothing is optimised.
+/// Returns the number of random heaps to test. `HEAPDIFF_ROUNDS=all` tests all of them. The default is a quarter, or a
+/// twentieth in a build without optimisation.
 pub(crate) fn rounds(all: u64) -> u64 {
     match std::env::var("HEAPDIFF_ROUNDS") {
         Ok(rounds) if rounds == "all" => all,
@@ -32,7 +33,7 @@ pub(crate) fn rounds(all: u64) -> u64 {
     }
 }
 
-/// A heap as a dump.
+/// Returns a dump of a random heap.
 pub(crate) fn dump(plan: &Plan) -> Vec<u8> {
     let mut rng = Rng::new(plan.seed);
     let mut options = if rng.below(3) == 0 {
@@ -49,7 +50,7 @@ pub(crate) fn dump(plan: &Plan) -> Vec<u8> {
         bytes: [200, 1000, 1 << 20][rng.below(3)],
     };
     let place = |n| if n == 0 { Place::Start } else { Place::End };
-    // Mostly as HotSpot writes them.
+    // Mostly in HotSpot's order.
     options.classes = place(1 - usize::from(rng.below(5) > 0));
     options.roots = place(rng.below(5));
     options.sticky_classes = rng.below(6) > 0;
@@ -79,7 +80,7 @@ pub(crate) fn dump(plan: &Plan) -> Vec<u8> {
     heap.build()
 }
 
-/// Adds arrays that share others, held by a root or by a reference that is weaker.
+/// Adds arrays that share other arrays. A root or a weaker reference holds them.
 fn share(heap: &mut HeapBuilder, rng: &mut Rng) {
     let boot = heap.boot();
     for i in 0..1 + rng.below(3) {
@@ -103,12 +104,12 @@ fn share(heap: &mut HeapBuilder, rng: &mut Rng) {
 
 struct World {
     objects: Vec<Obj>,
-    /// How many references each object can hold.
+    /// Number of references that each object can hold.
     slots: Vec<usize>,
     classes: Vec<ClassId>,
-    /// For each class of its own how many fields it and its superclasses have, and its statics.
+    /// For each application class, the number of fields with those of its superclasses, and the number of statics.
     sizes: HashMap<ClassId, (usize, usize)>,
-    /// References, which have a referent.
+    /// Reference objects, which have a referent.
     referring: Vec<Obj>,
 }
 
@@ -219,13 +220,13 @@ impl World {
     fn any(&self, rng: &mut Rng) -> Ref {
         match rng.below(12) {
             0 => Ref::Class(self.classes[rng.below(self.classes.len())]),
-            // Where no object is.
+            // An address without an object.
             1 if rng.below(5) == 0 => Ref::Address(0x1234_5678),
             _ => Ref::Object(self.objects[rng.below(self.objects.len())]),
         }
     }
 
-    /// Lets an object refer to another, where it has room.
+    /// Makes an object refer to another, if it has room.
     fn refer(&self, heap: &mut HeapBuilder, rng: &mut Rng, from: usize, to: usize) {
         let (object, target) = (self.objects[from], Ref::Object(self.objects[to]));
         match self.slots[from] {
@@ -242,7 +243,7 @@ impl World {
         }
     }
 
-    /// Makes parts of it trees whose nodes know their parents.
+    /// Turns parts of the heap into trees whose nodes refer to their parents.
     fn lead_back(&self, heap: &mut HeapBuilder, rng: &mut Rng) {
         for child in 1..self.objects.len() {
             if rng.below(4) > 0 {
@@ -307,7 +308,7 @@ impl World {
             let root = match rng.below(4) {
                 0 => Root::MonitorUsed,
                 1 => Root::Unknown,
-                // Of a thread that is not there.
+                // A frame of a thread that does not exist.
                 2 => Root::JavaFrame {
                     thread: 77,
                     frame: 0,
@@ -320,7 +321,7 @@ impl World {
             if rng.below(3) == 0 {
                 return;
             }
-            // A dump with threads and without this root or system classes lacks roots.
+            // Without this root or system classes, a dump with threads is taken for one that lacks roots.
             let global_ref = 0x900;
             let target = self.any(rng);
             heap.add_root(Root::JniGlobal { global_ref }, target);

@@ -1,4 +1,4 @@
-//! Runs short-lived helpers such as `jcmd` and `javac`, never longer than a time-out.
+//! Runs short-lived helpers such as `jcmd` and `javac` with a time limit.
 
 use super::JvmError;
 use std::io::Read;
@@ -6,7 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Runs to the end and returns standard output followed by standard error; a failing exit status is an error.
+/// Runs a command until it ends. Returns standard output followed by standard error. An exit status other than 0 is an
+/// error.
 pub(super) fn run(command: &mut Command, timeout: Duration) -> Result<String, JvmError> {
     let name = describe(command);
     let failed = |error| JvmError::Process {
@@ -19,7 +20,7 @@ pub(super) fn run(command: &mut Command, timeout: Duration) -> Result<String, Jv
         .stderr(Stdio::piped())
         .spawn()
         .map_err(failed)?;
-    // Both pipes are drained meanwhile: a full pipe would stop the helper for ever.
+    // Both pipes are read while the helper runs, because a full pipe would block it for ever.
     let out = child.stdout.take().map(drain);
     let err = child.stderr.take().map(drain);
     let ended = wait(&mut child, timeout);
@@ -41,14 +42,14 @@ pub(super) fn run(command: &mut Command, timeout: Duration) -> Result<String, Jv
     }
 }
 
-/// Ends a child process and reaps it; one that has ended already is only reaped.
+/// Kills a child process and reaps it. A child that has ended is only reaped.
 pub(super) fn kill(child: &mut Child) {
-    // An error means that it has ended.
+    // An error means that the child has ended.
     let _ = child.kill();
     let _ = child.wait();
 }
 
-/// How a child whose output has ended ended itself; one that is still there after `timeout` is killed.
+/// Returns how a child ended whose output has ended. A child that still runs after `timeout` is killed.
 pub(super) fn ended(child: &mut Child, timeout: Duration) -> String {
     let in_time = matches!(wait(child, timeout), Ok(Some(_)));
     if !in_time {
@@ -61,7 +62,7 @@ pub(super) fn ended(child: &mut Child, timeout: Duration) -> String {
     }
 }
 
-/// The command as a person would type it.
+/// Returns the command as a person would type it.
 pub(super) fn describe(command: &Command) -> String {
     let mut words = vec![command.get_program().to_string_lossy().into_owned()];
     words.extend(
@@ -72,7 +73,7 @@ pub(super) fn describe(command: &Command) -> String {
     words.join(" ")
 }
 
-/// `Some(success)` when the child has ended in time.
+/// Returns `Some(success)` if the child ended in time.
 fn wait(child: &mut Child, timeout: Duration) -> std::io::Result<Option<bool>> {
     let deadline = Instant::now() + timeout;
     loop {
@@ -89,7 +90,7 @@ fn wait(child: &mut Child, timeout: Duration) -> std::io::Result<Option<bool>> {
 fn drain(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What came before a broken pipe is still worth showing.
+        // Text before a broken pipe is still worth showing.
         let _ = pipe.read_to_end(&mut bytes);
         bytes
     })

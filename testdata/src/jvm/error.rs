@@ -1,62 +1,62 @@
-//! What can go wrong with a JVM, told so that the failed test explains itself.
+//! Errors of JVMs, worded so that a failed test explains itself.
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why a JVM, a compiler or a diagnostic command did not do its work.
+/// The reason why a JVM, a compiler or a diagnostic command failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum JvmError {
-    /// The folder has no `bin/java` and `bin/jcmd`, or does not tell its version.
+    /// The folder has no `bin/java` and `bin/jcmd`, or its version is unknown.
     NotAJdk(PathBuf),
-    /// No JDK of the wanted version was found.
+    /// No JDK of the requested version was found.
     NoJdk(String),
     /// A program could not be started, or its pipes failed.
     Process {
-        /// What was being run.
+        /// The command line.
         command: String,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// A file could not be read or written.
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// A program ended with a failure, or its output says that it failed.
+    /// A program ended with a failure, or its output reports a failure.
     Failed {
-        /// What was being run.
+        /// The command line.
         command: String,
         /// Its standard output and error.
         output: String,
     },
-    /// A program ended although more was expected of it.
+    /// A program ended earlier than expected.
     Ended {
-        /// What was being waited for.
+        /// The expected event.
         waiting_for: String,
-        /// How it ended, such as `exit status: 1`.
+        /// The exit status, such as `exit status: 1`.
         status: String,
-        /// What the program wrote to standard error, and the last lines of its standard output.
+        /// The standard error, and the last lines of standard output.
         output: String,
     },
     /// A program took too long.
     TimedOut {
-        /// What was being waited for.
+        /// The expected event.
         waiting_for: String,
-        /// How long.
+        /// The time limit.
         after: Duration,
-        /// What the program wrote so far.
+        /// The output so far.
         output: String,
     },
-    /// This JDK is too old for what was asked.
+    /// This JDK is too old for the request.
     Unsupported {
         /// The JDK's major version.
         major: u32,
-        /// What it cannot do.
+        /// The missing feature.
         what: &'static str,
     },
 }

@@ -3,45 +3,45 @@
 /// One class of a histogram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassCount {
-    /// As in Java source: `byte[]`, `java.lang.String[]`, `com.acme.Foo$Bar`.
+    /// The name as in Java source: `byte[]`, `java.lang.String[]`, `com.acme.Foo$Bar`.
     pub class: String,
-    /// How many objects.
+    /// Number of objects.
     pub instances: u64,
-    /// Their shallow size together.
+    /// Sum of their shallow sizes in bytes.
     pub bytes: u64,
 }
 
-/// What `GC.class_histogram` says, largest class first.
+/// The output of `GC.class_histogram`, largest class first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Histogram {
-    /// One entry for each class; a name comes twice when two loaders define it.
+    /// One entry for each class. If two loaders define a class, its name occurs twice.
     pub classes: Vec<ClassCount>,
 }
 
 impl Histogram {
-    /// Reads the text that `jcmd PID GC.class_histogram` prints; lines that are no entries are passed over.
+    /// Reads the text that `jcmd PID GC.class_histogram` prints, and skips lines that are not entries.
     pub fn parse(text: &str) -> Histogram {
         Histogram {
             classes: text.lines().filter_map(entry).collect(),
         }
     }
 
-    /// Objects of all classes with this name.
+    /// Returns the number of objects of all classes with this name.
     pub fn instances(&self, class: &str) -> u64 {
         self.named(class).map(|entry| entry.instances).sum()
     }
 
-    /// Shallow bytes of all classes with this name.
+    /// Returns the shallow bytes of all classes with this name.
     pub fn bytes(&self, class: &str) -> u64 {
         self.named(class).map(|entry| entry.bytes).sum()
     }
 
-    /// Objects of all classes.
+    /// Returns the number of objects of all classes.
     pub fn total_instances(&self) -> u64 {
         self.classes.iter().map(|entry| entry.instances).sum()
     }
 
-    /// Shallow bytes of all classes.
+    /// Returns the shallow bytes of all classes.
     pub fn total_bytes(&self) -> u64 {
         self.classes.iter().map(|entry| entry.bytes).sum()
     }
@@ -53,7 +53,7 @@ impl Histogram {
     }
 }
 
-/// `   1:    4588    216500  [B (java.base@17.0.15)`
+/// Parses `   1:    4588    216500  [B (java.base@17.0.15)`.
 fn entry(line: &str) -> Option<ClassCount> {
     let mut words = line.split_whitespace();
     words.next()?.strip_suffix(':')?.parse::<u32>().ok()?;
@@ -66,7 +66,7 @@ fn entry(line: &str) -> Option<ClassCount> {
     })
 }
 
-/// `[[Ljava.lang.String;` is `java.lang.String[][]`; what is no array keeps its name.
+/// Returns `java.lang.String[][]` for `[[Ljava.lang.String;`. Other names than those of arrays stay as they are.
 fn source_name(name: &str) -> String {
     let element = name.trim_start_matches('[');
     let dimensions = name.len() - element.len();

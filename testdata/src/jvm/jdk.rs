@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const COMPILE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// An environment variable with further homes of JVMs, as in `PATH`: those of one without a compiler will do.
+/// An environment variable with homes of further JVMs, separated as in `PATH`. A JVM without a compiler is accepted.
 pub const HOMES: &str = "HEAPDIFF_JAVA_HOMES";
 
 /// A JDK: a folder with at least `bin/java` and `bin/jcmd`.
@@ -24,7 +24,7 @@ pub struct Jdk {
 }
 
 impl Jdk {
-    /// Every JDK found through `JAVA_HOME`, `PATH` and the usual folders, each once, oldest first.
+    /// Returns every JDK found through `JAVA_HOME`, `PATH` and the usual folders, each once, oldest first.
     pub fn all() -> Vec<Jdk> {
         let homes: BTreeSet<PathBuf> = candidates()
             .iter()
@@ -35,7 +35,7 @@ impl Jdk {
         jdks
     }
 
-    /// The JDKs that can run the scenarios: 17 and later.
+    /// Returns the JDKs that can run the scenarios: 17 and later.
     pub fn all_for_scenarios() -> Vec<Jdk> {
         Jdk::all()
             .into_iter()
@@ -43,7 +43,7 @@ impl Jdk {
             .collect()
     }
 
-    /// Those that the agent can be loaded into: 11 and later.
+    /// Returns the JDKs into which the agent can be loaded: 11 and later.
     pub fn all_for_agent() -> Vec<Jdk> {
         Jdk::all()
             .into_iter()
@@ -51,7 +51,7 @@ impl Jdk {
             .collect()
     }
 
-    /// The first JDK found with this major version.
+    /// Returns the first JDK with this major version.
     pub fn with_major(major: u32) -> Result<Jdk, JvmError> {
         Jdk::all()
             .into_iter()
@@ -59,7 +59,7 @@ impl Jdk {
             .ok_or_else(|| JvmError::NoJdk(format!("version {major}")))
     }
 
-    /// The JDK in this folder.
+    /// Returns the JDK in this folder.
     pub fn at(home: &Path) -> Result<Jdk, JvmError> {
         let not_a_jdk = || JvmError::NotAJdk(home.to_owned());
         let home = fs::canonicalize(home).map_err(|_| not_a_jdk())?;
@@ -76,37 +76,37 @@ impl Jdk {
         })
     }
 
-    /// The folder, without symbolic links.
+    /// Returns the folder, with symbolic links resolved.
     pub fn home(&self) -> &Path {
         &self.home
     }
 
-    /// The whole version, such as `17.0.15`.
+    /// Returns the full version, such as `17.0.15`.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// The major version, such as 17; 8 for `1.8.0`.
+    /// Returns the major version, such as 17; 8 for `1.8.0`.
     pub fn major(&self) -> u32 {
         self.major
     }
 
-    /// The program that runs Java.
+    /// Returns the program that runs Java.
     pub fn java(&self) -> PathBuf {
         tool(&self.home, "java")
     }
 
-    /// The program that sends diagnostic commands.
+    /// Returns the program that sends diagnostic commands.
     pub fn jcmd(&self) -> PathBuf {
         tool(&self.home, "jcmd")
     }
 
-    /// The compiler.
+    /// Returns the compiler.
     pub fn javac(&self) -> PathBuf {
         tool(&self.home, "javac")
     }
 
-    /// Runs `jfr`, which reads flight recordings, and returns what it prints.
+    /// Runs `jfr`, which reads flight recordings, and returns its output.
     pub fn recorder<S: AsRef<OsStr>>(
         &self,
         args: impl IntoIterator<Item = S>,
@@ -117,13 +117,13 @@ impl Jdk {
 
     /// Compiles one source file and returns the folder with its classes.
     ///
-    /// The result is kept in [`class_cache`] under the hash of the source and the jars' folder, so that only the first run
-    /// pays. Classes are made for Java 17, hence one compilation serves every later JDK.
+    /// The classes are kept in [`class_cache`] under the hash of the source and the jars' folder, so that only the
+    /// first run compiles. They are compiled for Java 17, so one compilation serves every later JDK.
     pub fn compile(&self, source: &Path) -> Result<PathBuf, JvmError> {
         self.compiled(source, None)
     }
 
-    /// As [`Jdk::compile`], with the jars of a folder.
+    /// Does the same as [`Jdk::compile`], with the jars of a folder on the class path.
     pub fn compile_with(&self, source: &Path, jars: &Path) -> Result<PathBuf, JvmError> {
         self.compiled(source, Some(jars))
     }
@@ -142,7 +142,7 @@ impl Jdk {
         if classes.is_dir() {
             return Ok(classes);
         }
-        // Compile elsewhere and rename, so that tests which run side by side see all classes or none.
+        // Compile to another folder and rename it, so that tests in parallel see either all classes or none.
         let scratch = scratch_dir(stem)?;
         let compiled = self
             .run_compiler(source, release, jars, &scratch)
@@ -150,13 +150,13 @@ impl Jdk {
                 Err(error) if !classes.is_dir() => Err(JvmError::file(&classes, error)),
                 _ => Ok(classes),
             });
-        // Gone if renamed; left over if another thread was first.
+        // The folder is gone if it was renamed. It is left over if another thread was first.
         let _ = fs::remove_dir_all(&scratch);
         compiled
     }
 
-    /// Makes a jar in a folder that only says which class is an agent for `-javaagent`: the class itself is
-    /// on the program's own class path. `attributes` are further lines of its manifest.
+    /// Writes a jar that only names the agent class for `-javaagent`; the class itself is on the program's class path.
+    /// `attributes` are further lines of the manifest.
     pub fn agent_jar(
         &self,
         class: &str,
@@ -180,7 +180,7 @@ impl Jdk {
         jars: Option<&Path>,
         into: &Path,
     ) -> Result<(), JvmError> {
-        // A JVM that comes without a compiler has the oldest that there is compile for it.
+        // For a JVM without a compiler, the oldest JDK on this machine compiles.
         let others = || {
             Jdk::all()
                 .iter()
@@ -202,7 +202,7 @@ impl Jdk {
     }
 }
 
-/// Where compiled Java classes are kept: below cargo's target folder.
+/// Returns the folder for compiled Java classes, in cargo's target folder.
 pub fn class_cache() -> PathBuf {
     let target = env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     target
@@ -223,7 +223,7 @@ fn tool(home: &Path, name: &str) -> PathBuf {
     home.join("bin").join(format!("{name}{EXE_SUFFIX}"))
 }
 
-/// Folders that may be JDKs.
+/// Returns folders that may be JDKs.
 fn candidates() -> Vec<PathBuf> {
     let mut homes: Vec<PathBuf> = env::var_os("JAVA_HOME")
         .into_iter()
@@ -287,7 +287,7 @@ fn children(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// `JAVA_VERSION="17.0.15"` in a JDK's `release` file.
+/// Returns the version in a JDK's `release` file, from a line such as `JAVA_VERSION="17.0.15"`.
 fn version_in(release: &str) -> Option<&str> {
     let line = release
         .lines()

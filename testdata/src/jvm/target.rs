@@ -1,7 +1,7 @@
-//! A running Java program that keeps to the `READY` protocol.
+//! A running Java program that follows the `READY` protocol.
 //!
-//! The program prints `READY n` when phase `n` is done and waits for a line on standard input before it
-//! goes on. Between the two it holds still, so that a dump and a histogram describe the same heap.
+//! The program prints `READY n` when phase `n` is done, and waits for a line on standard input before it continues.
+//! While it waits, it changes nothing, so that a dump and a histogram describe the same heap.
 
 use super::{Histogram, Jdk, JvmError, command};
 use std::collections::VecDeque;
@@ -17,13 +17,13 @@ use std::time::{Duration, Instant};
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How many of the lines that nobody waited for are shown when the program has ended: a crash report's head.
+/// Maximum number of skipped output lines that are shown when the program has ended: the head of a crash report.
 const LINES_SHOWN: usize = 40;
 
-/// How long a program whose output has ended may take to end itself: a JVM that crashes writes its report first.
+/// Maximum time between the end of a program's output and its end. A JVM that crashes writes its report first.
 const ENDING: Duration = Duration::from_secs(10);
 
-/// How to start a Java program.
+/// The command that starts a Java program.
 #[derive(Debug, Clone)]
 pub struct Launch {
     jdk: Jdk,
@@ -37,7 +37,7 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// Runs a source file directly, as `java File.java` does; the compiler's leavings are in the heap too.
+    /// Runs a source file directly, as `java File.java` does. The heap then also contains objects of the compiler.
     pub fn source(jdk: &Jdk, source: impl AsRef<Path>) -> Launch {
         Launch::new(jdk, vec![source.as_ref().into()])
     }
@@ -97,15 +97,15 @@ impl Launch {
         self
     }
 
-    /// Runs in this folder with no environment variables, so that a dump tells nothing of the machine.
+    /// Runs in this folder without environment variables, so that a dump reveals nothing about the machine.
     #[must_use]
     pub fn clean_in(mut self, folder: impl Into<PathBuf>) -> Launch {
         self.clean_folder = Some(folder.into());
         self
     }
 
-    /// Starts the JVM by another program, such as `["setpriv", "--reuid=1000"]`, to whose arguments the
-    /// JVM's command is added.
+    /// Starts the JVM through another program, such as `["setpriv", "--reuid=1000"]`. The JVM's command follows its
+    /// arguments.
     #[must_use]
     pub fn through<S: AsRef<OsStr>>(mut self, command: impl IntoIterator<Item = S>) -> Launch {
         self.through
@@ -120,7 +120,7 @@ impl Launch {
         self
     }
 
-    /// How long to wait for each phase and each diagnostic command; a minute unless told.
+    /// Sets the time limit for each phase and each diagnostic command (default: one minute).
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Launch {
         self.timeout = timeout;
@@ -185,22 +185,22 @@ impl Launch {
     }
 }
 
-/// Which objects a dump or a histogram takes in.
+/// The objects that a dump or a histogram includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Selection {
-    /// Collects garbage first.
+    /// Live objects only: the JVM runs a GC first.
     #[default]
     Live,
-    /// Takes the heap as it is, garbage included (`-all`).
+    /// All objects, including unreachable ones (`-all`).
     All,
 }
 
-/// How to take a dump.
+/// Options of a dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DumpOptions {
-    /// Which objects.
+    /// The objects to include.
     pub selection: Selection,
-    /// Level of compression, 1 to 9 (`-gz`); JDK 15 and later.
+    /// Compression level, 1 to 9 (`-gz`), with JDK 15 and later.
     pub gzip: Option<u8>,
 }
 
@@ -219,12 +219,12 @@ pub struct Target {
 }
 
 impl Target {
-    /// The id of the process.
+    /// Returns the ID of the process.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// The id of the JVM itself, where another program started it and waits for it (Linux only).
+    /// Returns the process ID of the JVM itself, if another program started it and waits for it (Linux only).
     pub fn jvm_pid(&self) -> Option<u32> {
         let mut pid = self.pid();
         loop {
@@ -237,12 +237,12 @@ impl Target {
         }
     }
 
-    /// Whether the process has not ended yet.
+    /// True if the process still runs.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// The JDK that runs it.
+    /// Returns the JDK that runs the program.
     pub fn jdk(&self) -> &Jdk {
         &self.jdk
     }
@@ -272,10 +272,10 @@ impl Target {
         }
     }
 
-    /// Why nothing more comes: how the program ended and what it said at last, on both streams.
+    /// Returns the reason for the end of the output: how the program ended, and its last lines on both streams.
     fn ended(&mut self, prefix: &str) -> JvmError {
         let status = command::ended(&mut self.child, ENDING);
-        // The thread only reads, it cannot panic.
+        // The thread only reads and cannot panic.
         if let Some(reader) = self.error_reader.take() {
             let _ = reader.join();
         }
@@ -291,7 +291,7 @@ impl Target {
         }
     }
 
-    /// What the program prints until its next `READY`.
+    /// Returns the lines that the program prints until its next `READY`.
     pub fn lines_until_ready(&mut self) -> Result<Vec<String>, JvmError> {
         let mut lines = Vec::new();
         loop {
@@ -308,7 +308,7 @@ impl Target {
         self.wait_line(&format!("READY {phase}")).map(drop)
     }
 
-    /// Lets the program go on, without waiting for it.
+    /// Lets the program continue, without waiting for it.
     pub fn proceed(&mut self) -> Result<(), JvmError> {
         self.tell("")
     }
@@ -327,13 +327,13 @@ impl Target {
             })
     }
 
-    /// Lets the program go on and waits for `READY phase`.
+    /// Lets the program continue and waits for `READY phase`.
     pub fn advance(&mut self, phase: u32) -> Result<(), JvmError> {
         self.proceed()?;
         self.wait_ready(phase)
     }
 
-    /// Lets the program run to its end and returns whether it ended well.
+    /// Lets the program run until it ends, and returns true if it succeeded.
     pub fn finish(mut self) -> Result<bool, JvmError> {
         drop(self.stdin.take());
         let deadline = Instant::now() + self.timeout;
@@ -357,25 +357,25 @@ impl Target {
         }
     }
 
-    /// As [`Target::finish`], and all that the program wrote to standard error.
+    /// Does the same as [`Target::finish`], and also returns all of the program's standard error.
     pub fn finish_with_errors(mut self) -> Result<(bool, String), JvmError> {
         let (reader, errors) = (self.error_reader.take(), Arc::clone(&self.errors));
         let ended_well = self.finish()?;
         if let Some(reader) = reader {
-            // The thread only reads, it cannot panic.
+            // The thread only reads and cannot panic.
             let _ = reader.join();
         }
         let text = errors.lock().unwrap_or_else(PoisonError::into_inner);
         Ok((ended_well, text.clone()))
     }
 
-    /// Loads a native agent into the running JVM and returns what the JVM answers.
+    /// Loads a native agent into the running JVM and returns the JVM's answer.
     pub fn load_agent(&self, library: &Path, options: &str) -> Result<String, JvmError> {
         let options = OsString::from(format!("\"{options}\""));
         self.jcmd(["JVMTI.agent_load".into(), quoted(library), options])
     }
 
-    /// Sends a diagnostic command, such as `["VM.flags"]`, and returns what the JVM answers.
+    /// Sends a diagnostic command, such as `["VM.flags"]`, and returns the JVM's answer.
     pub fn jcmd<S: AsRef<OsStr>>(
         &self,
         args: impl IntoIterator<Item = S>,
@@ -384,7 +384,7 @@ impl Target {
         command::run(jcmd.arg(self.pid().to_string()).args(args), self.timeout)
     }
 
-    /// Writes a heap dump with `jcmd`, in place of any file of that name.
+    /// Writes a heap dump with `jcmd`, and replaces any file of that name.
     pub fn dump(&self, file: &Path, options: DumpOptions) -> Result<(), JvmError> {
         let file = std::path::absolute(file).map_err(|error| JvmError::file(file, error))?;
         if file.exists() {
@@ -405,7 +405,7 @@ impl Target {
         }
         args.push(quoted(&file));
         let output = self.jcmd(&args)?;
-        // The JVM reports a failure to write in words only; the exit status is 0.
+        // The JVM reports a write error only in its text; the exit status is 0.
         if output.contains("Heap dump file created") && file.is_file() {
             return Ok(());
         }
@@ -415,7 +415,7 @@ impl Target {
         })
     }
 
-    /// The JVM's own histogram.
+    /// Returns the JVM's own histogram.
     pub fn histogram(&self, selection: Selection) -> Result<Histogram, JvmError> {
         let args: &[&str] = match selection {
             Selection::Live => &["GC.class_histogram"],
@@ -430,7 +430,7 @@ impl Target {
         Ok(histogram)
     }
 
-    /// What the program has written to standard error so far.
+    /// Returns the program's standard error so far.
     pub fn errors(&self) -> String {
         self.errors
             .lock()
@@ -443,15 +443,15 @@ impl Drop for Target {
     fn drop(&mut self) {
         let jvm = self.jvm_pid();
         command::kill(&mut self.child);
-        // A JVM that is killed leaves the socket on which it was asked for dumps. A later one of another user
-        // and the same id could not make its own.
+        // A killed JVM leaves its attach socket behind. A later JVM of another user with the same process ID could not
+        // create its own.
         if let Some(pid) = jvm {
             let _ = fs::remove_file(format!("/tmp/.java_pid{pid}"));
         }
     }
 }
 
-/// The JVM splits the arguments of a diagnostic command at blanks.
+/// Quotes a path, because the JVM splits the arguments of a diagnostic command at blanks.
 fn quoted(path: &Path) -> OsString {
     let mut text = path.as_os_str().to_owned();
     if path.to_string_lossy().contains(' ') {
@@ -546,7 +546,7 @@ mod tests {
                 target.advance(2).unwrap();
                 assert!(target.histogram(Selection::All).unwrap().instances("int[]") >= 77);
 
-                // The folder's name has blanks, and the second dump takes the place of the first.
+                // The folder's name contains blanks, and the second dump replaces the first.
                 let file = folder.join("plain.hprof");
                 target
                     .dump(

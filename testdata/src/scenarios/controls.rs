@@ -1,46 +1,46 @@
-//! The table of controls: programs that do not leak, however they look.
+//! The table of controls: programs that look like leaks, but do not leak.
 //!
-//! Each does its work in four phases, by the protocol of [`Target`]. What it keeps is known for every phase: a
-//! cache that fills in the first two and is level then, say. A report of the first three dumps, or of all
-//! four, may name that growth as what it is and must not call it a leak.
+//! Each program works in four phases, by the protocol of [`Target`]. The number of objects that it keeps is known for
+//! every phase. For example, a cache fills in the first two phases and then stays level. A report on the first three
+//! dumps, or on all four, may describe that growth, but must not call it a leak.
 
 use super::{launch, source_path_of};
 use crate::jvm::{Jdk, JvmError, Launch, Target};
 use std::path::PathBuf;
 
-/// A program that must not be called a leak.
+/// A program that must not be reported as a leak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Control {
     /// A short name for tests.
     pub name: &'static str,
-    /// What it does, for the reader of a failed test.
+    /// A description of its work, for the reader of a failed test.
     pub about: &'static str,
     /// The class with `main`; its name gives the source file.
     pub main_class: &'static str,
-    /// The verdicts that a suspect may bear; a report without suspects is always right.
+    /// The verdicts that suspects may have. A report without suspects is always right.
     pub allowed: &'static [&'static str],
     /// The class whose live instances are counted.
     pub class: &'static str,
-    /// How many there are when each phase is done, a twentieth more or less.
+    /// Number of instances at the end of each phase; 5 % more or fewer are accepted.
     pub instances: [u64; CONTROL_PHASES as usize],
-    /// Whether it uses published libraries, which [`super::fetch_libraries`] gets.
+    /// True if it uses published libraries, which [`super::fetch_libraries`] fetches.
     pub libraries: bool,
-    /// Of which runs the dumps are.
+    /// The runs that are dumped.
     pub dumped: Dumped,
 }
 
-/// Of which runs the dumps are that a report compares.
+/// The runs whose dumps a report compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dumped {
-    /// One, after each phase.
+    /// One run, dumped after each phase.
     Phases,
-    /// A run for each dump, all of one JDK, and each after its last phase.
+    /// One run for each dump, all on one JDK, each dumped after its last phase.
     Runs,
-    /// As [`Dumped::Runs`], each of another JDK than the one before, where there are two.
+    /// Like [`Dumped::Runs`], but each run uses another JDK than the one before, if there are two.
     Jdks,
 }
 
-/// What most controls have in common.
+/// The common values of most controls.
 const LEVEL: Control = Control {
     name: "",
     about: "",
@@ -52,7 +52,7 @@ const LEVEL: Control = Control {
     dumped: Dumped::Phases,
 };
 
-/// How many times each control prints `READY`.
+/// Number of `READY` lines that each control prints.
 pub const CONTROL_PHASES: u32 = 4;
 
 /// Every control.
@@ -449,12 +449,13 @@ pub const CONTROLS: &[Control] = &[
 ];
 
 impl Control {
-    /// The source file.
+    /// Returns the path of the source file.
     pub fn source_path(&self) -> PathBuf {
         source_path_of(self.main_class)
     }
 
-    /// Compiles the program, unless that has been done before, and says how to start it; flags may be added.
+    /// Compiles the program unless that has been done before, and returns the command that starts it. Flags may be
+    /// added.
     pub fn launch(&self, jdk: &Jdk) -> Result<Launch, JvmError> {
         launch(jdk, self.main_class, self.libraries)
     }

@@ -2,7 +2,7 @@
 
 use super::{Expected, Growth, PLAIN, Scenario};
 
-/// The plainest leak; the dumps kept beside the tests are of this one.
+/// The simplest leak. The dumps that are kept beside the tests come from this program.
 pub const SESSION_REGISTRY: Scenario = Scenario {
     name: "session_registry",
     leak: "sessions stay in a static concurrent map after logout",
@@ -14,7 +14,7 @@ pub const SESSION_REGISTRY: Scenario = Scenario {
     ..PLAIN
 };
 
-/// The first scenarios. Of these, the first [`super::CORE`] are those that the tests of the diff run.
+/// The first scenarios. The tests of the diff run the first [`super::CORE`] of them.
 pub(super) const LEAKS: &[Scenario] = &[
     SESSION_REGISTRY,
     Scenario {
@@ -138,7 +138,7 @@ pub(super) const LEAKS: &[Scenario] = &[
         name: "direct_buffers",
         leak: "direct buffers return to a pool that never hands them out again",
         main_class: "com.acme.io.ProxyServer",
-        // The JDK's list of cleaners grows along with the pool.
+        // The JDK's list of cleaners grows together with the pool.
         holders: &[
             "com.acme.io.BufferPool.idle",
             "jdk.internal.ref.Cleaner.first",
@@ -213,7 +213,7 @@ pub(super) const LEAKS: &[Scenario] = &[
             "java.lang.ThreadLocal$ThreadLocalMap.table",
             "java.lang.Thread.threadLocals",
             "com.acme.deploy.AppServer.workers",
-            // The thread local, by its owner.
+            // The thread local, named by the field that holds it.
             "com.acme.deploy.OrderModule.CURRENT",
         ],
         classes: &[

@@ -1,5 +1,5 @@
 //! The published libraries that some scenarios and controls use. `testdata/libraries/pom.xml` names them, and Maven
-//! fetches them, once; tests that find none leave those programs out.
+//! fetches them once. If they are missing, tests skip these programs.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use std::process::Command;
 
 use crate::jvm::{JvmError, class_cache};
 
-/// The plugin, of a stated version: what Maven takes without one changes.
+/// The Maven plugin has a fixed version, because Maven's default version changes.
 const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies";
 
-/// The folder with their jars, if they have been fetched.
+/// Returns the folder with their jars, if they have been fetched.
 pub fn libraries() -> Option<PathBuf> {
     let folder = folder();
     folder.is_dir().then_some(folder)

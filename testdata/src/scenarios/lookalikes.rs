@@ -1,4 +1,5 @@
-//! More leaks: what looks bounded, weak, level or short-lived and is not, and what other structures hold.
+//! More leaks: objects that look bounded, weakly held, level or short-lived but are not, and leaks held by other
+//! structures.
 
 use super::{Growth, PLAIN, Scenario};
 
@@ -414,7 +415,7 @@ pub(super) const LEAKS: &[Scenario] = &[
         name: "threads_that_wait",
         leak: "a thread for each upload waits for an end that nobody tells it of",
         main_class: "com.acme.workers.WorkerServer",
-        // A thread is a root: it needs nobody to hold it.
+        // A thread is a GC root, so it can grow without a holder.
         holders: &["com.acme.workers.Uploads.running", "thread"],
         classes: &["com.acme.workers.Upload"],
         allocator: "com.acme.workers.WorkerServer.work",

@@ -28,7 +28,7 @@ pub struct Boot {
     pub string_array: ClassId,
 }
 
-/// Which kind of reference object.
+/// The kinds of reference objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReferenceKind {
     /// `java.lang.ref.SoftReference`
@@ -42,7 +42,7 @@ pub enum ReferenceKind {
 }
 
 impl HeapBuilder {
-    /// The well-known classes, added at the first call.
+    /// Returns the well-known classes. The first call adds them.
     pub fn boot(&mut self) -> Boot {
         if let Some(boot) = self.boot {
             return boot;
@@ -167,8 +167,8 @@ impl HeapBuilder {
         boot
     }
 
-    /// Adds `java.lang.System` with these properties, in the table that JDKs since 9 keep them in: some
-    /// in buckets of their own, the rest in lists.
+    /// Adds `java.lang.System` with these properties, in the table that JDKs from 9 on use. Some entries are alone in
+    /// their bucket, the others are in lists.
     pub fn set_system_properties(&mut self, properties: &[(&str, &str)]) {
         const BUCKETS: usize = 4;
         let object = self.boot().object;
@@ -213,7 +213,7 @@ impl HeapBuilder {
         self.add_class("java.lang.System", Some(object), &[], &statics);
     }
 
-    /// Adds a `java.lang.String` and the array of its characters, in the form the options say.
+    /// Adds a `java.lang.String` and the array of its characters, in the form that the options select.
     pub fn add_string(&mut self, text: &str) -> Obj {
         let string = self.boot().string;
         let units: Vec<u16> = text.encode_utf16().collect();
@@ -224,7 +224,7 @@ impl HeapBuilder {
         let latin: Option<Vec<u8>> = units.iter().map(|&unit| u8::try_from(unit).ok()).collect();
         let (bytes, coder) = match latin {
             Some(bytes) => (bytes, 0),
-            // Two bytes a character, low byte first as on x86.
+            // Two bytes for each character, low byte first as on x86.
             None => (
                 units.iter().flat_map(|unit| unit.to_le_bytes()).collect(),
                 1,
@@ -248,7 +248,7 @@ impl HeapBuilder {
         self.set_field(reference, "referent", referent);
         if kind == ReferenceKind::Finalizer {
             let first = self.classes[boot.finalizer.0].statics[1].1;
-            // `next` is the finalizer's own field here, which hides that of `Reference`.
+            // This `next` is the finalizer's own field, which hides that of `Reference`.
             self.set_field(reference, "next", first);
             if let Value::Ref(Ref::Object(next)) = first {
                 self.set_field(next, "prev", reference);
@@ -258,14 +258,14 @@ impl HeapBuilder {
         reference
     }
 
-    /// Adds a reference object of a class of one's own, below one of the reference classes.
+    /// Adds a reference object of a custom class, a subclass of one of the reference classes.
     pub fn add_reference_of(&mut self, class: ClassId, referent: impl Into<Ref>) -> Obj {
         let reference = self.add_instance(class, &[]);
         self.set_field(reference, "referent", referent.into());
         reference
     }
 
-    /// Adds a class loader (an instance of the given class below `ClassLoader`).
+    /// Adds a class loader: an instance of `class`, which must be a subclass of `ClassLoader`.
     pub fn add_class_loader(&mut self, class: ClassId, name: &str) -> Obj {
         let name = self.add_string(name);
         let loader = self.add_instance(class, &[]);

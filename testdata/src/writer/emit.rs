@@ -1,4 +1,4 @@
-//! From a described heap to the bytes of a dump.
+//! Turns a described heap into the bytes of a dump.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use super::heap::{ClassEntry, Content, FileOrder, HeapBuilder, ObjectEntry, Plac
 use super::record::{Header, RecordWriter};
 use super::value::{Elements, Ref, Value};
 
-/// A dump and where its parts begin.
+/// A dump and the offsets of its parts.
 #[derive(Debug, Clone)]
 pub struct Dump {
     /// The file.
@@ -19,7 +19,7 @@ pub struct Dump {
     pub boundaries: Vec<usize>,
 }
 
-/// Gives every distinct text an id, in the order of first use.
+/// Assigns IDs to distinct names, in the order of first use.
 #[derive(Default)]
 struct Names {
     ids: HashMap<String, u64>,
@@ -27,7 +27,7 @@ struct Names {
 }
 
 impl Names {
-    /// Name ids live in a range of their own, below every default heap address.
+    /// IDs of names have a separate range, below every default heap address.
     const FIRST: u64 = 0x10_0000;
 
     fn id(&mut self, text: &str) -> u64 {
@@ -42,7 +42,7 @@ impl Names {
 }
 
 impl HeapBuilder {
-    /// The dump's bytes.
+    /// Returns the dump's bytes.
     ///
     /// # Panics
     /// If the description has a mistake; [`HeapBuilder::try_build`] returns it instead.
@@ -50,8 +50,8 @@ impl HeapBuilder {
         self.build_with_offsets().0
     }
 
-    /// The dump's bytes, and the offset of every record and sub-record and of the end,
-    /// ascending. The offsets are those of the uncompressed file.
+    /// Returns the dump's bytes and, in ascending order, the offsets of every record, every sub-record, and the end.
+    /// The offsets are those of the uncompressed file.
     ///
     /// # Panics
     /// As [`HeapBuilder::build`].
@@ -62,8 +62,8 @@ impl HeapBuilder {
         }
     }
 
-    /// The dump, or what is wrong with the description. Leaves the builder as it was, so that
-    /// addresses and sizes can still be asked for, and more can be added for a second dump.
+    /// Returns the dump, or the mistake in the description. Leaves the builder unchanged, so that addresses and sizes
+    /// can still be queried, and objects can be added for a second dump.
     pub fn try_build(&self) -> Result<Dump, BuildError> {
         let mut names = Names::default();
         let heap = self.sub_records(&mut names)?;
@@ -117,7 +117,7 @@ impl HeapBuilder {
         Ok(())
     }
 
-    /// LOAD_CLASS, UNLOAD_CLASS, STACK_FRAME, STACK_TRACE.
+    /// Returns the records LOAD_CLASS, UNLOAD_CLASS, STACK_FRAME and STACK_TRACE.
     fn load_records(&self, names: &mut Names) -> Result<Vec<(u8, Vec<u8>)>, BuildError> {
         let mut records = Vec::new();
         let mut push = |tag, write: &dyn Fn(&mut Body)| {
@@ -136,7 +136,7 @@ impl HeapBuilder {
                 });
             }
         }
-        // Serial 1 is the empty trace that every object of a HotSpot dump names.
+        // Serial 1 is the empty trace that every object of a HotSpot dump refers to.
         push(tag::STACK_TRACE, &|body| {
             body.stack_trace(1, 0, &[]);
         });
@@ -167,7 +167,7 @@ impl HeapBuilder {
         Ok(records)
     }
 
-    /// All sub-records in the order of the file.
+    /// Returns all sub-records in file order.
     fn sub_records(&self, names: &mut Names) -> Result<Vec<Vec<u8>>, BuildError> {
         if let Some(error) = self.errors.first() {
             return Err(error.clone());
@@ -279,8 +279,8 @@ impl HeapBuilder {
         Ok(body.into_bytes())
     }
 
-    /// The instance size in a CLASS_DUMP: HotSpot sums the widths of all fields as the
-    /// file has them, Android gives the size of an object.
+    /// Returns the instance size in a CLASS_DUMP. HotSpot sums the widths of all fields in the file; Android writes the
+    /// size of an object.
     fn declared_size(&self, class: &ClassEntry) -> u32 {
         if class.name.starts_with('[') {
             return 0;
@@ -357,7 +357,7 @@ impl HeapBuilder {
         Ok(body.into_bytes())
     }
 
-    /// A class's name as the file has it: slashes in HotSpot, dots and `int[]` on Android.
+    /// Returns a class name as in the file: with slashes in HotSpot, with dots and `int[]` on Android.
     fn file_name(&self, name: &str) -> String {
         if self.options.version != Version::V103 {
             return name.replace('.', "/");

@@ -1,4 +1,4 @@
-//! Whole dumps: against bytes counted out by hand, and walked by a few lines of their own.
+//! Tests of whole dumps, compared with bytes counted by hand or read by a simple independent walk.
 
 use std::io::Read;
 
@@ -52,7 +52,7 @@ fn a_whole_dump_byte_by_byte() {
     assert_eq!(boundaries, ends);
 }
 
-/// Walks records by their lengths; gives back the tags and the bytes of all heap records.
+/// Walks records by their lengths, and returns the tags and the bytes of all heap records.
 fn walk(bytes: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let mut at = 19 + 4 + 8;
     let (mut tags, mut heap) = (Vec::new(), Vec::new());
@@ -180,7 +180,7 @@ fn shuffled_and_repeated_objects() {
     heap.set_copies(never, 0);
     let (address, absent) = (heap.address(twice), heap.address(never));
     let (_, bytes) = walk(&heap.build());
-    // The class first, then instances without fields: tag, id, trace, class, length.
+    // The class is first, then the instances without fields: tag, ID, trace, class, length.
     let ids: Vec<u64> = bytes[43..]
         .chunks(17)
         .map(|record| {
@@ -231,7 +231,7 @@ fn compressed_dumps_hold_the_same() {
         assert_eq!(unpacked, plain);
     }
     let blocks = with(Gzip::Blocks { bytes: 1000 });
-    // Magic, deflate, flag FCOMMENT, then ten bytes in: the comment.
+    // Magic bytes, deflate, flag FCOMMENT; the comment begins at byte 10.
     assert_eq!(blocks[..4], [0x1f, 0x8b, 8, 0x10]);
     assert!(blocks[10..].starts_with(b"HPROF BLOCKSIZE=1000\0"));
     let members = blocks.windows(3).filter(|w| *w == [0x1f, 0x8b, 8]).count();
@@ -281,7 +281,7 @@ fn a_graph_keeps_its_edges_in_order() {
     assert!(found(&[id(1), id(0), id(0)]));
     assert_eq!(dump.addresses.len(), 3);
     assert_eq!(dump.addresses[0] + dump.sizes[0], {
-        // Node 1 is an array whose class was already there.
+        // Node 1 is an array whose class already existed.
         dump.addresses[1]
     });
 }

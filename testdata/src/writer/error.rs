@@ -1,50 +1,50 @@
-//! What can be wrong with a heap that a test describes.
+//! Mistakes in the description of a heap.
 
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-/// Why a dump could not be built.
+/// The reason why a dump could not be built.
 #[derive(Debug, Clone)]
 pub enum BuildError {
-    /// A field or static of that name does not exist.
+    /// The class has no field or static of that name.
     UnknownField {
-        /// The class it was looked for in.
+        /// The class that was searched.
         class: String,
-        /// The name.
+        /// The name of the field.
         field: String,
     },
-    /// A value is of another type than its field.
+    /// A value has another type than its field.
     WrongType {
         /// The class that declares the field.
         class: String,
         /// The field.
         field: String,
     },
-    /// An instance was given more values than its class and superclasses have fields.
+    /// An instance has more values than its class and superclasses have fields.
     TooManyValues {
         /// The class of the instance.
         class: String,
-        /// Values given.
+        /// Number of values.
         given: usize,
-        /// Fields there are.
+        /// Number of fields.
         fields: usize,
     },
-    /// A field was set on an array, or an element on something else than an object array.
+    /// A field was set on an array, or an element on an object that is not an object array.
     WrongKind {
         /// The address of the object.
         address: u64,
     },
-    /// An element past the end of an array was set.
+    /// An element beyond the end of an array was set.
     OutOfBounds {
         /// The address of the array.
         address: u64,
-        /// The element.
+        /// The index of the element.
         index: usize,
     },
-    /// An address does not fit into the dump's ids.
+    /// An address does not fit into the dump's IDs.
     AddressTooWide(u64),
-    /// A count does not fit into its field of the format.
+    /// A count does not fit into its field in the format.
     TooMany(&'static str),
     /// Writing failed.
     Io(Arc<io::Error>),

@@ -1,6 +1,6 @@
 //! The bytes of the format: tags, types, and the body of every record.
 //!
-//! After the comment at the top of HotSpot's `heapDumper.cpp` and Android's `hprof.cc`.
+//! The source is the comment at the top of HotSpot's `heapDumper.cpp`, and Android's `hprof.cc`.
 
 /// Tags of top-level records.
 #[allow(missing_docs, reason = "the names are those of the format")]
@@ -60,7 +60,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// The text in the header.
+    /// Returns the text in the header.
     pub fn text(self) -> &'static str {
         match self {
             Self::V101 => "JAVA PROFILE 1.0.1",
@@ -70,7 +70,7 @@ impl Version {
     }
 }
 
-/// The width of every id in the dump.
+/// The width of every ID in the dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdSize {
     /// 32-bit JVMs and Android.
@@ -80,7 +80,7 @@ pub enum IdSize {
 }
 
 impl IdSize {
-    /// The width in bytes.
+    /// Returns the width in bytes.
     pub fn bytes(self) -> usize {
         match self {
             Self::Four => 4,
@@ -125,7 +125,7 @@ impl FieldType {
         Self::Long,
     ];
 
-    /// The type's code in the file.
+    /// Returns the type's code in the file.
     pub fn code(self) -> u8 {
         match self {
             Self::Object => 2,
@@ -140,7 +140,7 @@ impl FieldType {
         }
     }
 
-    /// The width in bytes, where a reference is `reference` bytes wide.
+    /// Returns the width in bytes. References have `reference` bytes.
     pub fn width(self, reference: usize) -> usize {
         match self {
             Self::Object => reference,
@@ -151,7 +151,7 @@ impl FieldType {
         }
     }
 
-    /// The letter in a descriptor such as `[I`.
+    /// Returns the letter in a descriptor such as `[I`.
     pub fn descriptor(self) -> char {
         match self {
             Self::Object => 'L',
@@ -167,7 +167,7 @@ impl FieldType {
     }
 }
 
-/// A value as it stands in the file, references resolved to ids.
+/// A value as in the file; references are IDs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[allow(missing_docs, reason = "the names are those of the format")]
 pub enum Datum {
@@ -183,7 +183,7 @@ pub enum Datum {
 }
 
 impl Datum {
-    /// The type of the value.
+    /// Returns the type of the value.
     pub fn field_type(self) -> FieldType {
         match self {
             Self::Id(_) => FieldType::Object,
@@ -198,7 +198,7 @@ impl Datum {
         }
     }
 
-    /// Zero, false or null.
+    /// Returns zero, false or null.
     pub fn zero(kind: FieldType) -> Self {
         match kind {
             FieldType::Object => Self::Id(0),
@@ -214,49 +214,49 @@ impl Datum {
     }
 }
 
-/// Why an object is a GC root. Threads are named by their serial number.
+/// The reason why an object is a GC root. Threads are given by their serial number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Root {
     /// ROOT_UNKNOWN
     Unknown,
     /// ROOT_JNI_GLOBAL
     JniGlobal {
-        /// The id of the global reference itself.
+        /// The ID of the global reference itself.
         global_ref: u64,
     },
     /// ROOT_JNI_LOCAL
     JniLocal {
-        /// Thread serial.
+        /// Serial number of the thread.
         thread: u32,
-        /// Frame number in the thread's stack trace, -1 for none.
+        /// Frame number in the thread's stack trace; -1 without a frame.
         frame: i32,
     },
     /// ROOT_JAVA_FRAME
     JavaFrame {
-        /// Thread serial.
+        /// Serial number of the thread.
         thread: u32,
-        /// Frame number in the thread's stack trace, -1 for none.
+        /// Frame number in the thread's stack trace; -1 without a frame.
         frame: i32,
     },
     /// ROOT_NATIVE_STACK
     NativeStack {
-        /// Thread serial.
+        /// Serial number of the thread.
         thread: u32,
     },
     /// ROOT_STICKY_CLASS
     StickyClass,
     /// ROOT_THREAD_BLOCK
     ThreadBlock {
-        /// Thread serial.
+        /// Serial number of the thread.
         thread: u32,
     },
     /// ROOT_MONITOR_USED
     MonitorUsed,
     /// ROOT_THREAD_OBJECT
     ThreadObject {
-        /// Thread serial.
+        /// Serial number of the thread.
         thread: u32,
-        /// Stack trace serial.
+        /// Serial number of the stack trace.
         trace: u32,
     },
     /// Android 0x89
@@ -271,7 +271,7 @@ pub enum Root {
     VmInternal,
     /// Android 0x8e
     JniMonitor {
-        /// Thread serial.
+        /// Serial number of the thread.
         thread: u32,
         /// Depth in the stack.
         depth: u32,
@@ -280,7 +280,7 @@ pub enum Root {
     Unreachable,
 }
 
-/// What a CLASS_DUMP says.
+/// The content of a CLASS_DUMP.
 #[derive(Debug, Clone, Default)]
 #[allow(missing_docs, reason = "the names are those of the format")]
 pub struct ClassDump {
@@ -293,9 +293,9 @@ pub struct ClassDump {
     pub instance_size: u32,
     /// Index and value.
     pub constants: Vec<(u16, Datum)>,
-    /// Name id and value.
+    /// Name ID and value.
     pub statics: Vec<(u64, Datum)>,
-    /// Name id and type.
+    /// Name ID and type.
     pub fields: Vec<(u64, FieldType)>,
 }
 
@@ -307,7 +307,7 @@ pub struct Body {
 }
 
 impl Body {
-    /// An empty body with ids of the given width.
+    /// Creates an empty body with IDs of this width.
     pub fn new(id_size: IdSize) -> Self {
         Self {
             id_size,
@@ -315,61 +315,61 @@ impl Body {
         }
     }
 
-    /// The bytes so far.
+    /// Returns the bytes so far.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The bytes, taken out.
+    /// Returns the bytes and consumes the body.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// Forgets the bytes and keeps the memory.
+    /// Removes the bytes and keeps the allocated memory.
     pub fn clear(&mut self) -> &mut Self {
         self.bytes.clear();
         self
     }
 
-    /// One byte.
+    /// Appends one byte.
     pub fn u1(&mut self, value: u8) -> &mut Self {
         self.bytes.push(value);
         self
     }
 
-    /// Two bytes.
+    /// Appends two bytes.
     pub fn u2(&mut self, value: u16) -> &mut Self {
         self.raw(&value.to_be_bytes())
     }
 
-    /// Four bytes.
+    /// Appends four bytes.
     pub fn u4(&mut self, value: u32) -> &mut Self {
         self.raw(&value.to_be_bytes())
     }
 
-    /// Four bytes, signed.
+    /// Appends a signed integer of four bytes.
     pub fn i4(&mut self, value: i32) -> &mut Self {
         self.raw(&value.to_be_bytes())
     }
 
-    /// Eight bytes.
+    /// Appends eight bytes.
     pub fn u8(&mut self, value: u64) -> &mut Self {
         self.raw(&value.to_be_bytes())
     }
 
-    /// An id: the low four bytes where ids are narrow.
+    /// Appends an ID. If IDs have four bytes, only its low four bytes are written.
     pub fn id(&mut self, value: u64) -> &mut Self {
         let width = self.id_size.bytes();
         self.raw(&value.to_be_bytes()[8 - width..])
     }
 
-    /// Bytes as they are.
+    /// Appends bytes unchanged.
     pub fn raw(&mut self, bytes: &[u8]) -> &mut Self {
         self.bytes.extend_from_slice(bytes);
         self
     }
 
-    /// A value without its type.
+    /// Appends a value without its type.
     pub fn datum(&mut self, value: Datum) -> &mut Self {
         match value {
             Datum::Id(id) => self.id(id),
@@ -384,23 +384,23 @@ impl Body {
         }
     }
 
-    /// UTF8 record.
+    /// Appends the body of a UTF8 record.
     pub fn utf8(&mut self, id: u64, text: &str) -> &mut Self {
         self.id(id).raw(text.as_bytes())
     }
 
-    /// LOAD_CLASS record.
+    /// Appends the body of a LOAD_CLASS record.
     pub fn load_class(&mut self, serial: u32, class: u64, trace: u32, name: u64) -> &mut Self {
         self.u4(serial).id(class).u4(trace).id(name)
     }
 
-    /// UNLOAD_CLASS record.
+    /// Appends the body of an UNLOAD_CLASS record.
     pub fn unload_class(&mut self, serial: u32) -> &mut Self {
         self.u4(serial)
     }
 
-    /// STACK_FRAME record; `class` is the serial of the class. Lines: above 0 a line, 0 none,
-    /// -1 unknown, -2 compiled, -3 native.
+    /// Appends the body of a STACK_FRAME record. `class` is the serial number of the class. `line` is a line number if
+    /// it is positive; 0 means none, -1 unknown, -2 compiled, and -3 native.
     pub fn stack_frame(
         &mut self,
         frame: u64,
@@ -414,7 +414,7 @@ impl Body {
         self.u4(class).i4(line)
     }
 
-    /// STACK_TRACE record, leaf frame first.
+    /// Appends the body of a STACK_TRACE record, leaf frame first.
     pub fn stack_trace(&mut self, serial: u32, thread: u32, frames: &[u64]) -> &mut Self {
         self.u4(serial).u4(thread).u4(frames.len() as u32);
         for &frame in frames {
@@ -423,7 +423,7 @@ impl Body {
         self
     }
 
-    /// START_THREAD record; names are ids of UTF8 records.
+    /// Appends the body of a START_THREAD record. Names are IDs of UTF8 records.
     pub fn start_thread(
         &mut self,
         serial: u32,
@@ -437,12 +437,12 @@ impl Body {
         self.id(name).id(group).id(parent_group)
     }
 
-    /// END_THREAD record.
+    /// Appends the body of an END_THREAD record.
     pub fn end_thread(&mut self, serial: u32) -> &mut Self {
         self.u4(serial)
     }
 
-    /// HEAP_SUMMARY record.
+    /// Appends the body of a HEAP_SUMMARY record.
     pub fn heap_summary(
         &mut self,
         live_bytes: u32,
@@ -454,7 +454,7 @@ impl Body {
         self.u8(allocated_bytes).u8(allocated_instances)
     }
 
-    /// A root sub-record.
+    /// Appends a root sub-record.
     pub fn root(&mut self, root: Root, object: u64) -> &mut Self {
         let (tag, words): (u8, &[u32]) = match root {
             Root::Unknown => (sub::ROOT_UNKNOWN, &[]),
@@ -484,8 +484,8 @@ impl Body {
         self
     }
 
-    /// A CLASS_DUMP sub-record. More than 65,535 members of a kind are cut to the low 16 bits
-    /// of their count, as they cannot be written.
+    /// Appends a CLASS_DUMP sub-record. A count above 65,535 is truncated to its low 16 bits, because the format has no
+    /// larger counts.
     pub fn class_dump(&mut self, class: &ClassDump) -> &mut Self {
         self.u1(sub::CLASS_DUMP).id(class.id).u4(class.trace);
         self.id(class.super_id).id(class.loader).id(class.signers);
@@ -506,20 +506,20 @@ impl Body {
         self
     }
 
-    /// The head of an INSTANCE_DUMP sub-record, to be followed by `bytes` bytes of values:
-    /// the fields of the class, then those of its superclass, and so on.
+    /// Appends the head of an INSTANCE_DUMP sub-record. `bytes` bytes of values must follow: the fields of the class,
+    /// then those of its superclass, and so on.
     pub fn instance(&mut self, id: u64, trace: u32, class: u64, bytes: u32) -> &mut Self {
         self.u1(sub::INSTANCE_DUMP).id(id).u4(trace);
         self.id(class).u4(bytes)
     }
 
-    /// The head of an OBJECT_ARRAY_DUMP sub-record, to be followed by `length` ids.
+    /// Appends the head of an OBJECT_ARRAY_DUMP sub-record. `length` IDs must follow.
     pub fn object_array(&mut self, id: u64, trace: u32, class: u64, length: u32) -> &mut Self {
         self.u1(sub::OBJECT_ARRAY_DUMP).id(id).u4(trace);
         self.u4(length).id(class)
     }
 
-    /// The head of a PRIMITIVE_ARRAY_DUMP sub-record, to be followed by the elements.
+    /// Appends the head of a PRIMITIVE_ARRAY_DUMP sub-record. The elements must follow.
     pub fn primitive_array(
         &mut self,
         id: u64,
@@ -531,7 +531,7 @@ impl Body {
         self.u4(length).u1(kind.code())
     }
 
-    /// Android's PRIMITIVE_ARRAY_NODATA sub-record: a length and no elements.
+    /// Appends Android's PRIMITIVE_ARRAY_NODATA sub-record: a length without elements.
     pub fn primitive_array_nodata(
         &mut self,
         id: u64,
@@ -543,7 +543,7 @@ impl Body {
         self.id(id).u4(trace).u4(length).u1(kind.code())
     }
 
-    /// Android's HEAP_DUMP_INFO sub-record: which heap the next objects belong to.
+    /// Appends Android's HEAP_DUMP_INFO sub-record, which gives the heap of the next objects.
     pub fn heap_dump_info(&mut self, heap: u32, name: u64) -> &mut Self {
         self.u1(sub::ANDROID_HEAP_DUMP_INFO).u4(heap).id(name)
     }

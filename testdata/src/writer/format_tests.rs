@@ -1,4 +1,4 @@
-//! Every body against bytes counted out by hand.
+//! Compares every body with bytes counted by hand.
 
 use super::*;
 
@@ -135,7 +135,7 @@ fn objects() {
         0xff, 0xff, 0xff, 0xff,
     ];
     assert_eq!(written, expected);
-    // Length stands before the class in an object array.
+    // The length precedes the class in an object array.
     let written = narrow(|b| {
         b.object_array(1, 2, 3, 1).id(4);
     });

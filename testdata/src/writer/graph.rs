@@ -1,38 +1,38 @@
-//! A dump from a plain directed graph, so that results can be held against graph algorithms.
+//! Writes a dump of a plain directed graph, so that results can be compared with graph algorithms.
 
 use super::format::{FieldType, Root};
 use super::heap::{ClassId, HeapBuilder, Obj, Options};
 use super::value::{Elements, Ref};
 
-/// What the nodes of a graph become.
+/// The kind of object for each node of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeKind {
-    /// Instances and object arrays in turn; byte arrays and empty instances without out-edges.
+    /// Instances and object arrays by turns. Nodes without out-edges become byte arrays and empty instances.
     Mixed,
     /// Object arrays only.
     Arrays,
-    /// Instances only, of one class for each number of fields.
+    /// Instances only, with one class for each number of fields.
     Instances,
 }
 
-/// A dump and where each node of the graph is in it.
+/// A dump, and the address of each node of the graph in it.
 #[derive(Debug, Clone)]
 pub struct GraphDump {
     /// The file.
     pub bytes: Vec<u8>,
     /// Offsets of records and sub-records, as from `HeapBuilder::build_with_offsets`.
     pub boundaries: Vec<usize>,
-    /// The id of each node.
+    /// The ID of each node.
     pub addresses: Vec<u64>,
     /// The shallow size of each node.
     pub sizes: Vec<u64>,
 }
 
-/// Makes a dump in which node `i` is an object that refers to the heads of its edges, in the order of
-/// the edges (doubled edges and loops included), and each root is a JNI global.
+/// Writes a dump in which node `i` is an object that refers to the heads of its edges, in the order of the edges.
+/// Duplicate edges and loops are kept. Each root is a JNI global.
 ///
-/// Besides the nodes, the dump holds only classes (sticky roots, unless the options say
-/// otherwise), which refer to no node.
+/// Besides the nodes, the dump contains only classes, which refer to no node. They are sticky roots unless the options
+/// say otherwise.
 ///
 /// # Panics
 /// If an edge or a root names a node that is not below `nodes`.
@@ -58,7 +58,7 @@ pub fn dump(
     }
 }
 
-/// The same before it is built, with the object of each node, to add more to it.
+/// Returns the heap of such a dump before it is built, and the object of each node, so that a test can add more.
 ///
 /// # Panics
 /// As [`dump`].
@@ -105,7 +105,7 @@ pub fn heap(
     (heap, objects)
 }
 
-/// The class of instances with so many references.
+/// Returns the class of instances with this number of references.
 fn node_class(
     heap: &mut HeapBuilder,
     classes: &mut Vec<Option<ClassId>>,

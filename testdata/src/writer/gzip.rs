@@ -1,18 +1,18 @@
-//! Compression as tools do it: one stream, or the JDK's independent blocks.
+//! Compresses dumps as tools do: as one stream, or in independent blocks like the JDK.
 
 use std::io::{self, Write};
 
 use flate2::{Compression, GzBuilder};
 
-/// How a dump is compressed.
+/// The compression of a dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gzip {
-    /// Not at all.
+    /// No compression.
     None,
-    /// One gzip member, as `gzip` makes.
+    /// One gzip member, as `gzip` writes it.
     Plain,
-    /// One member per block of so many bytes; the comment in the first member's header says
-    /// how many, as `jcmd GC.heap_dump -gz=1` writes it.
+    /// One member for each block of `bytes` bytes. The comment in the first member's header contains this number, as in
+    /// the output of `jcmd GC.heap_dump -gz=1`.
     Blocks {
         /// Uncompressed bytes of a block.
         bytes: usize,

@@ -1,4 +1,4 @@
-//! A heap described object by object.
+//! Describes a heap object by object.
 
 use std::collections::HashMap;
 
@@ -19,18 +19,19 @@ pub struct ClassId(pub(super) usize);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Obj(pub(super) usize);
 
-/// In which order objects stand in the file.
+/// The order of objects in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileOrder {
     /// By ascending address, as G1 does.
     ByAddress,
-    /// So many runs of ascending addresses, the highest first, as Parallel does with its young generation.
+    /// In this number of runs with ascending addresses, the run with the highest addresses first, as Parallel GC does
+    /// with its young generation.
     Runs(usize),
-    /// At random, from this seed.
+    /// In random order, from this seed.
     Shuffled(u64),
 }
 
-/// Before or after the rest.
+/// A place before or after the other records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// Before.
@@ -39,7 +40,7 @@ pub enum Place {
     End,
 }
 
-/// How `java.lang.String` is made.
+/// The fields of `java.lang.String`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StringForm {
     /// JDK 9 and later: `byte[] value` and `byte coder`.
@@ -48,37 +49,37 @@ pub enum StringForm {
     Chars,
 }
 
-/// How the dump is written and what its JVM looks like.
+/// The form of the dump, and the layout of its JVM.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     /// The version in the header.
     pub version: Version,
-    /// The width of ids.
+    /// The width of IDs.
     pub id_size: IdSize,
-    /// When it was taken, milliseconds since 1970.
+    /// Time of the dump, in milliseconds since 1970.
     pub timestamp_ms: u64,
-    /// One heap record or segments.
+    /// One heap record, or segments.
     pub framing: Framing,
     /// Compression.
     pub gzip: Gzip,
     /// Sizes and alignment.
     pub layout: JvmLayout,
-    /// The address of the first object; one that suits the id size when `None`.
+    /// Address of the first object. With `None` it is a default for the ID size.
     pub base_address: Option<u64>,
     /// The order of objects in the file.
     pub order: FileOrder,
-    /// Whether CLASS_DUMPs stand before or after the objects.
+    /// Place of the CLASS_DUMPs, before or after the objects.
     pub classes: Place,
-    /// Whether roots stand before or after the objects.
+    /// Place of the roots, before or after the objects.
     pub roots: Place,
     /// The form of strings.
     pub strings: StringForm,
-    /// Whether every class without a loader gets a ROOT_STICKY_CLASS, as in HotSpot.
+    /// True if every class without a loader gets a ROOT_STICKY_CLASS, as in HotSpot.
     pub sticky_classes: bool,
 }
 
 impl Default for Options {
-    /// What `jcmd GC.heap_dump` of JDK 17 writes.
+    /// Returns the options of a dump as `jcmd GC.heap_dump` of JDK 17 writes it.
     fn default() -> Self {
         Self {
             version: Version::V102,
@@ -98,7 +99,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// A 32-bit JVM.
+    /// Returns the options of a 32-bit JVM.
     pub fn bits_32() -> Self {
         Self {
             id_size: IdSize::Four,
@@ -107,7 +108,7 @@ impl Options {
         }
     }
 
-    /// An Android dump: format 1.0.3, 32-bit ids, names with dots.
+    /// Returns the options of an Android dump: format 1.0.3, 32-bit IDs, names with dots.
     pub fn android() -> Self {
         Self {
             version: Version::V103,
@@ -192,7 +193,7 @@ pub struct HeapBuilder {
 }
 
 impl HeapBuilder {
-    /// An empty heap.
+    /// Creates an empty heap.
     pub fn new(options: Options) -> Self {
         let default_base = match options.id_size {
             IdSize::Four => 0x1000_0000,
@@ -215,7 +216,7 @@ impl HeapBuilder {
         }
     }
 
-    /// The options it was made with.
+    /// Returns the options of the heap.
     pub fn options(&self) -> &Options {
         &self.options
     }
@@ -226,14 +227,14 @@ impl HeapBuilder {
         address
     }
 
-    /// Leaves so many bytes free before the next object (rounded up to the alignment).
+    /// Leaves at least `bytes` bytes free before the next object, rounded up to the alignment.
     pub fn add_gap(&mut self, bytes: u64) {
         self.allocate(bytes.next_multiple_of(self.options.layout.alignment));
     }
 
-    /// Adds a class. Names may have dots or slashes. `fields` are those it declares itself, `statics`
-    /// take their types from their values; statics whose names begin with `<` are pseudo fields
-    /// (such as `<resolved_references>`) that take no room in the class object.
+    /// Adds a class. Names may contain dots or slashes. `fields` are the fields that the class itself declares. The
+    /// types of `statics` are those of their values. Statics whose names begin with `<`, such as
+    /// `<resolved_references>`, are pseudo fields that take no room in the class object.
     pub fn add_class(
         &mut self,
         name: &str,
@@ -277,7 +278,7 @@ impl HeapBuilder {
         ClassId(self.classes.len() - 1)
     }
 
-    /// The class of arrays whose elements are of the given class (which may be an array class).
+    /// Returns the class of arrays with elements of this class, which may itself be an array class.
     pub fn array_class(&mut self, element: ClassId) -> ClassId {
         let name = &self.classes[element.0].name;
         let (name, loader) = if name.starts_with('[') {
@@ -290,7 +291,7 @@ impl HeapBuilder {
         class
     }
 
-    /// The class of arrays of a primitive type.
+    /// Returns the class of arrays of a primitive type.
     pub fn primitive_array_class(&mut self, element: FieldType) -> ClassId {
         self.class_of_arrays(format!("[{}", element.descriptor()))
     }
@@ -309,7 +310,8 @@ impl HeapBuilder {
         class
     }
 
-    /// Sets a class's loader (`null`, the boot loader, at first). Set it before the class's arrays are made.
+    /// Sets the loader of a class; the initial one is the boot loader (`null`). Must be called before array classes of
+    /// the class are created.
     pub fn set_loader(&mut self, class: ClassId, loader: impl Into<Ref>) {
         self.classes[class.0].loader = loader.into();
     }
@@ -347,15 +349,15 @@ impl HeapBuilder {
         Obj(self.objects.len() - 1)
     }
 
-    /// Adds an instance. Values are in the file's order: the fields of the class itself, then
-    /// those of its superclass and so on; the fields that are left out are zero.
+    /// Adds an instance. Values are in file order: the fields of the class itself, then those of its superclass, and so
+    /// on. Missing values are zero.
     pub fn add_instance(&mut self, class: ClassId, values: &[Value]) -> Obj {
         let size = self.instance_size(class);
         let values = values.to_vec();
         self.add_object(size, Content::Instance { class, values })
     }
 
-    /// Adds an array with elements of the given class (the array's class is made if need be).
+    /// Adds an array with elements of this class. Creates the array class if it does not exist.
     pub fn add_object_array<T: Into<Ref>>(
         &mut self,
         element: ClassId,
@@ -378,12 +380,13 @@ impl HeapBuilder {
         self.add_object(size, Content::Primitives(elements))
     }
 
-    /// Makes something a root.
+    /// Makes the target a GC root.
     pub fn add_root(&mut self, root: Root, target: impl Into<Ref>) {
         self.roots.push((root, target.into()));
     }
 
-    /// Sets a field of an instance, by name, the lowest class that has it first.
+    /// Sets a field of an instance by name. If several classes of the instance have such a field, the lowest subclass
+    /// wins.
     pub fn set_field(&mut self, object: Obj, field: &str, value: impl Into<Value>) {
         let entry = &self.objects[object.0];
         let Content::Instance { class, .. } = &entry.content else {
@@ -411,8 +414,8 @@ impl HeapBuilder {
         }
     }
 
-    /// Sets an element of an object array, or a field of an instance by its place in the file.
-    /// Fields before it that were never set must be references.
+    /// Sets an element of an object array, or a field of an instance by its position in the file. Earlier fields that
+    /// were never set must be references.
     pub(super) fn set_reference(&mut self, object: Obj, slot: usize, target: Obj) {
         match &mut self.objects[object.0].content {
             Content::Instance { values, .. } => {
@@ -438,7 +441,7 @@ impl HeapBuilder {
         }
     }
 
-    /// Sets a static that the class was added with.
+    /// Sets a static that `add_class` created.
     pub fn set_static(&mut self, class: ClassId, name: &str, value: impl Into<Value>) {
         let entry = &mut self.classes[class.0];
         match entry.statics.iter_mut().find(|(known, _)| known == name) {
@@ -450,37 +453,37 @@ impl HeapBuilder {
         }
     }
 
-    /// Sets the stack trace serial of an object's record (1 at first, as in HotSpot).
+    /// Sets the stack trace serial of an object's record (default: 1, as in HotSpot).
     pub fn set_trace(&mut self, object: Obj, trace: u32) {
         self.objects[object.0].trace = trace;
     }
 
-    /// Writes the object's record so many times: 0 leaves it out (a dangling id), 2 repeats its id.
+    /// Writes the object's record `copies` times: 0 leaves it out, so that references to it dangle; 2 repeats its ID.
     pub fn set_copies(&mut self, object: Obj, copies: u32) {
         self.objects[object.0].copies = copies;
     }
 
-    /// Gives an object any id. References to it follow.
+    /// Gives an object any ID. References to it follow.
     pub fn set_address(&mut self, object: Obj, address: u64) {
         self.objects[object.0].address = address;
     }
 
-    /// Gives a class object any id. References to it follow.
+    /// Gives a class object any ID. References to it follow.
     pub fn set_class_address(&mut self, class: ClassId, address: u64) {
         self.classes[class.0].address = address;
     }
 
-    /// Adds a top-level record of any tag, before LOAD_CLASS or after the heap.
+    /// Adds a top-level record with any tag, before LOAD_CLASS or after the heap.
     pub fn add_record(&mut self, place: Place, tag: u8, body: &[u8]) {
         self.records.push((place, tag, body.to_vec()));
     }
 
-    /// Adds a sub-record as it is (tag included), before or after all others of the heap.
+    /// Adds a sub-record unchanged (tag included), before or after all others of the heap.
     pub fn add_sub_record(&mut self, place: Place, bytes: &[u8]) {
         self.sub_records.push((place, bytes.to_vec()));
     }
 
-    /// The id that something has in the dump; 0 for null.
+    /// Returns the ID of the target in the dump; 0 for null.
     pub fn address(&self, target: impl Into<Ref>) -> u64 {
         match target.into() {
             Ref::Null => 0,
@@ -490,7 +493,7 @@ impl HeapBuilder {
         }
     }
 
-    /// The true size of an object or class object; 0 where there is none.
+    /// Returns the true size of an object or class object; 0 if the target does not exist.
     pub fn shallow_size(&self, target: impl Into<Ref>) -> u64 {
         match target.into() {
             Ref::Null | Ref::Address(_) => 0,
@@ -499,18 +502,18 @@ impl HeapBuilder {
         }
     }
 
-    /// The true size of every instance of a class.
+    /// Returns the true size of every instance of a class.
     pub fn instance_size(&self, class: ClassId) -> u64 {
         let shape = &self.classes[class.0].shape;
         self.options.layout.instance_size(shape)
     }
 
-    /// The name of a class, with dots; arrays as `[I`, `[Lcom.acme.Foo;`.
+    /// Returns the name of a class, with dots; arrays as `[I`, `[Lcom.acme.Foo;`.
     pub fn class_name(&self, class: ClassId) -> &str {
         &self.classes[class.0].name
     }
 
-    /// The class of an object.
+    /// Returns the class of an object.
     pub fn class_of(&self, object: Obj) -> ClassId {
         match &self.objects[object.0].content {
             Content::Instance { class, .. } | Content::ObjectArray { class, .. } => *class,
@@ -520,17 +523,17 @@ impl HeapBuilder {
         }
     }
 
-    /// Every class, in the order of addition.
+    /// Returns every class, in the order of addition.
     pub fn classes(&self) -> impl Iterator<Item = ClassId> + use<> {
         (0..self.classes.len()).map(ClassId)
     }
 
-    /// Every object, in the order of addition.
+    /// Returns every object, in the order of addition.
     pub fn objects(&self) -> impl Iterator<Item = Obj> + use<> {
         (0..self.objects.len()).map(Obj)
     }
 
-    /// Fields in the order of the file: declaring class, name, type.
+    /// Returns the fields in file order: declaring class, name, type.
     pub(super) fn fields_of(
         &self,
         class: ClassId,

@@ -1,17 +1,17 @@
-//! Where a JVM would put fields and objects, and how large they are.
+//! Computes where a JVM puts fields and objects, and how large they are.
 
 use super::format::FieldType;
 
-/// How a JVM lays out objects.
+/// The object layout of a JVM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JvmLayout {
-    /// Bytes of a reference: 4 (compressed, 32 bit) or 8.
+    /// Bytes of a reference: 4 (compressed or 32 bit) or 8.
     pub reference: u64,
     /// Bytes of an instance's header: 12, 16 (no compressed class pointers) or 8 (compact).
     pub header: u64,
     /// Bytes before an array's elements: 16, 20 or 24 (no compressed class pointers), 12 (compact).
     pub array_header: u64,
-    /// Objects start at multiples of this: 8 or 16.
+    /// Alignment of objects: 8 or 16 bytes.
     pub alignment: u64,
 }
 
@@ -40,14 +40,14 @@ impl JvmLayout {
         }
     }
 
-    /// The size of an array, header and padding included.
+    /// Returns the size of an array with header and padding.
     pub fn array_size(&self, element: FieldType, length: u64) -> u64 {
         let width = element.width(self.reference as usize) as u64;
         let base = self.array_header.next_multiple_of(width);
         (base + width * length).next_multiple_of(self.alignment)
     }
 
-    /// The size of an instance of a class of that shape.
+    /// Returns the size of an instance of a class with this shape.
     pub fn instance_size(&self, shape: &Shape) -> u64 {
         shape
             .end
@@ -55,7 +55,8 @@ impl JvmLayout {
             .next_multiple_of(self.alignment)
     }
 
-    /// The size of a class object: the fields of `java.lang.Class`, those the VM injects, statics.
+    /// Returns the size of a class object: the fields of `java.lang.Class`, the fields that the VM injects, and the
+    /// statics.
     pub fn class_object_size(&self, statics: impl IntoIterator<Item = FieldType>) -> u64 {
         let mut fields = [FieldType::Object; 19].to_vec();
         fields.extend([FieldType::Int; 5]);
@@ -71,8 +72,8 @@ impl JvmLayout {
     }
 }
 
-/// Which bytes of an instance are taken: the layout of HotSpot since JDK 15, where fields fill
-/// the gaps that alignment left, also those in superclasses.
+/// The used bytes of an instance, in the layout of HotSpot since JDK 15: fields fill the gaps that alignment left, also
+/// those in superclasses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
     gaps: Vec<(u64, u64)>,
@@ -80,7 +81,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// An object without fields.
+    /// Returns the shape of an object without fields.
     pub fn new(layout: &JvmLayout) -> Self {
         Self {
             gaps: Vec::new(),
@@ -88,7 +89,7 @@ impl Shape {
         }
     }
 
-    /// The shape of a subclass that adds these fields: large primitives first, references last.
+    /// Returns the shape of a subclass with these additional fields: large primitives first, references last.
     pub fn with_fields(
         &self,
         layout: &JvmLayout,
@@ -107,7 +108,7 @@ impl Shape {
         shape
     }
 
-    /// Places one field in the smallest gap that it fits, else at the end.
+    /// Places one field in the smallest gap that is large enough, or else at the end.
     fn place(&mut self, width: u64) {
         let fitting = self
             .gaps

@@ -1,4 +1,4 @@
-//! Linked structures of any length, streamed: nothing is held but one segment.
+//! Writes linked structures of any length. Only one segment at a time is in memory.
 
 use std::io::{self, Write};
 
@@ -6,39 +6,39 @@ use super::format::{Body, ClassDump, Datum, FieldType, IdSize, Root, Version, ta
 use super::layout::{JvmLayout, Shape};
 use super::record::{Framing, Header, RecordWriter};
 
-/// Where things are in a streamed dump.
+/// The positions of the objects in a streamed dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Linked {
-    /// How many nodes there are.
+    /// Number of nodes.
     pub nodes: u64,
-    /// The id of node 0; node `i` is at `first + i * node_size`.
+    /// ID of node 0; node `i` is at `first + i * node_size`.
     pub first: u64,
     /// The shallow size of a node.
     pub node_size: u64,
-    /// The id of the class `linked.Holder`, whose static `head` holds node 0.
+    /// ID of the class `linked.Holder`, whose static `head` holds node 0.
     pub holder: u64,
-    /// The id of the class `linked.Node`.
+    /// ID of the class `linked.Node`.
     pub node_class: u64,
-    /// The id and shallow size of the table, which `linked.Holder.table` holds.
+    /// ID and shallow size of the array that `linked.Holder.table` holds.
     pub table: Option<(u64, u64)>,
     /// The length of the dump.
     pub bytes: u64,
 }
 
-/// A singly linked list of `nodes` nodes, held by a static.
+/// Writes a singly linked list of `nodes` nodes, held by a static.
 pub fn list<W: Write>(nodes: u64, out: &mut W) -> io::Result<Linked> {
     write(nodes, out, false, &["next"], |i| [i + 1, u64::MAX])
 }
 
-/// A complete binary tree: the children of node `i` are `2 i + 1` and `2 i + 2`.
+/// Writes a complete binary tree: the children of node `i` are `2 i + 1` and `2 i + 2`.
 pub fn tree<W: Write>(nodes: u64, out: &mut W) -> io::Result<Linked> {
     write(nodes, out, false, &["left", "right"], |i| {
         [2 * i + 1, 2 * i + 2]
     })
 }
 
-/// The list again, of which an `Object[]` in a second static holds every node too.
-/// The array is one sub-record, so `nodes` must stay below 2^29.
+/// Writes the list, and an `Object[]` in a second static that also holds every node. The array is one sub-record, so
+/// `nodes` must be below 2^29.
 pub fn list_with_table<W: Write>(nodes: u64, out: &mut W) -> io::Result<Linked> {
     write(nodes, out, true, &["next"], |i| [i + 1, u64::MAX])
 }
@@ -46,7 +46,7 @@ pub fn list_with_table<W: Write>(nodes: u64, out: &mut W) -> io::Result<Linked> 
 const ID_SIZE: IdSize = IdSize::Eight;
 const LAYOUT: JvmLayout = JvmLayout::COMPRESSED;
 const BASE: u64 = 0x7_0000_0000;
-/// Every name's id is its place in this list plus 1.
+/// The ID of a name is its index in this list plus 1.
 const NAMES: [&str; 10] = [
     "java/lang/Object",
     "[Ljava/lang/Object;",

@@ -1,29 +1,29 @@
-//! Header, records and segments, written in one pass to any [`Write`].
+//! Writes the header, records and segments in one pass to any [`Write`].
 
 use std::io::{self, Write};
 
 use super::format::{IdSize, Version, tag};
 
-/// What stands before the first record.
+/// The bytes before the first record.
 #[derive(Debug, Clone, Copy)]
 pub struct Header {
     /// The format's version.
     pub version: Version,
-    /// The width of ids.
+    /// The width of IDs.
     pub id_size: IdSize,
-    /// When the dump was taken, milliseconds since 1970.
+    /// Time of the dump, in milliseconds since 1970.
     pub timestamp_ms: u64,
 }
 
-/// How the heap's sub-records are packed into records.
+/// The grouping of the heap's sub-records into records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
-    /// All in one HEAP_DUMP record. Its length wraps beyond 4 GiB, as in very old dumps.
+    /// All in one HEAP_DUMP record. Its length field overflows above 4 GiB, as in very old dumps.
     Single,
-    /// HEAP_DUMP_SEGMENT records of about so many bytes, and a HEAP_DUMP_END.
-    /// A sub-record is never split, so a larger one has a segment of its own.
+    /// HEAP_DUMP_SEGMENT records of about `bytes` bytes, and a HEAP_DUMP_END. A sub-record is never split, so a larger
+    /// one has its own segment.
     Segments {
-        /// The size a segment does not pass while it holds more than one sub-record.
+        /// Maximum size of a segment with more than one sub-record.
         bytes: usize,
     },
     /// The same without the HEAP_DUMP_END.
@@ -49,7 +49,7 @@ pub struct RecordWriter<W> {
     framing: Framing,
     written: u64,
     segment: Vec<u8>,
-    /// Starts of sub-records, relative to the start of the segment's body.
+    /// Offsets of sub-records, relative to the start of the segment's body.
     starts: Vec<u64>,
     boundaries: Option<Vec<u64>>,
 }
@@ -72,7 +72,7 @@ impl<W: Write> RecordWriter<W> {
         })
     }
 
-    /// Remembers where every record and sub-record starts, from here on.
+    /// Records the offsets of all following records and sub-records.
     pub fn track_boundaries(&mut self) {
         self.boundaries.get_or_insert_default();
     }
@@ -104,14 +104,14 @@ impl<W: Write> RecordWriter<W> {
         }
     }
 
-    /// A top-level record of any tag. Sub-records still waiting are written first.
+    /// Writes a top-level record with any tag. Buffered sub-records are written first.
     pub fn record(&mut self, tag: u8, body: &[u8]) -> io::Result<()> {
         self.flush_segment()?;
         self.head(tag, body.len() as u64)?;
         self.put(body)
     }
 
-    /// A sub-record, tag included; goes into the current segment.
+    /// Adds a sub-record, tag included, to the current segment.
     pub fn sub_record(&mut self, bytes: &[u8]) -> io::Result<()> {
         if !self.segment.is_empty() && self.segment.len() + bytes.len() > self.framing.limit() {
             self.flush_segment()?;
@@ -123,8 +123,8 @@ impl<W: Write> RecordWriter<W> {
         Ok(())
     }
 
-    /// Opens a segment for one sub-record of exactly `length` bytes, which the caller
-    /// then hands over by [`RecordWriter::large_part`]. A length beyond `u32` is refused.
+    /// Opens a segment for one sub-record of exactly `length` bytes, which the caller then passes to
+    /// [`RecordWriter::large_part`]. A length above `u32::MAX` is an error.
     pub fn begin_large(&mut self, length: u64) -> io::Result<()> {
         if u32::try_from(length).is_err() {
             return Err(io::Error::new(
@@ -138,12 +138,12 @@ impl<W: Write> RecordWriter<W> {
         Ok(())
     }
 
-    /// A part of the sub-record that [`RecordWriter::begin_large`] announced.
+    /// Writes a part of the sub-record that [`RecordWriter::begin_large`] announced.
     pub fn large_part(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.put(bytes)
     }
 
-    /// Ends the current segment, if it holds anything.
+    /// Ends the current segment, if it is not empty.
     pub fn flush_segment(&mut self) -> io::Result<()> {
         if self.segment.is_empty() {
             return Ok(());
@@ -159,7 +159,7 @@ impl<W: Write> RecordWriter<W> {
         Ok(())
     }
 
-    /// Ends the heap: the last segment, and HEAP_DUMP_END where the framing has one.
+    /// Ends the heap: writes the last segment, and HEAP_DUMP_END if the framing has one.
     pub fn end_heap(&mut self) -> io::Result<()> {
         self.flush_segment()?;
         match self.framing {
@@ -168,13 +168,13 @@ impl<W: Write> RecordWriter<W> {
         }
     }
 
-    /// Bytes written so far, without those that wait in the current segment.
+    /// Returns the number of bytes written so far, without those in the current segment.
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// Flushes all and gives back the sink and the boundaries: the start of every record and
-    /// sub-record, and the end of the file, ascending. Empty unless they were tracked.
+    /// Flushes everything. Returns the sink and, in ascending order, the start of every record and sub-record and the
+    /// end of the file. The offsets are empty unless [`RecordWriter::track_boundaries`] was called.
     pub fn finish(mut self) -> io::Result<(W, Vec<u64>)> {
         self.flush_segment()?;
         self.mark(self.written);

@@ -15,12 +15,12 @@ pub struct Frame {
     pub signature: String,
     /// The source file.
     pub source: Option<String>,
-    /// The line, or 0 none, -1 unknown, -2 compiled, -3 native.
+    /// The line number; 0 for none, -1 unknown, -2 compiled, -3 native.
     pub line: i32,
 }
 
 impl Frame {
-    /// A frame of a `()V` method in the source file of its outermost class.
+    /// Creates a frame of a `()V` method in the source file of its outermost class.
     pub fn new(heap: &HeapBuilder, class: ClassId, method: &str, line: i32) -> Self {
         let name = heap.class_name(class);
         let simple = name.rsplit('.').next().unwrap_or(name);
@@ -38,7 +38,7 @@ impl Frame {
 /// A thread of the heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Thread {
-    /// The `java.lang.Thread`.
+    /// The `java.lang.Thread` object.
     pub object: Obj,
     /// The thread's serial number, for roots.
     pub serial: u32,
@@ -53,8 +53,8 @@ pub(super) struct TraceEntry {
 }
 
 impl HeapBuilder {
-    /// Adds a stack trace, leaf first, and returns its serial number (2 and up, as 1 is the
-    /// empty trace). Thread serial 0 stands for no thread.
+    /// Adds a stack trace, leaf first, and returns its serial number, which is at least 2 because 1 is the empty trace.
+    /// Thread serial 0 means no thread.
     pub fn add_stack_trace(&mut self, thread: u32, frames: &[Frame]) -> u32 {
         self.traces.push(TraceEntry {
             thread,
@@ -63,14 +63,13 @@ impl HeapBuilder {
         self.traces.len() as u32 + 1
     }
 
-    /// Adds a thread: its name, its `java.lang.Thread`, ROOT_THREAD_OBJECT and its stack trace
-    /// (leaf first).
+    /// Adds a thread: its name, its `java.lang.Thread`, a ROOT_THREAD_OBJECT and its stack trace (leaf first).
     pub fn add_thread(&mut self, name: &str, frames: &[Frame]) -> Thread {
         let class = self.boot().thread;
         self.add_thread_of(class, name, frames)
     }
 
-    /// The same for a subclass of `Thread`.
+    /// Adds a thread whose object is an instance of `class`, a subclass of `Thread`.
     pub fn add_thread_of(&mut self, class: ClassId, name: &str, frames: &[Frame]) -> Thread {
         let boot = self.boot();
         let group = match self.group {
@@ -104,7 +103,7 @@ impl HeapBuilder {
         }
     }
 
-    /// Makes something a local variable of a thread's frame (0 is the leaf).
+    /// Makes the target a local variable in a thread's frame (0 is the leaf).
     pub fn add_local(&mut self, thread: Thread, frame: i32, target: impl Into<Ref>) {
         let root = Root::JavaFrame {
             thread: thread.serial,

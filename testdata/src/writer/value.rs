@@ -1,18 +1,18 @@
-//! What fields, statics and arrays hold, before addresses are put in.
+//! The values of fields, statics and arrays, before addresses are assigned.
 
 use super::format::{Body, FieldType};
 use super::heap::{ClassId, Obj};
 
-/// Something that a reference can point to.
+/// The target of a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ref {
-    /// Nothing.
+    /// Null.
     Null,
     /// An object of the builder.
     Object(Obj),
     /// The class object of a class of the builder.
     Class(ClassId),
-    /// Any address, also one where nothing is.
+    /// Any address, even one without an object.
     Address(u64),
 }
 
@@ -53,7 +53,7 @@ impl Value {
     /// The null reference.
     pub const NULL: Self = Self::Ref(Ref::Null);
 
-    /// The type of the value.
+    /// Returns the type of the value.
     pub fn field_type(&self) -> FieldType {
         match self {
             Self::Ref(_) => FieldType::Object,
@@ -96,14 +96,14 @@ pub enum Elements {
     Short(Vec<i16>),
     Int(Vec<i32>),
     Long(Vec<i64>),
-    /// So many zeros.
+    /// This number of zeros.
     Zeros(FieldType, usize),
-    /// A length only, as Android's stripped dumps have it (PRIMITIVE_ARRAY_NODATA).
+    /// A length without elements, as in Android's stripped dumps (PRIMITIVE_ARRAY_NODATA).
     NoData(FieldType, usize),
 }
 
 impl Elements {
-    /// The type of an element.
+    /// Returns the type of an element.
     pub fn field_type(&self) -> FieldType {
         match self {
             Self::Boolean(_) => FieldType::Boolean,
@@ -118,7 +118,7 @@ impl Elements {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         match self {
             Self::Boolean(v) => v.len(),
@@ -133,7 +133,7 @@ impl Elements {
         }
     }
 
-    /// Whether there are none.
+    /// True if there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

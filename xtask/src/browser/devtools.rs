@@ -1,4 +1,4 @@
-//! A headless browser, spoken to in the DevTools protocol.
+//! A headless browser, controlled with the DevTools protocol.
 
 use std::fs;
 use std::net::TcpStream;
@@ -11,22 +11,22 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tungstenite::{Message, WebSocket};
 
-/// For the browser to start, and for it to answer.
+/// Maximum time for the browser to start, and for each answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A browser with one page; ended when dropped.
+/// A browser with one page. The browser is ended when this is dropped.
 pub(crate) struct Browser {
     child: Child,
     socket: WebSocket<TcpStream>,
     session: Option<String>,
     last_id: u64,
-    /// Events that came while answers were waited for.
+    /// Events that arrived while the client waited for answers.
     events: Vec<Value>,
     _profile: TempDir,
 }
 
 impl Browser {
-    /// Starts the browser with a profile of its own.
+    /// Starts the browser with a new profile.
     pub(crate) fn start(program: &Path) -> Result<Self> {
         let profile = tempfile::tempdir()?;
         let child = Command::new(program)
@@ -70,7 +70,7 @@ impl Browser {
         Ok(browser)
     }
 
-    /// Calls a method and waits for what it returns.
+    /// Calls a method and waits for its result.
     pub(crate) fn call(&mut self, method: &str, params: Value) -> Result<Value> {
         self.last_id += 1;
         let mut message = json!({"id": self.last_id, "method": method, "params": params});
@@ -98,14 +98,14 @@ impl Browser {
         }
     }
 
-    /// Takes the events that came so far.
+    /// Returns the events that have arrived, and forgets them.
     pub(crate) fn events(&mut self) -> Result<Vec<Value>> {
-        // Events are in order with answers.
+        // Events and answers arrive in order, so this answer follows all earlier events.
         self.call("Runtime.evaluate", json!({"expression": "0"}))?;
         Ok(std::mem::take(&mut self.events))
     }
 
-    /// The value of an expression.
+    /// Returns the value of an expression.
     pub(crate) fn eval(&mut self, expression: &str) -> Result<Value> {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let mut answer = self.call("Runtime.evaluate", params)?;
@@ -115,7 +115,7 @@ impl Browser {
         Ok(answer["result"]["value"].take())
     }
 
-    /// Waits until an expression is true.
+    /// Waits until an expression is true, and returns how long that took.
     pub(crate) fn wait(&mut self, expression: &str) -> Result<Duration> {
         let start = Instant::now();
         while self.eval(expression)? != true {
@@ -127,7 +127,7 @@ impl Browser {
         Ok(start.elapsed())
     }
 
-    /// A number that an expression gives.
+    /// Returns the number that an expression yields.
     pub(crate) fn number(&mut self, expression: &str) -> Result<f64> {
         let value = self.eval(expression)?;
         value
@@ -143,14 +143,14 @@ impl Browser {
         Ok(())
     }
 
-    /// Light or dark, as the system would have it.
+    /// Sets the colour scheme that the system prefers: light or dark.
     pub(crate) fn prefer(&mut self, scheme: &str) -> Result<()> {
         let features = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
         self.call("Emulation.setEmulatedMedia", features)?;
         Ok(())
     }
 
-    /// Moves the mouse, and clicks if that is wanted.
+    /// Moves the mouse, and clicks if `click` is true.
     pub(crate) fn mouse(&mut self, x: f64, y: f64, click: bool) -> Result<()> {
         let kinds: &[&str] = if click {
             &["mouseMoved", "mousePressed", "mouseReleased"]
@@ -219,7 +219,7 @@ impl Browser {
 impl Drop for Browser {
     fn drop(&mut self) {
         self.session = None;
-        // It ends its own helpers then; a browser that does not answer is killed.
+        // A browser that closes also ends its child processes. One that does not answer is killed.
         let closed = self.call("Browser.close", json!({})).is_ok();
         let start = Instant::now();
         while closed && start.elapsed() < Duration::from_secs(5) {
@@ -233,7 +233,7 @@ impl Drop for Browser {
     }
 }
 
-/// A process that does not outlive a failure to talk to it.
+/// A process that is killed and reaped if the connection to it fails.
 struct Reaped(Option<Child>);
 
 impl Drop for Reaped {
@@ -245,7 +245,7 @@ impl Drop for Reaped {
     }
 }
 
-/// Where the browser listens: it writes a port and a path into its profile.
+/// Returns the port and path at which the browser listens. The browser writes them into its profile.
 fn address(profile: &Path, child: &mut Reaped) -> Result<(u16, String)> {
     let file = profile.join("DevToolsActivePort");
     let start = Instant::now();

@@ -1,38 +1,39 @@
-//! A flame graph or an icicle under test: what it draws, by mouse and by keyboard.
+//! Tests what a flame graph or an icicle graph draws, with the mouse and the keyboard.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::devtools::Browser;
 
-/// The height of a row in pixels.
+/// Height of a row in pixels.
 const ROW: f64 = 20.0;
 
-/// Whether a frame is as wide as the view, but for the gap beside it.
+/// True if a frame is as wide as the view, except for the gap beside it.
 fn is_whole(left: f64, width: f64) -> bool {
     left < 0.001 && width > 0.995
 }
 
-/// A view of frames on a page.
+/// A graph of frames on a page.
 pub(super) struct Graph<'a> {
     pub(super) browser: &'a mut Browser,
-    /// Its element.
+    /// ID of its element.
     pub(super) id: &'a str,
-    /// The search field for it.
+    /// ID of its search field.
     pub(super) field: &'a str,
-    /// What there is in some frames' names.
+    /// Text that occurs in the names of some frames.
     pub(super) find: &'a str,
-    /// Whether the tooltip says of the bytes after that they are estimated.
+    /// True if the tooltip says that the bytes of the later dump are estimated.
     pub(super) is_estimated: bool,
 }
 
 impl Graph<'_> {
-    /// A place in a row of frames, scrolled to the middle of the window: no mouse reaches what is outside of it.
+    /// Returns a position in a row of frames, after scrolling it to the middle of the window. The mouse does not reach
+    /// anything outside the window.
     fn place(&mut self, row: u32, share: f64) -> Result<(f64, f64)> {
         let down = ROW * f64::from(row) + ROW / 2.0;
         let canvas = format!("document.querySelector('#{} canvas')", self.id);
         let side = |side: &str| format!("{canvas}.getBoundingClientRect().{side}");
-        // Parts of the page get their height when they come into sight, so it takes more than one go.
+        // Parts of the page get their height only when they become visible, so this takes several attempts.
         for _ in 0..3 {
             self.browser.eval(&format!(
                 "scrollBy(0, {} + {down} - innerHeight / 2); \
@@ -51,9 +52,11 @@ impl Graph<'_> {
         Ok((x, y))
     }
 
-    /// What is painted now: each frame's row, its left edge and its width, as parts of the whole width.
+    /// Returns the frames that are painted now: row, left edge and width, the latter two as fractions of the whole
+    /// width.
     pub(super) fn painted(&mut self) -> Result<Vec<(u32, f64, f64)>> {
-        // What is on a canvas cannot be asked for. It is drawn once when it gets the focus; so is one that loses it.
+        // The page cannot be asked what is on a canvas, so the test records the drawing calls. A graph draws once when
+        // it gets the focus, and once when it loses it.
         let painted = self.browser.eval(&format!(
             "(() => {{ const paint = CanvasRenderingContext2D.prototype.fillRect; \
              const canvas = document.querySelector('#{} canvas'); const all = []; canvas.blur(); \
@@ -76,7 +79,7 @@ impl Graph<'_> {
         painted.iter().map(frame).collect()
     }
 
-    /// A frame that is clicked is as wide as the view then.
+    /// Checks that a click on a frame zooms it to the width of the view.
     fn zoom(&mut self) -> Result<()> {
         let zoom = format!(
             "(document.getElementById('{}').dataset.zoom ?? '')",
@@ -91,7 +94,7 @@ impl Graph<'_> {
         let narrow = painted
             .iter()
             .find(|&&(row, _, w)| row > 0 && (0.03..0.9).contains(&w));
-        // Where all have one path nothing is narrower.
+        // If all stacks share one path, no frame is narrower than the view.
         let (row, share) = narrow.map_or((2, 0.5), |&(row, x, w)| (row, x + w / 2.0));
         let (x, y) = self.place(row, share)?;
         self.browser.mouse(x, y, true)?;
@@ -99,7 +102,7 @@ impl Graph<'_> {
         self.browser
             .wait(&format!("{zoom} && !{zoom}.startsWith('all ')"))
             .with_context(|| format!("{at}: {:?}", self.browser.eval(&zoom)))?;
-        // All that leads to it stays above it.
+        // The callers of the frame stay above it.
         let painted = self.painted()?;
         let in_row: Vec<_> = painted.iter().filter(|frame| frame.0 == row).collect();
         let is_alone = matches!(in_row[..], [&(_, x, w)] if is_whole(x, w));
@@ -107,7 +110,7 @@ impl Graph<'_> {
         Ok(())
     }
 
-    /// What is drawn, by mouse, keyboard and search.
+    /// Checks the drawing with mouse, keyboard and search.
     pub(super) fn check(&mut self) -> Result<()> {
         let (graph, field) = (self.id, self.field);
         let data = |key: &str| format!("document.getElementById('{graph}').dataset.{key}");
@@ -163,7 +166,7 @@ impl Graph<'_> {
         self.browser.key("Escape")?;
         self.browser
             .wait(&format!("{}.startsWith('all ')", data("zoom")))?;
-        // What is the browser's own stays so.
+        // Keys that belong to the browser keep their meaning.
         let left = format!(
             "document.querySelector('#{graph} canvas').dispatchEvent(new KeyboardEvent('keydown', \
              {{key: 'ArrowDown', altKey: true, cancelable: true}}))"
@@ -202,7 +205,7 @@ impl Graph<'_> {
         Ok(())
     }
 
-    /// A stack ends with the class, and only there the tooltip says so.
+    /// Checks that each stack ends with the class, and that only the tooltip of that frame names it a class.
     pub(super) fn leaf(&mut self) -> Result<()> {
         const DEEPER: usize = 64;
         let canvas = "document.querySelector('#flame-graph canvas')";

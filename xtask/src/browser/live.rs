@@ -1,4 +1,4 @@
-//! The live view: a web service that leaks, its trace while it is written, and the page that draws it.
+//! Tests the live view with a web service that leaks, its trace while it is written, and the page that shows it.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -18,16 +18,16 @@ use super::seen::{self, Axe};
 use heapdiff_lab::java;
 use heapdiff_lab::run::Products;
 
-/// Requests until the leak has to be the first line.
+/// Maximum number of requests until the leak is the first line.
 const REQUESTS: usize = 10;
-/// Of the graph.
+/// JavaScript for the element of the graph.
 const GRAPH: &str = "document.getElementById('graph')";
 
-/// Names that would do something if they were ever taken for HTML.
+/// A name that would run code if a page inserted it as HTML.
 pub(super) const HOSTILE: &str =
     "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script>";
 
-/// Checks the page, and keeps a picture of it in a folder if that is wanted.
+/// Tests the page, and saves a screenshot in a folder if one is given.
 pub(super) fn live(
     program: &Path,
     axe: &Axe,
@@ -45,7 +45,7 @@ pub(super) fn live(
     Ok(())
 }
 
-/// A running `heapdiff ui`; ended when dropped.
+/// A running `heapdiff ui`. The process is ended when this is dropped.
 struct Ui {
     child: Child,
     url: String,
@@ -74,7 +74,7 @@ impl Ui {
         Ok(ui)
     }
 
-    /// Nothing was thrown or complained of, and nothing was asked of anybody else.
+    /// Ensures that the page threw no exception, logged no error, and sent no request to other addresses.
     fn no_fault(&self, browser: &mut Browser) -> Result<()> {
         browser.no_fault(&[&self.url, "data:", "about:"])
     }
@@ -93,7 +93,7 @@ fn open(browser: &mut Browser, ui: &Ui) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the agent has made its trace: it does so on a thread of its own, beside the program's.
+/// Waits until the agent has created its trace, which it does on a separate thread.
 fn written(built: &Products, trace: &Path) -> Result<()> {
     let until = Instant::now() + Duration::from_secs(30);
     loop {
@@ -108,7 +108,7 @@ fn written(built: &Products, trace: &Path) -> Result<()> {
     }
 }
 
-/// A service that keeps a `byte[]` for each request: the page has to say so within ten of them.
+/// Tests a service that keeps a `byte[]` for each request. The page must show the leak within ten requests.
 fn leak(
     browser: &mut Browser,
     axe: &Axe,
@@ -191,13 +191,13 @@ fn leak(
     ui.no_fault(browser)?;
     drop(ui);
     browser.wait("document.getElementById('state').textContent === 'connection lost'")?;
-    // The page goes on asking.
+    // The page keeps requesting data until it is left.
     browser.call("Page.navigate", json!({"url": "about:blank"}))?;
     browser.events()?;
     Ok(())
 }
 
-/// One request, answered.
+/// Sends one request and reads the answer.
 fn get(port: u16) -> Result<()> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(Duration::from_secs(20)))?;
@@ -233,7 +233,7 @@ fn focus(browser: &mut Browser, element: &str) -> Result<()> {
     Ok(())
 }
 
-/// The first line's stacks, by the keyboard: from the list, and from the graph.
+/// Checks that the keyboard opens the stacks of the first line, from the list and from the graph.
 fn stacks(browser: &mut Browser) -> Result<()> {
     focus(browser, "document.querySelector('#list tbody button')")?;
     browser.key("Enter")?;
@@ -245,7 +245,7 @@ fn stacks(browser: &mut Browser) -> Result<()> {
             .is_some_and(|t| t.contains("Heapster$Interceptor.record")),
         "the stacks are the stacks of {of}"
     );
-    // The page moves to the next stacks when they come: later moves would be undone by it.
+    // The page jumps to the new stacks when they arrive, which would undo keys pressed before.
     let shown = "document.querySelector('#flame > .flame').dataset.seen";
     browser.eval(&format!("{shown} = 'yes'"))?;
     focus(browser, GRAPH)?;
@@ -259,7 +259,8 @@ fn stacks(browser: &mut Browser) -> Result<()> {
     Ok(())
 }
 
-/// A line's row, wherever it is clicked; its stacks come into sight, and ticks move nothing after that.
+/// Checks that a click anywhere on a row selects it and scrolls its stacks into view, and that later updates do not
+/// scroll.
 fn rows(browser: &mut Browser) -> Result<()> {
     let at = |what: &str, side: &str| {
         format!("document.querySelector('{what}').getBoundingClientRect().{side}")
@@ -279,7 +280,7 @@ fn rows(browser: &mut Browser) -> Result<()> {
         at("#flame canvas", "top"),
         at("#flame canvas", "top")
     ))?;
-    // The row's button has the focus, and is out of sight.
+    // Focus the row's button, and scroll it out of sight.
     browser.eval("document.querySelector('#list tbody button').focus(); scrollTo(0, document.body.scrollHeight)")?;
     let before = number(browser, "scrollY")?;
     let answers = "Number(document.documentElement.dataset.answers)";
@@ -297,7 +298,7 @@ fn rows(browser: &mut Browser) -> Result<()> {
     Ok(())
 }
 
-/// A part of the time, by the mouse; and back, by the keyboard.
+/// Checks that the mouse selects a part of the time and that the keyboard resets it.
 fn window(browser: &mut Browser) -> Result<()> {
     focus(browser, GRAPH)?;
     let of =
@@ -324,7 +325,7 @@ fn window(browser: &mut Browser) -> Result<()> {
     Ok(())
 }
 
-/// What grew from one moment to another, marked by the keyboard.
+/// Checks the growth between two moments that the keyboard selects.
 fn moments(browser: &mut Browser) -> Result<()> {
     focus(browser, GRAPH)?;
     for key in ["Home", "ArrowRight", "a", "End", "b"] {
@@ -340,7 +341,7 @@ fn moments(browser: &mut Browser) -> Result<()> {
     Ok(())
 }
 
-/// What lines of code allocate, counted; also on a narrow screen, where nothing sticks out of the page.
+/// Checks the counted allocation rates of code lines, also on a narrow screen, where nothing may overflow the page.
 fn rates(browser: &mut Browser) -> Result<()> {
     browser.wait("!document.getElementById('rates').hidden")?;
     browser.wait("document.querySelectorAll('#rates-list tbody tr').length > 0")?;
@@ -356,7 +357,7 @@ fn rates(browser: &mut Browser) -> Result<()> {
     let narrow = json!({"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": false});
     browser.call("Emulation.setDeviceMetricsOverride", narrow)?;
     browser.eval("document.getElementById('rates').scrollIntoView()")?;
-    // Charts are drawn anew a moment after the page has got narrow.
+    // Charts are redrawn a moment after the page has become narrow.
     let fits = browser.wait("document.documentElement.scrollWidth <= 400");
     let beyond = browser.eval(
         "[...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > 400).map((e) => e.tagName + '#' + e.id).slice(0, 12).join(' ')",
@@ -366,7 +367,7 @@ fn rates(browser: &mut Browser) -> Result<()> {
     Ok(())
 }
 
-/// Light and dark, by the button; lines stay apart from what is behind them.
+/// Checks that the button switches between light and dark, and that lines contrast with the background.
 fn colours(browser: &mut Browser) -> Result<()> {
     const BRIGHT: &str = "(() => { const [r, g, b] = getComputedStyle(document.body)\
          .backgroundColor.match(/\\d+/g).map(Number); return r + g + b > 384; })()";
@@ -378,14 +379,14 @@ fn colours(browser: &mut Browser) -> Result<()> {
     Ok(())
 }
 
-/// The service ends, and the page says so.
+/// Checks that the page shows that the service has ended.
 fn ended(browser: &mut Browser, service: Target) -> Result<()> {
     ensure!(service.finish()?, "the service failed");
     browser.wait("document.getElementById('state').textContent === 'finished'")?;
     Ok(())
 }
 
-/// The top of the page, as the README shows it.
+/// Saves a screenshot of the top of the page, as in the README.
 fn picture(browser: &mut Browser, file: &Path) -> Result<()> {
     let features = json!({"features": [{"name": "prefers-color-scheme", "value": "light"}]});
     browser.call("Emulation.setEmulatedMedia", features)?;
@@ -398,7 +399,7 @@ fn picture(browser: &mut Browser, file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Names that are HTML stay text.
+/// Checks that names with HTML are shown as text.
 fn hostile(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
     let trace: PathBuf = folder.join("hostile.db");
     let site = SceneSite {

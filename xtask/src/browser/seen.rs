@@ -1,5 +1,5 @@
-//! A page as it is seen: on a wide screen and on a phone's, light and dark, on paper, and by the rules of axe for those who
-//! cannot see it.
+//! Tests how a page looks: on a wide screen and on a phone, light and dark, on paper, and by axe's rules for
+//! accessibility.
 
 use std::fs;
 use std::process::Command;
@@ -11,18 +11,18 @@ use super::devtools::Browser;
 use heapdiff_lab::run::target_dir;
 use heapdiff_lab::tools;
 
-/// The widths of a window, in pixels, and the height of a phone's.
+/// Widths of the window in pixels, and the height of a phone's screen.
 const WIDTHS: [u32; 2] = [1400, 400];
 const PHONE_HEIGHT: u32 = 800;
-/// A sheet of paper between its margins, and the most classes on paper.
+/// Width of a sheet of paper between its margins, and the maximum number of classes that are printed.
 const PAPER: u32 = 720;
 const PRINTED: f64 = 100.0;
 
-/// The checker of the rules for accessible pages, as a script.
+/// The script of axe, which checks the accessibility of pages.
 pub(super) struct Axe(String);
 
 impl Axe {
-    /// Installs the package that brings it, and nothing that this needs.
+    /// Installs the Python package that contains the script, without its dependencies, which are not needed.
     pub(super) fn ensure() -> Result<Self> {
         let packages = ["--no-deps", "axe-playwright-python==0.1.8"];
         let python = tools::ensure_python(&target_dir().join("axe"), &packages)?;
@@ -33,10 +33,10 @@ impl Axe {
         fs::read_to_string(&file).context(file).map(Self)
     }
 
-    /// Ensures that the page as it is breaks none of the rules.
+    /// Ensures that the page in its present state violates none of the rules.
     fn check(&self, browser: &mut Browser) -> Result<()> {
         browser.eval(&format!("{};0", self.0))?;
-        // As text: how often, and where first.
+        // Each violation as text: the number of places, and the first of them.
         let broken = browser.eval(
             "axe.run(document).then((found) => found.violations.map((v) => \
              `${v.id} (${v.nodes.length}): ${v.nodes[0].html.slice(0, 200)} ${v.nodes[0].failureSummary}`))",
@@ -49,7 +49,7 @@ impl Axe {
     }
 }
 
-/// Checks a page that is loaded; `answer` is the element that says what it is about.
+/// Checks a loaded page. `answer` is the element that says what the page is about.
 pub(super) fn everywhere(browser: &mut Browser, axe: &Axe, answer: &str) -> Result<()> {
     for width in WIDTHS {
         let window = json!({"width": width, "height": PHONE_HEIGHT, "deviceScaleFactor": 1, "mobile": false});
@@ -71,7 +71,7 @@ pub(super) fn everywhere(browser: &mut Browser, axe: &Axe, answer: &str) -> Resu
     Ok(())
 }
 
-/// Nothing sticks out of the page.
+/// Ensures that nothing overflows the page.
 fn fits(browser: &mut Browser, width: u32) -> Result<()> {
     let fits = browser.wait(&format!("document.documentElement.scrollWidth <= {width}"));
     let beyond = browser.eval(&format!(
@@ -82,7 +82,7 @@ fn fits(browser: &mut Browser, width: u32) -> Result<()> {
     Ok(())
 }
 
-/// What is printed is whole: no column beyond the paper, none that can be scrolled there, no control.
+/// Ensures that the printed page is complete: no column is cut off or needs scrolling, and no control is printed.
 pub(super) fn paper(browser: &mut Browser) -> Result<()> {
     let sheet = json!({"width": PAPER, "height": 1000, "deviceScaleFactor": 1, "mobile": false});
     browser.call("Emulation.setDeviceMetricsOverride", sheet)?;

@@ -1,4 +1,4 @@
-//! Pages with a flame graph and nothing else: that what they draw is what other formats of the same command say.
+//! Tests pages that contain only a flame graph: they draw what the same command reports in other formats.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,19 +17,19 @@ use super::live::HOSTILE;
 use super::{ALONE, load, readable};
 use heapdiff_lab::run::{Products, root, run};
 
-/// What a page is made of, and where its total is told otherwise.
+/// The command behind a page, and another source for its total.
 struct Case<'a> {
     name: &'a str,
-    /// The command, without what says in which form it answers.
+    /// Arguments of the command, without the output format.
     args: &'a [&'a str],
     reverse: bool,
-    /// In the name of some frames.
+    /// Text that occurs in the names of some frames.
     find: &'a str,
-    /// A command whose JSON has the total, and the place of it.
+    /// A command whose JSON report contains the total, and the JSON pointer to it.
     total: (&'a [&'a str], &'a str),
 }
 
-/// Checks the pages, and keeps them and pictures of them in a folder if that is wanted.
+/// Checks the pages. If a folder is given, keeps the pages and screenshots there.
 pub(super) fn stacks(program: &Path, keep: Option<&Path>) -> Result<()> {
     let temporary = tempfile::tempdir()?;
     let folder = fs::canonicalize(keep.unwrap_or(temporary.path()))?;
@@ -103,7 +103,7 @@ pub(super) fn stacks(program: &Path, keep: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// What a command prints.
+/// Returns what a command prints.
 fn printed(built: &Products, args: &[&str], format: &str) -> Result<String> {
     let mut command = Command::new(built.heapdiff());
     let command = command.args(args).args(["--format", format]);
@@ -116,7 +116,7 @@ fn printed(built: &Products, args: &[&str], format: &str) -> Result<String> {
     Ok(String::from_utf8(done.stdout)?)
 }
 
-/// The same stacks as other programs read them: the steps of each, callers first, and its bytes.
+/// The stacks in the format of other programs: the frames of each, callers first, and its bytes.
 struct Lines(Vec<(Vec<String>, u64)>);
 
 impl Lines {
@@ -135,10 +135,10 @@ impl Lines {
             .pointer(place)
             .and_then(Value::as_u64)
             .context("a total")?;
-        // A total includes the stacks that have no sample.
+        // The total includes the stacks without a sample.
         let others = json.pointer("/totals/other_stacks_bytes");
         let others = others.and_then(Value::as_u64).unwrap_or(0);
-        // Each stack's bytes are rounded.
+        // The bytes of each stack are rounded.
         let (sum, stacks) = (all.sum(), all.0.len() as u64);
         ensure!(
             (sum + others).abs_diff(told) <= stacks,
@@ -151,7 +151,7 @@ impl Lines {
         self.0.iter().map(|line| line.1).sum()
     }
 
-    /// The bytes of all stacks with a text in the name of a step.
+    /// Returns the bytes of all stacks that contain `part` in the name of a frame.
     fn with(&self, part: &str) -> u64 {
         let part = part.to_lowercase();
         let fits = |steps: &[String]| steps.iter().any(|s| s.to_lowercase().contains(&part));
@@ -159,7 +159,7 @@ impl Lines {
         found.map(|line| line.1).sum()
     }
 
-    /// The parts of all bytes that the frames of the second row have, the largest first.
+    /// Returns the share of the total that each frame in the second row has, the largest first.
     fn shares(&self, callees_first: bool) -> Vec<f64> {
         let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
         for (steps, bytes) in &self.0 {
@@ -217,7 +217,7 @@ fn check(browser: &mut Browser, case: &Case<'_>, lines: &Lines) -> Result<()> {
             told == format!("all stacks: {total}, 100.0 % of all"),
             "the total is {total}, but the page shows {told}"
         );
-        // What a search finds is the same from either end.
+        // A search finds the same stacks in both directions.
         let found = lines.with(case.find);
         let share = 100.0 * found as f64 / lines.sum() as f64;
         let wanted = format!(" found, {}, {share:.1} % of all", Size(found));
@@ -238,9 +238,9 @@ fn focus(browser: &mut Browser) -> Result<()> {
     Ok(())
 }
 
-/// The frames of the second row are as wide as their bytes are of all.
+/// Checks that the widths of the frames in the second row match their shares of the bytes.
 fn widths(graph: &mut Graph<'_>, shares: &[f64]) -> Result<()> {
-    // A frame has a gap beside it, and too narrow ones are not drawn.
+    // There is a gap beside a frame, and very narrow frames are not drawn.
     const GAP: f64 = 0.003;
     let painted = graph.painted()?;
     let mut drawn: Vec<f64> = painted.iter().filter(|f| f.0 == 1).map(|f| f.2).collect();
@@ -253,7 +253,7 @@ fn widths(graph: &mut Graph<'_>, shares: &[f64]) -> Result<()> {
     Ok(())
 }
 
-/// The button goes back to all stacks, and can be pressed only where there is something to go back from.
+/// Checks that the button returns to all stacks, and is enabled only if something is zoomed.
 fn reset(browser: &mut Browser) -> Result<()> {
     const BUTTON: &str = "document.getElementById('reset')";
     const ZOOM: &str = "(document.getElementById('flame-graph').dataset.zoom ?? 'all stacks')";
@@ -269,7 +269,7 @@ fn reset(browser: &mut Browser) -> Result<()> {
     Ok(())
 }
 
-/// What is drawn follows the system's colours as the page does.
+/// Checks that the graph follows the colours of the system, as the page does.
 fn schemes(browser: &mut Browser) -> Result<()> {
     const DRAWN: &str = "(() => { const c = document.querySelector('#flame-graph canvas'); \
          const o = new OffscreenCanvas(c.width, c.height).getContext('2d', {willReadFrequently: true}); o.drawImage(c, 0, 0); const d = o.getImageData(c.width - 8, 3, 1, 1).data; \
@@ -283,11 +283,11 @@ fn schemes(browser: &mut Browser) -> Result<()> {
     Ok(())
 }
 
-/// The most rows that are drawn, and of them the most above the zoomed frame.
+/// Maximum number of rows that are drawn, and the maximum above the zoomed frame.
 const MOST_ROWS: usize = 400;
 const MOST_ABOVE: usize = 200;
 
-/// Where rows are left out it is said, and nowhere else.
+/// Checks that the page says that rows are left out exactly when that is true.
 fn rows(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
     const DATA: &str = "document.getElementById('flame-graph').dataset";
     let told = format!(
@@ -296,7 +296,7 @@ fn rows(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
     );
     let methods: Vec<String> = (0..MOST_ROWS).map(|n| format!("m{n}")).collect();
     let frames: Vec<_> = methods.iter().map(|m| ("a.A", &**m, "A.java", 1)).collect();
-    // The first row is all stacks, the last the class.
+    // The first row shows all stacks, the last row the class.
     for (depth, is_cut) in [(MOST_ROWS - 2, false), (MOST_ROWS - 1, true)] {
         let page = format!("deep-{depth}");
         let frames = frames.get(..depth).context("frames")?;
@@ -304,7 +304,7 @@ fn rows(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
         load(browser, &page)?;
         let whole = format!("{DATA}.drawn === '{MOST_ROWS}' && ({told}) === {is_cut}");
         browser.wait(&whole)?;
-        // Those above the zoomed frame stay, as far as there is room for them.
+        // The rows above the zoomed frame stay, as far as there is room for them.
         focus(browser)?;
         for (down, folded) in [(MOST_ABOVE, 0), (20, 20)] {
             for _ in 0..down {
@@ -330,7 +330,7 @@ fn rows(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
     browser.no_fault(&ALONE)
 }
 
-/// A page with one stack that allocates objects of a class.
+/// Creates a page with one stack that allocates objects of a class.
 fn made(
     built: &Products,
     folder: &Path,
@@ -356,7 +356,7 @@ fn made(
     Ok(page)
 }
 
-/// Names that are HTML stay text.
+/// Checks that names with HTML are shown as text.
 fn hostile(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
     let frames = [(HOSTILE, HOSTILE, HOSTILE, 1)];
     let page = made(built, folder, "hostile", HOSTILE, &frames)?;

@@ -1,6 +1,7 @@
-//! The two archives: a folder to unpack anywhere, and a package for Debian and Ubuntu.
+//! Packs the two archives: a tarball to unpack anywhere, and a package for Debian and Ubuntu.
 //!
-//! The same sources give the same bytes: names are sorted, everything is root's, and times are those of the last commit.
+//! The same sources give the same bytes: names are sorted, root owns every file, and all times are that of the last
+//! commit.
 
 use std::env::consts::ARCH;
 use std::fs;
@@ -22,14 +23,14 @@ heapdiff is licensed under the Apache License 2.0 or the MIT License, at your ch
 LICENSE-MIT, in this folder. THIRD-PARTY.txt has the licences of the libraries that it contains.
 ";
 
-/// The files as they are installed below `/usr`.
+/// The files, laid out as they are installed below `/usr`.
 #[derive(Debug)]
 pub(super) struct Tree {
     folder: PathBuf,
 }
 
 impl Tree {
-    /// Puts everything in its place.
+    /// Copies each file to its place.
     pub(super) fn lay_out(folder: &Path, program: &Path, agent: &Path) -> Result<Self> {
         let made = |below: &str| -> Result<PathBuf> {
             let path = folder.join(below);
@@ -61,7 +62,7 @@ impl Tree {
         })
     }
 
-    /// `heapdiff-0.1.0-x86_64-linux.tar.gz`, with all in a folder of that name.
+    /// Writes `heapdiff-0.1.0-x86_64-linux.tar.gz`, which contains one folder of that name.
     pub(super) fn tarball(&self, to: &Path, version: &str) -> Result<PathBuf> {
         let name = format!("heapdiff-{version}-{ARCH}-linux");
         let file = to.join(format!("{name}.tar.gz"));
@@ -69,7 +70,8 @@ impl Tree {
         Ok(file)
     }
 
-    /// `heapdiff_0.1.0_amd64.deb`: an `ar` archive of a version, what it says of itself, and the files.
+    /// Writes `heapdiff_0.1.0_amd64.deb`: an `ar` archive of a format version, the control files, and the installed
+    /// files.
     pub(super) fn deb(&self, to: &Path, version: &str) -> Result<PathBuf> {
         let architecture = match ARCH {
             "x86_64" => "amd64",
@@ -133,7 +135,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Packs what is in a folder; `rename` is what becomes of the names.
+/// Packs a folder. `rename` is tar's expression that changes the names.
 fn tar(folder: &Path, rename: &str, to: &Path) -> Result<()> {
     run(Command::new("tar")
         .args([
@@ -160,7 +162,7 @@ fn tar(folder: &Path, rename: &str, to: &Path) -> Result<()> {
         .arg("."))
 }
 
-/// Seconds since 1970 of the last commit, or of what whoever packs says.
+/// Returns the time of the last commit in seconds since 1970, or the time that the environment sets.
 fn committed() -> Result<u64> {
     let text = match std::env::var("SOURCE_DATE_EPOCH") {
         Ok(text) => text,
@@ -175,7 +177,7 @@ fn committed() -> Result<u64> {
         .context("cannot read the time of the last commit")
 }
 
-/// An `ar` archive: each file after a line of 60 bytes, at an even place.
+/// Returns an `ar` archive: each file follows a header of 60 bytes and begins at an even offset.
 fn ar(members: &[(&str, Vec<u8>)], time: u64) -> Vec<u8> {
     let mut archive = b"!<arch>\n".to_vec();
     for (name, content) in members {
@@ -195,7 +197,7 @@ fn ar(members: &[(&str, Vec<u8>)], time: u64) -> Vec<u8> {
     archive
 }
 
-/// Unpacks the tarball; returns its folder.
+/// Unpacks the tarball and returns its folder.
 pub(super) fn unpack_tarball(file: &Path, to: &Path) -> Result<PathBuf> {
     fs::create_dir_all(to)?;
     run(Command::new("tar").arg("-xzf").arg(file).arg("-C").arg(to))?;
@@ -203,7 +205,7 @@ pub(super) fn unpack_tarball(file: &Path, to: &Path) -> Result<PathBuf> {
     Ok(entry.path())
 }
 
-/// Unpacks the package's files as `dpkg` would, with the distribution's tool where there is one.
+/// Unpacks the package's files as `dpkg` would, with `dpkg-deb` if it is installed.
 pub(super) fn unpack_deb(file: &Path, to: &Path) -> Result<PathBuf> {
     fs::create_dir_all(to)?;
     if Path::new("/usr/bin/dpkg-deb").exists() {

@@ -1,4 +1,4 @@
-//! Which versions of glibc's symbols a program needs, and so on which systems it starts.
+//! Finds the versions of glibc symbols that a program needs. They decide on which systems it starts.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use anyhow::{Result, bail, ensure};
 
 use crate::tryout::output;
 
-/// Fails where a file needs something of a later glibc, which is named, or a library that is not everywhere.
+/// Fails if a file needs a later glibc, whose symbols the error names, or a library that not every system has.
 pub(super) fn check(file: &Path, oldest: (u32, u32)) -> Result<()> {
     const EVERYWHERE: [&str; 7] = [
         "libc.so.6",
@@ -50,13 +50,13 @@ pub(super) fn check(file: &Path, oldest: (u32, u32)) -> Result<()> {
     Ok(())
 }
 
-/// What glibc's versions are called, before their numbers.
+/// Prefix of the version names of glibc.
 const VERSION: &str = "GLIBC_";
 
-/// What an older glibc does not have: symbols of `readelf --dyn-syms`, and versions of `readelf --version-info` that no
-/// symbol shows, such as that of a form of relocations. The loader asks for the versions.
+/// Returns what an older glibc lacks: symbols of `readelf --dyn-syms`, and versions of `readelf --version-info`. The
+/// loader requires the versions, and some belong to no symbol, such as the version for a form of relocations.
 fn later<'t>(symbols: &'t str, versions: &'t str, oldest: (u32, u32)) -> Vec<&'t str> {
-    // One without a number is a promise of some glibc only.
+    // A version name without a number only promises some glibc.
     let is_later = |version: &str| match version.strip_prefix(VERSION) {
         Some(rest) => number(rest).is_none_or(|number| number > oldest),
         None => false,
@@ -78,12 +78,12 @@ fn later<'t>(symbols: &'t str, versions: &'t str, oldest: (u32, u32)) -> Vec<&'t
     later
 }
 
-/// What follows the name of a symbol, if anything does.
+/// Returns the word after the name of a symbol, if there is one.
 fn version_of(symbol: &str) -> Option<&str> {
     symbol.rsplit_once('@').map(|(_, version)| version)
 }
 
-/// The number of a version: `2.17`, and of `2.2.5` as much as matters.
+/// Returns the first two numbers of a version: `2.17`, and 2.2 of `2.2.5`.
 fn number(version: &str) -> Option<(u32, u32)> {
     let mut parts = version.split('.').map(str::parse);
     match (parts.next(), parts.next()) {
@@ -92,7 +92,7 @@ fn number(version: &str) -> Option<(u32, u32)> {
     }
 }
 
-/// The highest version of glibc's that a symbol of `readelf --dyn-syms` has, and that symbol.
+/// Returns the highest glibc version among the symbols of `readelf --dyn-syms`, and its symbol.
 fn highest(symbols: &str) -> Option<((u32, u32), &str)> {
     let versions = symbols.split_whitespace().filter_map(|word| {
         let (symbol, version) = word.split_once('@')?;
@@ -101,7 +101,7 @@ fn highest(symbols: &str) -> Option<((u32, u32), &str)> {
     versions.max()
 }
 
-/// The libraries that `readelf --dynamic` lists.
+/// Returns the libraries that `readelf --dynamic` lists.
 fn needed(dynamic: &str) -> impl Iterator<Item = &str> {
     dynamic
         .lines()
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(later("", "", (2, 17)), [""; 0]);
     }
 
-    /// This very program was linked to the glibc of this machine, and is none to hand on.
+    /// The test program itself is linked to the glibc of this machine, so the check must reject it.
     #[test]
     fn a_program_for_later_systems_is_refused() {
         let this = std::env::current_exe().expect("a path");

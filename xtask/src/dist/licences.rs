@@ -1,4 +1,5 @@
-//! The licences of all that is linked into the program and the agent, in one text: most of them ask for that.
+//! Writes the licences of everything that is linked into the program and the agent into one text, because most licences
+//! require that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -22,12 +23,13 @@ struct Package {
     version: String,
     license: Option<String>,
     repository: Option<String>,
-    /// Of this workspace, where there is none.
+    /// `None` for crates of this workspace.
     source: Option<String>,
     manifest_path: PathBuf,
 }
 
-/// Names, versions, licences and sources, then each text of a licence once with the crates that it is of.
+/// Returns names, versions, licences and sources, followed by each licence text once with the crates that it applies
+/// to.
 pub(super) fn text() -> Result<String> {
     let linked = linked()?;
     let metadata = output(run::cargo().args(["metadata", "--format-version", "1", "--locked"]))?;
@@ -47,7 +49,7 @@ pub(super) fn text() -> Result<String> {
         }
     }
     ensure!(!texts.is_empty(), "found no licences");
-    // What the live view draws with.
+    // uPlot draws the charts of the live view.
     let uplot = texts_in(&run::root().join("crates/ui/assets/uplot"))?;
     ensure!(!uplot.is_empty(), "uPlot's licence was not found");
     for text in uplot {
@@ -69,7 +71,7 @@ pub(super) fn text() -> Result<String> {
     Ok(whole)
 }
 
-/// Names and versions of what is linked, without what only builds it.
+/// Returns names and versions of the crates that are linked, without build dependencies.
 fn linked() -> Result<BTreeSet<String>> {
     let tree = output(run::cargo().args([
         "tree",
@@ -92,7 +94,7 @@ fn linked() -> Result<BTreeSet<String>> {
     Ok(names.collect())
 }
 
-/// The texts beside a crate's manifest.
+/// Returns the licence texts beside a crate's manifest.
 fn texts_in(folder: &Path) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {

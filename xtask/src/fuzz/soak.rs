@@ -1,4 +1,4 @@
-//! A night of fuzzing: all targets in turn, until together they have run as many inputs as asked.
+//! Fuzzes all targets in turn for a night, until they have processed a given number of inputs in total.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use super::libfuzzer;
 use heapdiff_lab::run;
 
-/// What the runs of one target add up to.
+/// Sums over the runs of one target.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Total {
     executions: u64,
@@ -18,7 +18,7 @@ struct Total {
     kept: u64,
     edges: u64,
     peak_mb: u64,
-    /// Runs that ended with an input that fails.
+    /// Number of runs that ended with a failing input.
     failed: u64,
 }
 
@@ -32,8 +32,8 @@ impl Total {
     }
 }
 
-/// Runs each target for so many seconds, round after round, until there were `executions` inputs in
-/// all or `most` is over. An input that fails stays in `fuzz/artifacts`, and the other targets go on.
+/// Runs each target for `seconds`, round after round, until `executions` inputs have been processed in total or the
+/// time `most` is over. A failing input stays in `fuzz/artifacts`, and the other targets continue.
 pub(super) fn soak(targets: &[&str], executions: u64, seconds: u64, most: Duration) -> Result<()> {
     let start = Instant::now();
     let artifacts = run::root().join("fuzz/artifacts");
@@ -60,7 +60,7 @@ pub(super) fn soak(targets: &[&str], executions: u64, seconds: u64, most: Durati
     Ok(())
 }
 
-/// One run; what the fuzzer says goes to the log.
+/// Runs a target once. The fuzzer's output goes to the log.
 fn one_run(target: &str, seconds: u64, log: &Path) -> Result<Total> {
     let file = File::create(log).with_context(|| format!("{}", log.display()))?;
     let mut command = libfuzzer(target, seconds)?;
@@ -71,13 +71,13 @@ fn one_run(target: &str, seconds: u64, log: &Path) -> Result<Total> {
         .with_context(|| format!("cannot start {}", run::shown(&command)))?;
     let text = fs::read(log).with_context(|| format!("{}", log.display()))?;
     let mut total = read(&String::from_utf8_lossy(&text));
-    // Without a single execution it did not build or start: no use in going on.
+    // Without a single execution the target did not build or start, so continuing is useless.
     ensure!(total.executions > 0, "{target}: see {}", log.display());
     total.failed = u64::from(!status.success());
     Ok(total)
 }
 
-/// The figures in what libFuzzer says.
+/// Reads the figures from libFuzzer's output.
 fn read(text: &str) -> Total {
     let stat = |name: &str| {
         let line = text.lines().find_map(|l| l.strip_prefix(name));

@@ -1,4 +1,4 @@
-//! The Gradle example: its tests, and a leak beside them that has to fail the build.
+//! Tests the Gradle example: its tests pass, and an added leak must fail the build.
 
 use std::fs;
 use std::path::Path;
@@ -9,16 +9,16 @@ use testdata::jvm::Jdk;
 
 use heapdiff_lab::{run, tools};
 
-/// The first that runs JUnit 5. Debian has an earlier one.
+/// The first Gradle version that runs JUnit 5. Debian has an earlier one.
 const RUNS_JUNIT: (u32, u32) = (4, 6);
 
-/// What runs the tests where Gradle does not.
+/// The launcher that runs the tests if Gradle cannot.
 const LAUNCHER: &str = "org.junit.platform:junit-platform-console-standalone:1.10.5";
 
-/// Has Maven fetch one archive; of a stated version, as what Maven takes without one changes.
+/// The Maven goal that fetches one archive. It has a fixed version, because Maven's default version changes.
 const GET: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:get";
 
-/// Runs the example with libraries from Maven's `repository`, in which ours is.
+/// Runs the example with libraries from Maven's `repository`, which contains our library.
 pub(super) fn example(
     project: &Path,
     compiler: &Jdk,
@@ -70,7 +70,7 @@ pub(super) fn example(
     Ok(())
 }
 
-/// Major and minor version.
+/// Returns Gradle's major and minor version.
 fn version() -> Result<(u32, u32)> {
     let output = Command::new("gradle").arg("--version").output()?;
     let said = String::from_utf8_lossy(&output.stdout);

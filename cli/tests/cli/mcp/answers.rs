@@ -1,4 +1,4 @@
-//! Tools answer as commands do, in little room.
+//! Tests that tools answer like commands, and briefly.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use crate::schema::faults;
 
 const SESSION: &str = "com.acme.shop.Session";
 
-/// What a tool is asked, the command that is asked the same, and the schema of both answers.
+/// Returns the questions: tool, arguments, the equivalent command, and the schema of both answers.
 fn questions() -> Vec<(&'static str, Value, Vec<&'static str>, &'static str)> {
     let [before, after] = SHOP;
     let sql = "select class, objects from classes order by objects desc";
@@ -122,7 +122,7 @@ fn answers_are_those_of_the_commands() {
         assert_eq!(faults(schema, &data), [] as [String; 0], "{tool} {asked}");
         let shown = String::from_utf8(run("text")).expect("text");
         assert_eq!(text(&result), shown, "{tool} {asked}");
-        // What is counted is what text says is not shown.
+        // The answer counts the omitted entries exactly if the text says that there are more.
         let more = |text: &str| {
             text.lines()
                 .any(|line| line.starts_with("and ") && line.contains(" more"))
@@ -134,7 +134,7 @@ fn answers_are_those_of_the_commands() {
     assert!(client.close().status.success());
 }
 
-/// A mapping counts for all that is asked.
+/// A mapping applies to all tools.
 #[test]
 fn names_are_those_of_a_mapping() {
     let folder = folder();
@@ -195,7 +195,7 @@ fn what_is_left_out_is_counted() {
     assert!(longest(&client) <= MOST);
 }
 
-/// A dump whose names and texts are long, and of which there is much of everything.
+/// Returns a dump with long names and texts, and with many entries of every kind.
 fn wordy() -> Vec<u8> {
     let mut heap = HeapBuilder::new(Options::default());
     let boot = heap.boot();
@@ -288,7 +288,7 @@ fn tools_say_what_they_take() {
             );
         }
     }
-    // Each question of these tests fits what its tool says that it takes.
+    // The arguments of each question in these tests must fit the tool's schema.
     for (name, asked, ..) in questions() {
         let mut tools = tools.as_array().expect("tools").iter();
         let tool = tools.find(|tool| tool["name"] == name).expect("a tool");
@@ -299,7 +299,7 @@ fn tools_say_what_they_take() {
     }
 }
 
-/// What a client is configured with, as the page has it.
+/// Checks the client configurations that the documentation shows.
 #[test]
 fn configurations_are_json_that_starts_the_server() {
     let page =
@@ -342,7 +342,7 @@ fn indexes_are_kept_unless_they_are_unwanted() {
     for (args, wanted) in [(&["--no-index"][..], false), (&[], true)] {
         let mut client = Client::begin(folder.path(), args);
         let first = client.data("summary", json!({ "dump": "large.hprof" }));
-        // One question after the other: the second waits for what follows the first.
+        // Questions are answered one after the other, so the second waits until the index of the first is written.
         assert_eq!(
             client.data("summary", json!({ "dump": "large.hprof" })),
             first

@@ -1,4 +1,4 @@
-//! An assistant's side of the protocol: a process with pipes, and what went through them.
+//! An assistant that talks to a server process through pipes, and records all messages.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// How long an answer may take on a busy machine.
+/// Time limit for an answer on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) struct Client {
@@ -18,7 +18,7 @@ pub(crate) struct Client {
     lines: Receiver<String>,
     stderr: thread::JoinHandle<String>,
     last_id: u64,
-    /// What was sent and received, line by line.
+    /// All lines that were sent and received.
     pub(crate) log: Vec<Line>,
 }
 
@@ -27,17 +27,17 @@ pub(crate) enum Line {
     Received(String),
 }
 
-/// How a server ended.
+/// The end of a server.
 pub(crate) struct End {
     pub(crate) status: ExitStatus,
-    /// Lines that nobody had asked for yet.
+    /// Lines that the client had not read yet.
     pub(crate) unread: Vec<String>,
     pub(crate) stderr: String,
     pub(crate) took: Duration,
 }
 
 impl End {
-    /// It ended well, and had nothing more to say.
+    /// Checks that the server succeeded and printed nothing more.
     pub(super) fn assert_quiet(&self) {
         assert!(
             self.status.success() && self.unread.is_empty(),
@@ -49,7 +49,7 @@ impl End {
 }
 
 impl Client {
-    /// A server that nothing has been said to.
+    /// Starts a server without sending anything.
     pub(crate) fn start(folder: &Path, args: &[&str]) -> Self {
         let mut command = crate::support::heapdiff(folder, &[&["mcp"], args].concat());
         command
@@ -83,14 +83,14 @@ impl Client {
         }
     }
 
-    /// A server that expects questions.
+    /// Starts a server and initializes it.
     pub(crate) fn begin(folder: &Path, args: &[&str]) -> Self {
         let mut client = Self::start(folder, args);
         client.initialize();
         client
     }
 
-    /// Says what comes first.
+    /// Sends the initial messages.
     pub(crate) fn initialize(&mut self) {
         let client_info = json!({ "name": "test", "version": "1" });
         let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client_info });
@@ -120,7 +120,7 @@ impl Client {
         self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
     }
 
-    /// Asks and does not wait; the question's id.
+    /// Sends a request without waiting for the answer, and returns its ID.
     pub(crate) fn request(&mut self, method: &str, params: Value) -> u64 {
         self.last_id += 1;
         let id = self.last_id;
@@ -128,7 +128,7 @@ impl Client {
         id
     }
 
-    /// The next message.
+    /// Returns the next message.
     pub(crate) fn receive(&mut self) -> Value {
         let line = self.lines.recv_timeout(PATIENCE).expect("an answer");
         let message = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}"));
@@ -136,7 +136,7 @@ impl Client {
         message
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request and returns the answer.
     pub(crate) fn ask(&mut self, method: &str, params: Value) -> Value {
         let id = self.request(method, params);
         let answer = self.receive();
@@ -144,7 +144,7 @@ impl Client {
         answer
     }
 
-    /// What a tool answers.
+    /// Calls a tool and returns its result.
     pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let params = json!({ "name": tool, "arguments": arguments });
         let answer = self.ask("tools/call", params);
@@ -152,14 +152,14 @@ impl Client {
         answer["result"].clone()
     }
 
-    /// What a tool answers that finds something.
+    /// Calls a tool that must succeed, and returns its data.
     pub(crate) fn data(&mut self, tool: &str, arguments: Value) -> Value {
         let result = self.call(tool, arguments);
         assert_eq!(result["isError"], false, "{tool}: {result}");
         result["structuredContent"].clone()
     }
 
-    /// Why a tool finds nothing.
+    /// Calls a tool that must fail, and returns the reason.
     pub(crate) fn refusal(&mut self, tool: &str, arguments: Value) -> String {
         let result = self.call(tool, arguments);
         assert_eq!(result["isError"], true, "{tool}: {result}");
@@ -167,13 +167,13 @@ impl Client {
         text(&result).to_owned()
     }
 
-    /// Closes standard input and waits for the end.
+    /// Closes standard input and waits until the server ends.
     pub(crate) fn close(mut self) -> End {
         drop(self.stdin.take());
         self.end()
     }
 
-    /// Waits for the end.
+    /// Waits until the server ends.
     pub(crate) fn end(mut self) -> End {
         let begin = Instant::now();
         let status = loop {
@@ -195,7 +195,7 @@ impl Client {
     }
 }
 
-/// The text of a tool's answer.
+/// Returns the text of a tool's answer.
 pub(crate) fn text(result: &Value) -> &str {
     result["content"][0]["text"].as_str().expect("a text")
 }

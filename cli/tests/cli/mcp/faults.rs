@@ -1,4 +1,4 @@
-//! What goes wrong ends no server, and a server ends when nobody is there.
+//! Tests that errors do not end a server, and that a server ends if its client is gone.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use serde_json::json;
 use super::client::Client;
 use super::{AFTER, MOST, SHOP, folder, longest};
 
-/// A query that runs for as long as it may.
+/// A query that runs until its time limit.
 const ENDLESS: &str =
     "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n";
 
-/// Soon, on a busy machine; the server itself allows two seconds for what is under way.
+/// Time limit for the end of a server on a busy machine. The server itself allows two seconds for running work.
 pub(crate) const SOON: Duration = Duration::from_secs(30);
 
 #[test]
@@ -157,7 +157,7 @@ fn arguments_that_do_not_fit_are_told() {
 fn what_is_no_request_is_refused_and_the_next_answered() {
     let folder = folder();
     let mut client = Client::start(folder.path(), &[]);
-    // Before anything else, too.
+    // Errors must not end the server before initialization either.
     client.send_line(br#"{"jsonrpc":"2.0","id":"first","method":"initialize","params":{}}"#);
     let first = client.receive();
     assert_eq!(
@@ -200,7 +200,7 @@ fn what_is_no_request_is_refused_and_the_next_answered() {
         assert_eq!(refusal["error"]["code"], code, "{start}: {refusal}");
         assert_eq!(client.ask("ping", json!({}))["result"], json!({}));
     }
-    // Nobody waits for an answer to these.
+    // These messages get no answer.
     for line in [
         "",
         "\r",
@@ -225,7 +225,7 @@ fn other_messages_are_answered_during_an_analysis() {
     assert_eq!(client.ask("ping", json!({}))["result"], json!({}));
     let tools = client.ask("tools/list", json!({}));
     assert!(tools["result"]["tools"].is_array());
-    // What waits behind it can be taken back, and so can the query itself: neither is answered.
+    // A waiting request can be cancelled, and so can the running query. Neither gets an answer.
     let waiting = client.request("tools/call", endless);
     for id in [waiting, running] {
         let cancelled = json!({ "requestId": id, "reason": "no need" });
@@ -248,14 +248,14 @@ fn a_server_ends_with_its_standard_input() {
     assert!(end.status.success() && end.unread.is_empty() && end.stderr.is_empty());
     let end = Client::begin(folder.path(), &[]).close();
     assert!(end.status.success() && end.stderr.is_empty());
-    // What was asked just before is answered still, if it takes no time.
+    // A request right before the end is still answered, if it takes no time.
     let mut client = Client::begin(folder.path(), &[]);
     let none = json!({ "name": "summary", "arguments": { "dump": "none.hprof" } });
     client.request("tools/call", none);
     let end = client.close();
     assert!(end.status.success());
     assert!(end.unread.len() == 1 && end.unread[0].contains("No such file"));
-    // In the middle of an analysis.
+    // Close during an analysis.
     let mut client = Client::begin(folder.path(), &[]);
     let query = json!({ "dumps": [AFTER], "sql": ENDLESS });
     client.request("tools/call", json!({ "name": "query", "arguments": query }));
@@ -283,7 +283,7 @@ fn a_server_ends_when_nobody_reads() {
     let mut output = BufReader::new(server.stdout.take().expect("its output"));
     output.read_line(&mut String::new()).expect("an answer");
     drop(output);
-    // The pipe stays open: what ends the server is that it cannot answer.
+    // The server's input stays open. It ends because it cannot write the answer.
     let _ = input.write_all(ping);
     let end = std::time::Instant::now() + SOON;
     let status = loop {
@@ -315,7 +315,7 @@ fn what_is_no_protocol_is_told() {
     );
 }
 
-/// Who types the command is told that it waits.
+/// Users who type the command are told that it waits for messages.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_terminal_is_told_what_the_command_is_for() {
@@ -344,7 +344,7 @@ fn a_terminal_is_told_what_the_command_is_for() {
     );
 }
 
-/// Warnings about dumps are in the answer, and on standard error as of other commands.
+/// Warnings about dumps are in the answer, and also on standard error as with other commands.
 #[test]
 fn damage_is_told_and_refused_where_that_is_asked_for() {
     let folder = folder();

@@ -1,4 +1,4 @@
-//! `heapdiff mcp`: a scripted assistant asks a real server.
+//! Tests `heapdiff mcp` with a real server and a scripted assistant.
 
 mod answers;
 mod client;
@@ -13,17 +13,17 @@ pub(crate) const AFTER: &str = "testdata/sampled-after.hprof.gz";
 /// Dumps of the shop.
 pub(crate) const SHOP: [&str; 2] = ["testdata/before.hprof.gz", "testdata/after.hprof.gz"];
 
-/// The most bytes of an answer: 4,000 tokens of four.
+/// Maximum bytes of an answer: 4,000 tokens of four bytes.
 pub(crate) const MOST: usize = 16_000;
 
-/// A folder with the committed dumps.
+/// Returns a folder with the committed dumps.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     crate::support::prepare(folder.path());
     folder
 }
 
-/// The longest line that a server sent.
+/// Returns the length of the longest line that a server sent.
 fn longest(client: &client::Client) -> usize {
     let received = client.log.iter().filter_map(|line| match line {
         client::Line::Received(line) => Some(line.len()),

@@ -1,4 +1,4 @@
-//! An assistant is told how far the work has come, and can take back what it asked.
+//! Tests progress messages and cancellation.
 
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -11,10 +11,10 @@ use super::client::Client;
 use super::{AFTER, BEFORE, folder};
 
 const BIG: &str = "big.hprof";
-/// Nodes of a tree: some 130 MB.
+/// Nodes of a tree: about 130 MB.
 const NODES: u64 = 3_000_000;
 
-/// A folder with a dump that takes a while.
+/// Returns a folder with a dump whose analysis takes some time.
 fn with_big_dump() -> tempfile::TempDir {
     let folder = folder();
     let file = File::create(folder.path().join(BIG)).expect("a file");
@@ -23,12 +23,12 @@ fn with_big_dump() -> tempfile::TempDir {
     folder
 }
 
-/// A call whose progress is asked for under a name.
+/// Returns the parameters of a call that requests progress with this token.
 fn followed(tool: &str, arguments: Value, token: &Value) -> Value {
     json!({ "name": tool, "arguments": arguments, "_meta": { "progressToken": token } })
 }
 
-/// What is told until the answer comes, and the answer.
+/// Returns the progress messages until the answer, and the answer.
 fn told(client: &mut Client, id: u64) -> (Vec<Value>, Value) {
     let mut told = Vec::new();
     loop {
@@ -41,7 +41,7 @@ fn told(client: &mut Client, id: u64) -> (Vec<Value>, Value) {
     }
 }
 
-/// Figures grow with each message, and each says what is done.
+/// Checks that the progress value grows with each message, and that each message names the current work.
 fn assert_grows(told: &[Value], token: &Value) {
     let figures: Vec<f64> = told
         .iter()
@@ -55,7 +55,7 @@ fn assert_grows(told: &[Value], token: &Value) {
     }
 }
 
-/// What lies beside the big dump because of it.
+/// Returns the files that an analysis created beside the big dump.
 fn beside(folder: &Path) -> Vec<String> {
     let names = fs::read_dir(folder)
         .expect("a folder")
@@ -95,7 +95,7 @@ fn progress_is_told_to_those_who_ask_for_it() {
         };
         assert!(told.iter().any(has), "{told:?}");
     }
-    // Who does not ask is told nothing.
+    // Without a token no progress is sent.
     client.data("summary", json!({ "dump": AFTER }));
     let end = client.close();
     assert!(end.status.success() && end.unread.is_empty());
@@ -115,7 +115,7 @@ fn what_is_taken_back_is_not_worked_on_any_more() {
         let first = client.receive();
         assert_eq!(first["method"], "notifications/progress", "{first}");
         client.notify("notifications/cancelled", json!({ "requestId": running }));
-        // What comes next is told of the other dump alone, as soon as the first is left.
+        // After cancellation, the progress of the next request is about the other dump only.
         let next = client.request(
             "tools/call",
             json!({ "name": "summary", "arguments": { "dump": AFTER } }),

@@ -1,4 +1,4 @@
-//! From two dumps to the field that holds what leaks, and to the stack that allocated it.
+//! Tests a whole session: from two dumps to the holder of the leak, and to the stack that allocated it.
 
 use std::fs;
 use std::path::Path;
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::client::{Client, Line};
 use super::{AFTER, BEFORE, MOST, folder};
 
-/// The transcript: what was sent and received. `TRYCMD=overwrite` writes it.
+/// The file with all messages of the session. `TRYCMD=overwrite` writes it.
 const RECORDED: &str = "tests/mcp/leak.txt";
 
-/// A line for what is sent, several for what is received, with its text below it.
+/// Formats the messages: one line for a sent message, several lines for a received one with its text.
 fn told(log: &[Line]) -> String {
     let mut told = String::new();
     for line in log {
@@ -51,7 +51,7 @@ fn two_dumps_lead_to_holder_and_stack() {
     let tools = client.ask("tools/list", json!({}));
     assert_eq!(tools["result"]["tools"].as_array().map(Vec::len), Some(6));
 
-    // The first call has both; two more look closer.
+    // The first call returns the holder and the stack. Two more calls give details.
     let found = client.data("suspects", json!({ "dumps": [BEFORE, AFTER] }));
     let suspect = &found["suspects"][0];
     assert_eq!(suspect["holder"], "Orders.open");
@@ -68,7 +68,7 @@ fn two_dumps_lead_to_holder_and_stack() {
     let rows = client.data("query", json!({ "dumps": [AFTER], "sql": sql }));
     assert_eq!(rows["rows"], json!([[4000]]));
 
-    // All that the assistant gets to read, the list of tools too, at four bytes a token.
+    // Everything that the assistant has to read, including the list of tools, at four bytes for each token.
     let received = client.log.iter().map(|line| match line {
         Line::Received(line) => line.len(),
         Line::Sent(_) => 0,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// The schemas that were written by hand, by the name of their report.
 const BY_HAND: &[u8] = include_bytes!("by-hand.json.gz");
 
-/// Where the schemas differ: a report, the beginning of a path, and why.
+/// The allowed differences of the schemas: a report, the beginning of a path, and the reason.
 const DIFFERENCES: [(&str, &str, &str); 2] = [
     (
         "heap",

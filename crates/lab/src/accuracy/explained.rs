@@ -1,12 +1,12 @@
-//! Why reports of some scenarios are not as expected, for the table's readers.
+//! Explains to readers of the table why reports on some scenarios are not as expected.
 
-/// What is known of a scenario's misses.
+/// Returns the explanation for a scenario, if there is one.
 pub(super) fn of(name: &str) -> Option<&'static str> {
     let known = EXPLAINED.iter().find(|(of, _)| *of == name);
     known.map(|(_, why)| *why)
 }
 
-/// The names of scenarios, and why; none at present.
+/// Pairs of a scenario's name and the explanation; empty at present.
 const EXPLAINED: &[(&str, &str)] = &[];
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Reports held to what the scenarios expect.
+//! Compares reports with the expectations of the scenarios.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use testdata::scenarios::{Expected, Scenario};
 use super::report::{OneDump, Report, Suspect};
 use super::subject::{Subject, Tools};
 
-/// Suspects of a report that a failure shows.
+/// Number of suspects that a failure message shows.
 pub(super) const SHOWN: usize = 4;
 
-/// What came of a subject on a JDK.
+/// The result for one subject on one JDK.
 #[derive(Debug)]
 pub(super) struct Judgement {
     pub(super) name: &'static str,
@@ -22,60 +22,61 @@ pub(super) struct Judgement {
 
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// This JDK lacks what the program needs; since which it has that.
+    /// The JDK lacks a feature that the program needs. The value is the first JDK version that has it.
     NotApplicable(u32),
-    /// A row for each leak, and what was said of the fixed twin.
+    /// One row for each leak, and the result for the fixed twin.
     Leak {
         leaks: Vec<Found>,
         twin: Quiet,
     },
     Control(Quiet),
-    /// It could not be run.
+    /// The subject could not be run.
     Failed(String),
 }
 
-/// How a leak was told.
+/// How the reports describe one leak.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) expected: Expected,
-    /// The expected holder's place among the suspects, from 1, in the worst report; other leaks of the program
-    /// that were expected too do not count.
+    /// Position of the expected holder among the suspects, from 1, in the worst report. Other expected leaks of the
+    /// program are not counted.
     pub(super) place: Option<usize>,
-    /// Whether that holder is the best of the expected ones, in all reports: mostly the application's own field,
-    /// where one of the JDK's would do.
+    /// True if, in all reports, the holder is the best of the expected ones: usually the application's own field, where
+    /// a field of the JDK is accepted too.
     pub(super) best: bool,
-    /// Whether the suspect with the expected holder has an expected class, in all reports.
+    /// True if, in all reports, the suspect with the expected holder has an expected class.
     pub(super) class: bool,
-    /// Whether its first stack is the expected one, in all reports.
+    /// True if, in all reports, the first stack of the suspect is the expected one.
     pub(super) stack: bool,
-    /// Whether it is so in one of them by what was allocated of its class, since none of the samples there is followed.
+    /// True if, in at least one report, the stack comes from the allocations of the class, because no tracked sample
+    /// covers the suspect.
     pub(super) is_counted: bool,
-    /// Whether all reports take it for a leak, or for growth.
+    /// True if all reports give the suspect the verdict leak or growth.
     pub(super) alarm: bool,
-    /// What three dumps were taken for.
+    /// The verdict with three dumps.
     pub(super) verdict: Option<String>,
-    /// By which name three dumps were called.
+    /// The known leak pattern that the report on three dumps names.
     pub(super) detector: Option<String>,
-    /// The expected holder's place among the suspects of the last dump alone, as `place`.
+    /// Position of the expected holder among the suspects of the last dump alone, counted as in `place`.
     pub(super) alone: Option<usize>,
-    /// Suspects of three dumps that were not expected and are taken for leaks or growth.
+    /// Number of unexpected suspects with the verdict leak or growth in the report on three dumps.
     pub(super) beside: usize,
-    /// What was found, where that is not what was expected.
+    /// Differences between the reports and the expectations.
     pub(super) faults: Vec<String>,
 }
 
-/// What was said where nothing leaks.
+/// The results for a program without a leak.
 #[derive(Debug, Default)]
 pub(super) struct Quiet {
-    /// How many times it was run.
+    /// Number of runs.
     pub(super) runs: u32,
-    /// In how many of them something was taken for a leak or for growth.
+    /// Number of runs in which a suspect got the verdict leak or growth.
     pub(super) alarmed: u32,
-    /// What was taken for that.
+    /// Suspects with the verdict leak or growth.
     pub(super) alarms: Vec<String>,
-    /// Verdicts that are no alarm.
+    /// Verdicts that are not alarms.
     pub(super) verdicts: Vec<String>,
-    /// Verdicts that are no alarm, but wrong.
+    /// Verdicts that are not alarms, but are wrong.
     pub(super) faults: Vec<String>,
 }
 
@@ -94,7 +95,7 @@ fn outcome(jdk: &Jdk, subject: &Subject, tools: &Tools<'_>) -> Result<Outcome> {
         Subject::Leak(scenario) if !scenario.runs_on(jdk) => Outcome::NotApplicable(scenario.since),
         Subject::Leak(scenario) => {
             let (reports, one) = tools.leak(jdk, scenario)?;
-            // The first of the two is of two dumps.
+            // The first of the two reports covers two dumps.
             let judged = scenario.dumps - 2..;
             let mut twin = Quiet::default();
             for _ in 0..tools.repeat {
@@ -116,7 +117,7 @@ fn outcome(jdk: &Jdk, subject: &Subject, tools: &Tools<'_>) -> Result<Outcome> {
     })
 }
 
-/// What a report of so many dumps has to say of one leak.
+/// The suspects of one report, and the number of dumps that it compares.
 #[derive(Debug)]
 struct Listed<'a> {
     dumps: usize,
@@ -141,7 +142,8 @@ fn leaks(scenario: &Scenario, reports: &[Report], alone: &OneDump) -> Vec<Found>
     (0..all.len()).map(one).collect()
 }
 
-/// How a leak was told by reports, of the most dumps last. Of other leaks there is nothing left in `lists`.
+/// Combines the reports on one leak; the report on the most dumps is last. `lists` no longer contains other expected
+/// leaks.
 fn found(expected: &Expected, lists: &[Listed<'_>]) -> Found {
     let right = |s: &&Suspect| expected.accepts_holder(&s.holder);
     let places: Vec<Option<usize>> = lists
@@ -190,12 +192,12 @@ impl Found {
         self.place.is_some_and(|place| place <= 3)
     }
 
-    /// Whether the last dump alone names the holder among the first three.
+    /// True if the report on the last dump alone names the holder among the first three suspects.
     pub(super) fn is_among_three_alone(&self) -> bool {
         self.alone.is_some_and(|place| place <= 3)
     }
 
-    /// Looks for the holder among what holds most of one dump.
+    /// Looks for the holder among the suspects of a report on one dump.
     fn look_at(&mut self, alone: &OneDump, is_of_other: &dyn Fn(&str) -> bool) {
         let listed: Vec<_> = alone
             .suspects
@@ -270,7 +272,7 @@ impl Found {
 }
 
 impl Quiet {
-    /// Adds what the reports of one run say.
+    /// Adds the reports of one run.
     fn add(&mut self, reports: &[Report], allowed: &[&str]) {
         let before = self.alarms.len();
         for report in reports {
@@ -301,7 +303,7 @@ fn some(text: &str) -> &str {
 }
 
 impl Judgement {
-    /// What is not as expected.
+    /// Returns the differences from the expectations.
     pub(super) fn faults(&self) -> Vec<String> {
         let alarms = |of: &str, quiet: &Quiet| -> Vec<String> {
             let alarms = quiet.alarms.iter().map(|a| format!("false alarm{of}: {a}"));
@@ -336,7 +338,7 @@ impl fmt::Display for Judgement {
     }
 }
 
-/// Some of all.
+/// A fraction: how many of all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Share {
     pub(super) part: u32,
@@ -353,7 +355,7 @@ impl Share {
         self.all += all;
     }
 
-    /// Rounded down; nothing where there is none.
+    /// Returns the percentage, rounded down; `None` if the total is zero.
     pub(super) fn percent(self) -> Option<u32> {
         (self.part * 100).checked_div(self.all)
     }
@@ -368,7 +370,7 @@ impl fmt::Display for Share {
     }
 }
 
-/// All judgements together.
+/// Sums over all judgements.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
     pub(super) holder_first: Share,
@@ -376,13 +378,13 @@ pub(super) struct Totals {
     pub(super) best: Share,
     pub(super) class: Share,
     pub(super) stack_first: Share,
-    /// Those of them that are known by what was allocated alone.
+    /// Number of these leaks whose stack is known only from the allocations of the class.
     pub(super) counted: usize,
     pub(super) verdict: Share,
     pub(super) detector: Share,
-    /// Leaks whose holder the last dump alone names among the first three.
+    /// Leaks whose holder is among the first three suspects of the last dump alone.
     pub(super) one_dump: Share,
-    /// Leaks beside which nothing else is taken for a leak or for growth.
+    /// Leaks whose reports contain no unexpected suspect with the verdict leak or growth.
     pub(super) alone: Share,
     pub(super) alarms: usize,
     /// Subjects that could not be run.

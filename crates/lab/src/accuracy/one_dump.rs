@@ -1,4 +1,5 @@
-//! What the last dump of a leak says alone, in a run without the agent, and what Eclipse MAT makes of the same dump.
+//! Judges the report on the last dump of a leak alone, in a run without the agent, and compares it with Eclipse MAT's
+//! report on the same dump.
 
 use std::fmt::{self, Write as _};
 use std::path::Path;
@@ -13,31 +14,31 @@ use super::report::OneDump;
 use super::subject::{Subject, Tools};
 use crate::mat::{self, Suspects, Told};
 
-/// Suspects that a user is thought to read.
+/// Number of suspects that we expect a user to read.
 const READ: usize = 3;
 
-/// What came of a program on a JDK.
+/// The result for one program on one JDK.
 #[derive(Debug)]
 pub(super) struct Judged {
     name: &'static str,
     jdk: u32,
-    /// For each leak; nothing where this JDK lacks what the program needs.
+    /// One entry for each leak; empty if this JDK lacks a feature that the program needs.
     leaks: Result<Vec<Leak>>,
 }
 
-/// What was said of one leak.
+/// The answers on one leak.
 #[derive(Debug)]
 struct Leak {
     expected: Expected,
-    /// The holder's place among the suspects, from 1.
+    /// Position of the holder among the suspects, from 1.
     place: Option<usize>,
-    /// The first suspects.
+    /// The first suspects, as text.
     said: String,
-    /// What MAT says, where it is asked, and what it suspects first.
+    /// MAT's answer and its first suspects, if MAT runs.
     mat: Option<(Told, String)>,
 }
 
-/// Runs a leak and judges its last dump.
+/// Runs a leaking program and judges its last dump.
 pub(super) fn judge(jdk: &Jdk, subject: &Subject, tools: &Tools<'_>, mat: Option<&Path>) -> Judged {
     Judged {
         name: subject.name(),
@@ -88,7 +89,7 @@ impl Leak {
         self.place.is_some_and(|place| place <= READ)
     }
 
-    /// Both answers, where one of the two is right.
+    /// Returns both answers if exactly one of the two programs is right.
     fn difference(&self) -> Option<String> {
         let (told, said) = self.mat.as_ref()?;
         (told.names_field() != self.is_right()).then(|| {
@@ -127,7 +128,7 @@ fn place(of: Option<usize>) -> String {
     of.map_or("-".to_owned(), |place| place.to_string())
 }
 
-/// How many were right: of heapdiff, of MAT by the field, and of MAT by the field or a class.
+/// Returns the shares of right answers: of heapdiff, of MAT by field, and of MAT by field or class.
 fn shares(judged: &[Judged]) -> [Share; 3] {
     let mut shares = [Share::default(); 3];
     for leak in judged
@@ -144,7 +145,7 @@ fn shares(judged: &[Judged]) -> [Share; 3] {
     shares
 }
 
-/// The table, as Markdown.
+/// Returns the table as Markdown.
 pub(super) fn table(jdks: &[Jdk], judged: &[Judged]) -> Result<String> {
     let versions: Vec<&str> = jdks.iter().map(Jdk::version).collect();
     let mut text = format!(
@@ -201,7 +202,7 @@ pub(super) fn table(jdks: &[Jdk], judged: &[Judged]) -> Result<String> {
     Ok(text)
 }
 
-/// Fails where too few are right.
+/// Fails if the share of right answers is below the goal.
 pub(super) fn goal(judged: &[Judged]) -> Result<()> {
     let failed = judged.iter().filter(|j| j.leaks.is_err()).count();
     ensure!(failed == 0, "{failed} could not be run");

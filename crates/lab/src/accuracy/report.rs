@@ -1,4 +1,4 @@
-//! What is judged of a report of `heapdiff diff --format json`.
+//! The parts of a report of `heapdiff diff --format json` that are judged.
 
 use std::fmt;
 use std::fs;
@@ -8,21 +8,21 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-/// A report.
+/// A comparison of dumps.
 #[derive(Debug, Deserialize)]
 pub(super) struct Report {
-    /// One for each dump.
+    /// One entry for each dump.
     pub(super) snapshots: Vec<IgnoredAny>,
     pub(super) suspects: Vec<Suspect>,
 }
 
-/// What holds most of one dump alone.
+/// A report on one dump.
 #[derive(Debug, Deserialize)]
 pub(super) struct OneDump {
     pub(super) suspects: Vec<Holder>,
 }
 
-/// A suspect of one dump.
+/// A suspect in a report on one dump.
 #[derive(Debug, Deserialize)]
 pub(super) struct Holder {
     pub(super) holder: String,
@@ -47,7 +47,7 @@ impl fmt::Display for Holder {
     }
 }
 
-/// A suspect.
+/// A suspect in a comparison.
 #[derive(Debug, Deserialize)]
 pub(super) struct Suspect {
     pub(super) verdict: String,
@@ -60,7 +60,7 @@ pub(super) struct Suspect {
     pub(super) allocated_at: Vec<Stack>,
 }
 
-/// An allocating stack.
+/// An allocation stack.
 #[derive(Debug, Deserialize)]
 pub(super) struct Stack {
     pub(super) frames: Vec<String>,
@@ -72,14 +72,15 @@ impl Report {
         serde_json::from_slice(&text).with_context(|| format!("{} is not a report", file.display()))
     }
 
-    /// The suspects that are said to go on growing.
+    /// Returns the suspects that the report expects to grow further.
     pub(super) fn alarms(&self) -> impl Iterator<Item = &Suspect> {
         self.suspects.iter().filter(|suspect| suspect.is_alarm())
     }
 }
 
 impl Suspect {
-    /// The stack that is printed first: of what is held there, or where none is known of what was allocated of its class.
+    /// Returns the stack that the text report prints first: a stack of the held objects, or, if none is known, a stack
+    /// that allocated objects of the class.
     pub(super) fn first_stack(&self) -> Option<&Stack> {
         self.stacks.first().or_else(|| self.allocated_at.first())
     }

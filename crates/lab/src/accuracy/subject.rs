@@ -1,4 +1,4 @@
-//! What is run: a leak with its fixed twin, or a control; its dumps and their reports.
+//! The programs that are run (a leak with its fixed twin, or a control), their dumps and the reports on them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use testdata::scenarios::{self, CONTROL_PHASES, Control, Dumped, Mode, PHASES, S
 
 use super::report::{OneDump, Report};
 
-/// How long a phase, or a dump, may take on a machine that is busy.
+/// Maximum time for a phase or a dump, on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(240);
 
-/// A leak scenario, to be run in both modes, or a control.
+/// A leak scenario, which runs leaking and fixed, or a control.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Subject {
     Leak(&'static Scenario),
@@ -29,7 +29,7 @@ impl Subject {
         }
     }
 
-    /// Whether it uses published libraries.
+    /// True if the program uses published libraries.
     pub(super) fn libraries(&self) -> bool {
         match self {
             Subject::Leak(scenario) => scenario.libraries,
@@ -38,7 +38,7 @@ impl Subject {
     }
 }
 
-/// Every subject.
+/// Returns every subject.
 pub(super) fn all() -> Vec<Subject> {
     let leaks = scenarios::ALL.iter().map(Subject::Leak);
     leaks
@@ -46,14 +46,14 @@ pub(super) fn all() -> Vec<Subject> {
         .collect()
 }
 
-/// What the subjects are run with.
+/// The programs and settings of a run.
 #[derive(Debug)]
 pub(super) struct Tools<'a> {
     pub(super) heapdiff: &'a Path,
     pub(super) agent: &'a Path,
     pub(super) scratch: &'a Path,
     pub(super) keep: bool,
-    /// How many times fixed twins and controls are run.
+    /// Number of runs of fixed twins and controls.
     pub(super) repeat: u32,
     pub(super) collector: &'a str,
     /// Further flags of the JVM.
@@ -64,7 +64,7 @@ pub(super) struct Tools<'a> {
 }
 
 impl Tools<'_> {
-    /// Reports of a leaking scenario's first two dumps and of all three, and of the last alone.
+    /// Runs a leaking scenario. Returns the reports on its first two dumps, on all three, and on the last alone.
     pub(super) fn leak(&self, jdk: &Jdk, scenario: &Scenario) -> Result<([Report; 2], OneDump)> {
         let (dumps, folder) = self.dumped(jdk, scenario, Mode::Leak)?;
         let last = dumps.last().context("no dumps")?;
@@ -72,7 +72,8 @@ impl Tools<'_> {
         Ok((self.reports(&dumps, &folder)?, one))
     }
 
-    /// The last dump of a leaking scenario that runs without the agent, what it says alone, and the folder that it is in.
+    /// Runs a leaking scenario without the agent. Returns its last dump, the report on that dump, and the folder with
+    /// the dump.
     pub(super) fn last_alone(
         &self,
         jdk: &Jdk,
@@ -91,13 +92,13 @@ impl Tools<'_> {
         Ok((dump, one, folder))
     }
 
-    /// Reports of a fixed scenario's first two dumps and of all three.
+    /// Runs a fixed scenario. Returns the reports on its first two dumps and on all three.
     pub(super) fn twin(&self, jdk: &Jdk, scenario: &Scenario) -> Result<[Report; 2]> {
         let (dumps, folder) = self.dumped(jdk, scenario, Mode::Fixed)?;
         self.reports(&dumps, &folder)
     }
 
-    /// A scenario's dumps, and the folder that they are in.
+    /// Returns the dumps of a scenario and the folder with them.
     fn dumped(
         &self,
         jdk: &Jdk,
@@ -110,7 +111,7 @@ impl Tools<'_> {
         Ok((self.dumps(launch, PHASES, &folder)?, folder))
     }
 
-    /// Reports of a control's first three dumps and of all four.
+    /// Runs a control. Returns the reports on its first three dumps and on all four.
     pub(super) fn control(&self, jdk: &Jdk, control: &Control) -> Result<[Report; 2]> {
         let folder = self.folder(control.name, jdk)?;
         let dumps = match control.dumped {
@@ -125,7 +126,7 @@ impl Tools<'_> {
         self.reports(&dumps, &folder)
     }
 
-    /// Reports of all dumps but the last, and of all.
+    /// Returns the reports on all dumps but the last, and on all dumps.
     fn reports(&self, dumps: &[PathBuf], folder: &Path) -> Result<[Report; 2]> {
         let (_, but_the_last) = dumps.split_last().context("no dumps")?;
         let reports = [
@@ -136,7 +137,7 @@ impl Tools<'_> {
         Ok(reports)
     }
 
-    /// Removes a folder whose dumps are judged, unless they are to be kept.
+    /// Removes the folder of a subject that has been judged, unless the dumps are to be kept.
     pub(super) fn clear(&self, folder: &Path) -> Result<()> {
         if self.keep {
             return Ok(());
@@ -155,13 +156,13 @@ impl Tools<'_> {
         self.plain(launch).agent(self.agent, self.sampling)
     }
 
-    /// Without the agent.
+    /// Adds the flags of a JVM without the agent.
     fn plain(&self, launch: Launch) -> Launch {
         let collector = format!("-XX:+Use{}GC", self.collector);
         launch.flag(collector).flags(self.flags).timeout(TIMEOUT)
     }
 
-    /// A dump of each of as many runs as there are phases, after the last, by the JDKs in turn.
+    /// Runs the program once for each phase, on the JDKs in turn, and dumps each run after its last phase.
     fn dumps_of_runs(
         &self,
         control: &Control,
@@ -201,7 +202,7 @@ impl Tools<'_> {
         Report::read(&self.written(dumps, folder)?)
     }
 
-    /// The file with the report of these dumps.
+    /// Writes the report on these dumps, and returns its file.
     fn written(&self, dumps: &[PathBuf], folder: &Path) -> Result<PathBuf> {
         let file = folder.join(format!("{}.json", dumps.len()));
         let output = Command::new(self.heapdiff)

@@ -1,4 +1,4 @@
-//! The table, as Markdown.
+//! Writes the results as a Markdown table.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use testdata::scenarios::{CONTROLS, Scenario, by_name};
 use super::explained;
 use super::judge::{Found, Judgement, Outcome, Quiet, Totals};
 
-/// `with`: the agent's options, the collector, and further flags of the JVM.
+/// Returns the table. `with` describes the run: the agent's options, the collector, and further flags of the JVM.
 pub(super) fn of(
     jdks: &[Jdk],
     with: &str,
@@ -160,7 +160,7 @@ fn faults(text: &mut String, judgements: &[Judgement]) -> Result<()> {
     Ok(())
 }
 
-/// What the programs do.
+/// Appends a description of each program.
 fn legend(text: &mut String, judgements: &[Judgement]) -> Result<()> {
     text.push_str("\n## The programs\n\n| name | what it does |\n|---|---|\n");
     let mut told = Vec::new();

@@ -1,4 +1,4 @@
-//! The heaps that are measured, generated once and kept below the target folder.
+//! The measured heaps. They are generated once and kept below the target folder.
 
 use std::fmt;
 use std::fs;
@@ -9,13 +9,13 @@ use anyhow::{Result, bail};
 
 use crate::{java, run};
 
-/// The scale of the smoke run: some 890,000 objects.
+/// Scale of the smoke run: about 890,000 objects.
 pub(super) const SMOKE_SCALE: f64 = 0.02;
 
-/// Shapes of heaps. All but the mixed one are what `cargo xtask bench` measures.
+/// Shapes of heaps. `cargo xtask bench` measures all of them except the mixed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Heap {
-    /// Of everything something, on G1
+    /// All kinds of objects, on G1
     Mixed,
     /// An H2 database in memory, on Parallel GC
     Database,
@@ -23,7 +23,7 @@ pub(super) enum Heap {
     Linked,
     /// Many small maps and strings
     Small,
-    /// The mixed one on Parallel GC, with a young generation full of objects
+    /// The mixed heap on Parallel GC, with a young generation full of objects
     Young,
 }
 
@@ -38,7 +38,7 @@ impl Heap {
     }
 
     fn command(self, scale: f64) -> Result<Command> {
-        // The heap is 2.5 GB at scale 1; the rest is room for the collector.
+        // The heap has 2.5 GB at scale 1; the rest is room for the collector.
         let gigabytes = (12.0 * scale.min(1.0) + 6.0 * (scale - 1.0).max(0.0)).ceil();
         let mut command = Command::new(java::ensure_jdk()?.java());
         command.arg(format!("-Xmx{gigabytes}g"));
@@ -51,9 +51,9 @@ impl Heap {
                     .args(["-cp", &format!("{}/*", h2.display())]);
             }
             Self::Young => {
-                // Never full before the dump: a third of the heap lies there.
+                // The young generation must not fill up before the dump; it holds a third of the heap.
                 let young = (1024.0 * scale).ceil().max(16.0);
-                // Without its size policy the old generation hardly grows; it would be collected again and again.
+                // Without the adaptive size policy the old generation hardly grows, and GCs would follow one another.
                 let all = (5120.0 * scale).ceil().max(96.0);
                 command
                     .args(["-XX:+UseParallelGC", "-XX:-UseAdaptiveSizePolicy"])
@@ -83,14 +83,14 @@ impl fmt::Display for Heap {
     }
 }
 
-/// Two dumps of one program, the later one with its leak grown.
+/// Returns two dumps of one program; the leak is larger in the second.
 pub(super) fn pair(heap: Heap, scale: f64, scratch: &Path) -> Result<[PathBuf; 2]> {
     let files = [1, 2].map(|i| scratch.join(format!("{heap}-{scale}-{i}.hprof")));
     generate(heap, scale, &files)?;
     Ok(files)
 }
 
-/// One dump of the mixed heap.
+/// Returns one dump of the mixed heap.
 pub(super) fn single(scale: f64, scratch: &Path) -> Result<PathBuf> {
     let file = scratch.join(format!("{}-{scale}-1.hprof", Heap::Mixed));
     generate(Heap::Mixed, scale, std::slice::from_ref(&file))?;

@@ -1,4 +1,4 @@
-//! What is to be reached on each heap, beside what was.
+//! Compares the results on each heap with the goals.
 
 use std::fmt::Write;
 
@@ -19,7 +19,7 @@ only writes histograms: of one dump, and of two dumps for `diff`.
 | wanted | 0.25 | 2 | 0.04 | 2 | 0.05 | 22 | 22 |
 ";
 
-/// One row for each heap.
+/// Returns a table with one row for each heap.
 pub(super) fn of(heaps: &[(Heap, Vec<Outcome>)]) -> String {
     let mut text = HEAD.to_owned();
     for (heap, outcomes) in heaps {

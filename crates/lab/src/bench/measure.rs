@@ -1,4 +1,4 @@
-//! Runs one process and watches its time and memory.
+//! Runs one process and measures its time and memory.
 
 use std::fmt;
 use std::fs;
@@ -11,29 +11,29 @@ use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::run::shown;
 
-/// How often the end of the process is looked for; what a wall time may be off by.
+/// Interval of the checks for the end of the process, and so the error of the wall time.
 const TICK: Duration = Duration::from_millis(1);
-/// Ticks between two looks at its memory.
+/// Number of ticks between two samples of the memory.
 const SAMPLE_EVERY: u32 = 5;
 
-/// What a process took. Memory in bytes.
+/// Time and memory of a process. Memory is in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Measurement {
     /// Elapsed time.
     pub(crate) wall: Duration,
     /// User and system time of all threads.
     pub(crate) cpu: Duration,
-    /// The most anonymous memory seen: heap and stacks.
+    /// Maximum anonymous memory that was sampled: heap and stacks.
     pub(crate) anonymous: u64,
-    /// The most file-backed memory seen: mapped pages, which the kernel can drop.
+    /// Maximum file-backed memory that was sampled: mapped pages, which the kernel can drop.
     pub(crate) file_backed: u64,
-    /// The most resident memory at once, of both kinds, as the kernel counted it up to the last
-    /// look.
+    /// Maximum resident memory of both kinds at one moment: the kernel's own high-water mark, read with the last
+    /// sample.
     pub(crate) peak: u64,
 }
 
 impl Measurement {
-    /// Adds a process that ran after this one.
+    /// Adds the measurement of a process that ran after this one.
     pub(super) fn add(&mut self, next: &Self) {
         self.wall += next.wall;
         self.cpu += next.cpu;
@@ -43,7 +43,7 @@ impl Measurement {
     }
 
     fn sample(&mut self, pid: u32) {
-        // Gone, or a system without /proc: nothing to see.
+        // The process has ended, or the system has no /proc.
         let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {
             return;
         };
@@ -77,7 +77,7 @@ impl fmt::Display for Measurement {
     }
 }
 
-/// Kills and reaps the process when it is dropped before its end was seen.
+/// Kills and reaps the process if it is dropped before the process was seen to end.
 struct Guard {
     child: Child,
     reaped: bool,
@@ -86,16 +86,16 @@ struct Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         if !self.reaped {
-            // It may just have ended by itself; there is nobody to tell.
+            // The process may just have ended; the error does not matter.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
     }
 }
 
-/// Runs a command to its end, or to the limit, which is an error.
+/// Runs a command until it ends. Exceeding the time limit is an error.
 pub(crate) fn measure(command: &mut Command, limit: Duration) -> Result<(ExitStatus, Measurement)> {
-    // Processes are measured one after the other, so the difference is this one's.
+    // Processes are measured one after the other, so the difference belongs to this process.
     let cpu_before = children_cpu()?;
     let start = Instant::now();
     let child = command
@@ -129,7 +129,7 @@ pub(crate) fn measure(command: &mut Command, limit: Duration) -> Result<(ExitSta
     bail!("ended after {} s", limit.as_secs())
 }
 
-/// Processor time of all children that have ended and were reaped.
+/// Returns the processor time of all children that have ended and were reaped.
 fn children_cpu() -> Result<Duration> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).context("cannot read CPU times")?;
     Ok([usage.user_time(), usage.system_time()]

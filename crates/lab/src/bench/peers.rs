@@ -1,4 +1,4 @@
-//! The other tools: which, where, and how they come here.
+//! The other tools of the comparison, and their installation.
 
 use std::env::consts::EXE_SUFFIX;
 use std::path::{Path, PathBuf};
@@ -10,25 +10,24 @@ use crate::run;
 /// A tool to compare with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Class histogram only.
+    /// Prints a class histogram only.
     Slurp,
-    /// Histogram, dominators, reports.
+    /// Prints a histogram, computes dominators, and writes reports.
     Analyzer,
 }
 
-/// A tool on this machine.
+/// An installed tool.
 #[derive(Debug)]
 pub(super) struct Peer {
-    /// Which.
     pub(super) kind: Kind,
-    /// The program.
+    /// Path of the program.
     pub(super) program: PathBuf,
 }
 
 impl Kind {
     const ALL: [Self; 2] = [Self::Slurp, Self::Analyzer];
 
-    /// The name of its package and program.
+    /// Returns the name of its package and program.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Slurp => "hprof-slurp",
@@ -48,7 +47,7 @@ fn installed_in() -> PathBuf {
     run::root().join("target/peers")
 }
 
-/// The tools that are here already.
+/// Returns the tools that are installed already.
 pub(super) fn present(given: Option<&Path>) -> Vec<Peer> {
     let folder = given.map_or_else(|| installed_in().join("bin"), Path::to_owned);
     let at = |kind: Kind| folder.join(format!("{}{EXE_SUFFIX}", kind.name()));
@@ -62,7 +61,7 @@ pub(super) fn present(given: Option<&Path>) -> Vec<Peer> {
         .collect()
 }
 
-/// All tools; those that are missing are installed, unless a folder was given.
+/// Returns all tools. Missing tools are installed unless a folder was given.
 pub(super) fn ensure(given: Option<&Path>) -> Result<Vec<Peer>> {
     let here = present(given);
     if given.is_some() || here.len() == Kind::ALL.len() {

@@ -1,4 +1,4 @@
-//! Which commands are measured.
+//! The commands that are measured.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -11,38 +11,38 @@ use anyhow::{Context, Result, bail};
 use super::measure::{self, Measurement};
 use super::peers::{Kind, Peer};
 
-/// What is compared with what.
+/// Commands that answer the same question, and are compared with one another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Group {
     /// Class histogram of one dump.
     Histogram,
     /// Dominators and retained sizes of one dump.
     Retained,
-    /// What changed between two dumps.
+    /// Changes between two dumps.
     Diff,
-    /// The same with summaries that an earlier comparison kept.
+    /// Changes between two dumps, from cached summaries of an earlier comparison.
     Kept,
-    /// The same questions about one dump, asked again: answered from its index.
+    /// Questions about one dump that has an index.
     Indexed,
     /// Deep and retained size of more than a million objects as one set.
     Sizes,
-    /// Memory that is wasted in one dump.
+    /// Wasted memory in one dump.
     Waste,
 }
 
-/// One measured command, or several one after another that do one thing together.
+/// A measured command, or several commands that together do one task.
 #[derive(Debug)]
 pub(super) struct Job {
-    /// For the tables.
+    /// Name in the tables.
     pub(super) name: String,
-    /// Ours, not a peer's.
+    /// True for heapdiff, false for another tool.
     pub(super) ours: bool,
-    /// What it does.
+    /// The question that the job answers.
     pub(super) group: Group,
-    /// The file the last step writes its report to.
+    /// The file to which the last step writes its report.
     pub(super) report: PathBuf,
     steps: Vec<(PathBuf, Vec<OsString>)>,
-    /// What is not to be there when it begins.
+    /// A file that must not exist when the job begins.
     without: Option<PathBuf>,
 }
 
@@ -73,7 +73,7 @@ impl Job {
         self
     }
 
-    /// Runs it: times add up, memory is that of the largest step.
+    /// Runs the job. Times are added up; memory is that of the largest step.
     pub(super) fn measure(&self, limit: Duration) -> Result<Measurement> {
         let mut total = Measurement::default();
         if let Some(file) = &self.without {
@@ -100,14 +100,15 @@ impl Job {
         Ok(total)
     }
 
-    /// What the command wrote to stdout.
+    /// Returns what the command wrote to stdout.
     pub(super) fn stdout(&self) -> Result<String> {
         let file = self.report.with_extension("txt");
         fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))
     }
 }
 
-/// A class that every dump has many objects of: the generated heap 1.75 million, on the way to most of it.
+/// A class with many objects in every dump. The generated heap has 1.75 million, and they lead to most of the other
+/// objects.
 const MANY: &str = "java.util.HashMap$Node";
 
 fn ours(heapdiff: &Path, what: &str, group: Group, dumps: &[&Path], scratch: &Path) -> Job {
@@ -133,12 +134,12 @@ fn ours(heapdiff: &Path, what: &str, group: Group, dumps: &[&Path], scratch: &Pa
     job.step(heapdiff, args)
 }
 
-/// `heapdiff top`.
+/// Returns the job that runs `heapdiff top`.
 pub(super) fn top(heapdiff: &Path, dump: &Path, scratch: &Path) -> Job {
     ours(heapdiff, "top", Group::Retained, &[dump], scratch)
 }
 
-/// Our commands.
+/// Returns the jobs that run heapdiff.
 pub(super) fn heapdiff(heapdiff: &Path, before: &Path, after: &Path, scratch: &Path) -> Vec<Job> {
     vec![
         ours(heapdiff, "histo", Group::Histogram, &[before], scratch),
@@ -149,8 +150,8 @@ pub(super) fn heapdiff(heapdiff: &Path, before: &Path, after: &Path, scratch: &P
     ]
 }
 
-/// Comparisons with the summaries that an earlier one kept: of the first dump, which is what a second comparison with
-/// the same BEFORE finds, and of both.
+/// Returns two comparisons that use cached summaries of an earlier comparison. The first has only the summary of the
+/// first dump, as a second comparison with the same BEFORE has. The second has both summaries.
 pub(super) fn kept(heapdiff: &Path, before: &Path, after: &Path, scratch: &Path) -> [Job; 2] {
     let both = || ours(heapdiff, "diff", Group::Kept, &[before, after], scratch);
     let mut first = both();
@@ -161,7 +162,7 @@ pub(super) fn kept(heapdiff: &Path, before: &Path, after: &Path, scratch: &Path)
     [first, both()]
 }
 
-/// Has a comparison keep the summaries of both dumps.
+/// Runs a comparison that caches the summaries of both dumps.
 pub(super) fn keep_summaries(
     heapdiff: &Path,
     before: &Path,
@@ -174,7 +175,7 @@ pub(super) fn keep_summaries(
         .map(|_| ())
 }
 
-/// `heapdiff top` and `heapdiff diff` with a number of threads.
+/// Returns the jobs that run `heapdiff top` and `heapdiff diff` with this number of threads.
 pub(super) fn with_threads(
     heapdiff: &Path,
     before: &Path,
@@ -192,7 +193,7 @@ pub(super) fn with_threads(
     ]
 }
 
-/// Commands that an index answers, or helps to.
+/// Commands that use an index.
 const INDEXED: [&str; 8] = [
     "histo",
     "histo --retained",
@@ -204,7 +205,7 @@ const INDEXED: [&str; 8] = [
     "paths java.lang.System.props",
 ];
 
-/// Writes the index of a dump, once.
+/// Writes the index of a dump.
 pub(super) fn write_index(heapdiff: &Path, dump: &Path, limit: Duration) -> Result<()> {
     let scratch = dump.parent().unwrap_or(Path::new("."));
     ours(heapdiff, "top", Group::Indexed, &[dump], scratch)
@@ -212,13 +213,13 @@ pub(super) fn write_index(heapdiff: &Path, dump: &Path, limit: Duration) -> Resu
         .map(|_| ())
 }
 
-/// Our commands on a dump that has an index.
+/// Returns the jobs that run heapdiff on a dump with an index.
 pub(super) fn indexed(heapdiff: &Path, dump: &Path, scratch: &Path) -> Vec<Job> {
     let job = |what: &&str| ours(heapdiff, what, Group::Indexed, &[dump], scratch);
     INDEXED.iter().map(job).collect()
 }
 
-/// What the peers offer for the same questions.
+/// Returns the jobs of the other tools that answer the same questions.
 pub(super) fn peers(peers: &[Peer], before: &Path, after: &Path, scratch: &Path) -> Vec<Job> {
     let mut jobs = Vec::new();
     for peer in peers {
@@ -235,7 +236,7 @@ pub(super) fn peers(peers: &[Peer], before: &Path, after: &Path, scratch: &Path)
                 let report = job.report.with_extension("json");
                 jobs.push(job.step(program, [before, report.as_path()]));
 
-                // It compares reports, so a diff is two analyses and a comparison.
+                // This tool compares reports, so a diff consists of two analyses and a comparison.
                 let job = Job::new(format!("{name} diff"), false, Group::Diff, scratch);
                 let reports = [before, after]
                     .map(|dump| job.report.with_extension(format!("{}.json", stem(dump))));

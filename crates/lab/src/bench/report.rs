@@ -1,4 +1,4 @@
-//! The tables, as Markdown.
+//! Writes the tables as Markdown.
 
 use std::fmt::Write;
 use std::fs;
@@ -14,7 +14,7 @@ use super::dumps::Heap;
 use super::measure::Measurement;
 use super::plan::Group;
 
-/// The median of the runs in every figure; `None` without runs.
+/// Returns the median of each figure; `None` without runs.
 pub(super) fn median(runs: &[Measurement]) -> Option<Measurement> {
     fn middle<T: Ord + Copy>(
         runs: &[Measurement],
@@ -33,8 +33,8 @@ pub(super) fn median(runs: &[Measurement]) -> Option<Measurement> {
     })
 }
 
-/// How many objects the first dump has, as far as the outputs say: heapdiff's own count, else
-/// that of hprof-slurp, which leaves class objects out.
+/// Returns the number of objects in the first dump, if an output shows it: heapdiff's count, or else that of
+/// hprof-slurp, which leaves out class objects.
 pub(super) fn objects(outcomes: &[Outcome]) -> Option<u64> {
     let mut done = outcomes.iter().filter(|outcome| !outcome.runs.is_empty());
     let ours = done.clone().find_map(|outcome| {
@@ -47,7 +47,7 @@ pub(super) fn objects(outcomes: &[Outcome]) -> Option<u64> {
     ours.or_else(|| done.find_map(objects_of_slurp))
 }
 
-/// The JSON that one of our commands wrote.
+/// Returns the JSON report of one of our commands.
 pub(super) fn report(outcome: &Outcome) -> Option<Value> {
     if !outcome.job.ours {
         return None;
@@ -55,7 +55,7 @@ pub(super) fn report(outcome: &Outcome) -> Option<Value> {
     serde_json::from_slice(&fs::read(&outcome.job.report).ok()?).ok()
 }
 
-/// The instances and arrays that hprof-slurp counted.
+/// Returns the number of instances and arrays that hprof-slurp counted.
 pub(super) fn objects_of_slurp(outcome: &Outcome) -> Option<u64> {
     if outcome.job.ours || outcome.job.group != Group::Histogram {
         return None;
@@ -70,7 +70,7 @@ pub(super) fn objects_of_slurp(outcome: &Outcome) -> Option<u64> {
     (counts.len() == 3).then(|| counts.iter().sum())
 }
 
-/// Commands on one pair of dumps, and how ours compare.
+/// Returns the table of commands on one pair of dumps, with ratios to the other tools.
 pub(super) fn comparison(
     title: &str,
     [before, after]: &[PathBuf; 2],
@@ -130,7 +130,7 @@ fn row(outcome: &Outcome, figures: &Measurement, objects: Option<u64>) -> Result
     Ok(text)
 }
 
-/// Each of our commands against each peer that answers the same question or a part of it.
+/// Compares each of our commands with each tool that answers the same question or a part of it.
 fn ratios(outcomes: &[Outcome]) -> Result<String> {
     let mut text = String::new();
     let cold = |outcome: &&Outcome| outcome.job.ours && outcome.job.group != Group::Indexed;
@@ -138,7 +138,7 @@ fn ratios(outcomes: &[Outcome]) -> Result<String> {
         for peer in outcomes.iter().filter(|outcome| !outcome.job.ours) {
             let of_pair =
                 |outcome: &Outcome| matches!(outcome.job.group, Group::Diff | Group::Kept);
-            // No peer is asked for deep sizes or for waste.
+            // The other tools compute neither deep sizes nor wasted memory.
             let alone = matches!(ours.job.group, Group::Sizes | Group::Waste);
             if alone || of_pair(ours) != of_pair(peer) {
                 continue;
@@ -170,7 +170,7 @@ fn ratios(outcomes: &[Outcome]) -> Result<String> {
 
 /// One size of a heap.
 pub(super) struct Size {
-    /// How many times the first one's.
+    /// Size relative to the first heap.
     pub(super) factor: f64,
     /// Bytes of the dump.
     pub(super) bytes: u64,
@@ -178,7 +178,7 @@ pub(super) struct Size {
     pub(super) outcomes: Vec<Outcome>,
 }
 
-/// Growth of one command with the size of the dump.
+/// Returns a table that shows how one command grows with the size of the dump.
 pub(super) fn linear(base: f64, runs: u32, sizes: &[Size]) -> Result<String> {
     let mut text = format!(
         "# `heapdiff top` by size of the heap\n\n{}- base scale {base}; median of {runs} runs, \
@@ -216,7 +216,8 @@ pub(super) fn linear(base: f64, runs: u32, sizes: &[Size]) -> Result<String> {
     Ok(text)
 }
 
-/// The same commands with more and more threads. Each row's outcomes are two commands for each count.
+/// Returns a table of the same commands with more and more threads. Each row has two outcomes for each number of
+/// threads.
 pub(super) fn threads(counts: &[usize], runs: u32, rows: &[(Heap, Vec<Outcome>)]) -> String {
     let mut text = format!(
         "# Threads\n\n{}- median of {runs} runs, page cache warm; the sequential share follows from Amdahl's law\n\n\
@@ -248,13 +249,13 @@ pub(super) fn threads(counts: &[usize], runs: u32, rows: &[(Heap, Vec<Outcome>)]
     text
 }
 
-/// What part of the work of one thread more threads do not share, from how much faster that many are.
+/// Returns the share of the work that is sequential, from the speed-up with `threads` threads (Karp-Flatt metric).
 fn sequential_share(speed_up: f64, threads: usize) -> f64 {
     let ideal = 1.0 / threads as f64;
     ((1.0 / speed_up - ideal) / (1.0 - ideal)).clamp(0.0, 1.0)
 }
 
-/// Processor, memory, kernel and commit, as far as they can be told.
+/// Returns the processor, memory, kernel and commit, as far as they are known.
 pub(crate) fn machine() -> String {
     let field = |file: &str, key: &str| {
         let text = fs::read_to_string(file).ok()?;

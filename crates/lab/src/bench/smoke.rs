@@ -1,4 +1,4 @@
-//! Whether the results of a small run make sense.
+//! Checks that the results of a small run make sense.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use super::Outcome;
 use super::plan::Group;
 use super::report::{objects_of_slurp, report};
 
-/// Fails where a command failed, or its report is not what the generated heap holds.
+/// Fails if a command failed, or if its report does not match the generated heap.
 pub(super) fn check(outcomes: &[Outcome]) -> Result<()> {
     for outcome in outcomes {
         if let Some(failure) = &outcome.failure {
@@ -32,7 +32,7 @@ pub(super) fn check(outcomes: &[Outcome]) -> Result<()> {
         }
     }
     if let (Some(ours), Some(theirs)) = (counted, outcomes.iter().find_map(objects_of_slurp)) {
-        // They leave out class objects, of which there are some thousands.
+        // hprof-slurp leaves out class objects, of which there are a few thousand.
         ensure!(
             ours.abs_diff(theirs) < 20_000,
             "heapdiff counts {ours} objects, but hprof-slurp counts {theirs}"
@@ -41,7 +41,7 @@ pub(super) fn check(outcomes: &[Outcome]) -> Result<()> {
     Ok(())
 }
 
-/// From an index, or a kept summary, comes what comes from the dump, where both were asked.
+/// Checks that an answer from an index or a cached summary equals the answer from the dump, if both were measured.
 fn same(outcome: &Outcome, found: &Value, outcomes: &[Outcome]) -> Result<()> {
     let name = outcome.job.name.split_once(" (").map(|(name, _)| name);
     let twin = outcomes.iter().find(|o| Some(&*o.job.name) == name);

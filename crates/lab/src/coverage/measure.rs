@@ -1,4 +1,4 @@
-//! One run: a JVM, two dumps, and what is said of them beside the truth.
+//! Makes one run: starts a JVM, takes two dumps, and compares the reports with the true values.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,19 +11,19 @@ use serde::Deserialize;
 use testdata::jvm::{DumpOptions, Jdk, Launch, Target};
 use testdata::programs;
 
-/// What a JVM is run with.
+/// The settings of a JVM.
 #[derive(Debug, Clone)]
 pub(super) struct Setting {
     pub(super) jdk: Jdk,
     pub(super) collector: &'static str,
     pub(super) flags: Vec<String>,
     pub(super) interval: &'static str,
-    /// Whether the agent counts allocations, too.
+    /// True if the agent also counts allocations.
     pub(super) counts: bool,
 }
 
 impl Setting {
-    /// Waits until the agent has copied its counts, if it counts: it does once a second.
+    /// If the agent counts, waits until it has copied its counts. It copies them once a second.
     fn until_copied(&self) {
         if self.counts {
             std::thread::sleep(Duration::from_millis(1500));
@@ -47,20 +47,20 @@ impl fmt::Display for Setting {
     }
 }
 
-/// What a figure was asked of.
+/// The dumps and the question that a figure answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Asked {
-    /// A dump of a JVM that was started with the agent.
+    /// Live bytes, from a dump of a JVM that was started with the agent.
     Sites,
-    /// Two dumps of such a JVM.
+    /// Growth between two dumps of a JVM that was started with the agent.
     Diff,
-    /// Two dumps of a JVM into which the agent was loaded before the first.
+    /// Growth between two dumps of a JVM into which the agent was loaded before the first dump.
     AttachedDiff,
-    /// The second dump of such a JVM alone.
+    /// Live bytes, from the second dump alone of a JVM into which the agent was loaded.
     AttachedSites,
-    /// What was allocated, by a dump of a JVM that was started with the agent.
+    /// Allocated bytes, from a dump of a JVM that was started with the agent.
     Allocated,
-    /// The same of one into which it was loaded.
+    /// Allocated bytes, from a dump of a JVM into which the agent was loaded.
     AttachedAllocated,
 }
 
@@ -75,17 +75,17 @@ impl Asked {
     ];
 }
 
-/// One stack's estimate beside the truth.
+/// The estimate for one stack, and the true value.
 #[derive(Debug, Clone)]
 pub(super) struct Measured {
     pub(super) setting: String,
     pub(super) asked: Asked,
-    /// Whether allocations were counted.
+    /// True if allocations were counted.
     pub(super) counted: bool,
     /// The allocating method.
     pub(super) stack: String,
     pub(super) truth: u64,
-    /// Nothing where the report has no such stack.
+    /// `None` if the report does not contain the stack.
     pub(super) found: Option<Stack>,
 }
 
@@ -95,12 +95,12 @@ pub(super) struct Stack {
     pub(super) samples: u64,
     pub(super) estimated_bytes: u64,
     pub(super) ci95: [u64; 2],
-    /// What samples alone say, where counts say more.
+    /// The estimate from samples alone, present if counts improved it.
     #[serde(default)]
     sampled: Option<Sampled>,
     #[serde(default)]
     survival_permille: Option<u64>,
-    /// Absent where what was allocated is asked for.
+    /// Absent in reports on allocated bytes.
     #[serde(default)]
     survival_known: Option<bool>,
 }
@@ -112,7 +112,7 @@ struct Sampled {
 }
 
 impl Stack {
-    /// The same as samples alone say it.
+    /// Returns the estimate from samples alone.
     pub(super) fn without_counts(&self) -> Self {
         let mut alone = self.clone();
         if let Some(sampled) = alone.sampled.take() {
@@ -121,7 +121,7 @@ impl Stack {
         alone
     }
 
-    /// Whether the report tells which part is alive.
+    /// True if the report knows which part of the objects is alive.
     pub(super) fn tells_survival(&self) -> bool {
         self.survival_known
             .unwrap_or(self.survival_permille.is_some())
@@ -148,20 +148,20 @@ impl Report {
     }
 }
 
-/// What runs are made with.
+/// The programs and settings of all runs.
 #[derive(Debug)]
 pub(super) struct Tools<'a> {
     pub(super) heapdiff: &'a Path,
     pub(super) agent: &'a Path,
     pub(super) scratch: &'a Path,
-    /// Mebibytes of each size before each dump.
+    /// Mebibytes of each object size before each dump.
     pub(super) size: u32,
 }
 
 type Bytes = BTreeMap<String, u64>;
 
 impl Tools<'_> {
-    /// Runs the program twice, with the agent from the start and attached.
+    /// Runs the program twice: started with the agent, and with the agent attached later.
     pub(super) fn measure(&self, setting: &Setting, seed: u64) -> Result<Vec<Measured>> {
         let mut found = Vec::new();
         for attached in [false, true] {
@@ -178,7 +178,7 @@ impl Tools<'_> {
             let sites = self.report(&["sites"], &[last])?;
             let diff = self.report(&["diff"], &[first, last])?;
             let allocated = self.report(&["sites", "--allocated"], &[last])?;
-            // What the agent has not seen is in no figure of one dump.
+            // A report on one dump contains nothing that was allocated before the agent was loaded.
             let (asked, of_dump) = if attached {
                 (
                     [
@@ -216,7 +216,7 @@ impl Tools<'_> {
         Ok(found)
     }
 
-    /// Two dumps, and what each stack had allocated at each.
+    /// Returns two dumps, and the bytes that each stack had allocated at the time of each.
     fn dumps(
         &self,
         setting: &Setting,
@@ -269,7 +269,7 @@ impl Tools<'_> {
     }
 }
 
-/// What the program says before it waits.
+/// Reads the true values that the program prints before it waits.
 fn truth(target: &mut Target) -> Result<Bytes> {
     let mut bytes = Bytes::new();
     for line in target.lines_until_ready()? {
@@ -287,10 +287,10 @@ fn truth(target: &mut Target) -> Result<Bytes> {
     Ok(bytes)
 }
 
-/// Stacks of the program: 12 large ones and 64 small ones.
+/// Number of stacks in the program: 12 large ones and 64 small ones.
 const STACKS: usize = 76;
 
-/// `few24` of `Shares.few24(Shares.java:30)`.
+/// Returns `few24` for `Shares.few24(Shares.java:30)`.
 fn method(frame: &str) -> Option<&str> {
     let method = frame.strip_prefix("Shares.")?.split_once('(')?.0;
     let is_measured = |prefix: &&str| method.starts_with(prefix);

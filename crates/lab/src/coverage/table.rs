@@ -1,28 +1,28 @@
-//! The table: coverage and bias by JDK, collector and interval, and by stack; the worst first.
+//! The tables of coverage and bias by JDK, collector and interval, and by stack. The worst rows come first.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::measure::{Asked, Measured, Stack};
 
-/// Estimates of one line of a table.
+/// The estimates of one row of a table.
 #[derive(Debug, Default, Clone)]
 struct Tally {
-    /// Stacks that the report names.
+    /// Number of stacks that the report names.
     named: u32,
-    /// Truths inside their interval.
+    /// Number of true values inside their interval.
     covered: u32,
-    /// Truths below and above their interval.
+    /// Numbers of true values below and above their interval.
     outside: [u32; 2],
-    /// Stacks that the report does not name.
+    /// Number of stacks that the report does not name.
     unnamed: u32,
-    /// Stacks of which the report says that it does not know what part is alive.
+    /// Number of stacks for which the report does not know which part is alive.
     unknown: u32,
-    /// The sum of estimate over truth, less one.
+    /// Sum of the relative errors: estimate / truth - 1.
     error: f64,
-    /// Half widths over truth.
+    /// Half-widths of the intervals, divided by the true value.
     widths: Vec<f64>,
-    /// Sums of the estimates and of the truths of the stacks that the report names.
+    /// Sum of the estimates and sum of the true values, over the stacks that the report names.
     sums: [f64; 2],
 }
 
@@ -47,12 +47,12 @@ impl Tally {
         self.sums[1] += truth;
     }
 
-    /// Percent of the stacks that the report names.
+    /// Returns `sum` as a percentage of the number of stacks that the report names.
     fn percent(&self, sum: f64) -> f64 {
         100.0 * sum / f64::from(self.named.max(1))
     }
 
-    /// The median half width in percent of the truth.
+    /// Returns the median half-width in percent of the true value.
     fn width(&self) -> f64 {
         let mut widths = self.widths.clone();
         widths.sort_by(f64::total_cmp);
@@ -81,7 +81,7 @@ fn float(bytes: u64) -> f64 {
     bytes as f64
 }
 
-/// Both tables of each question.
+/// Returns both tables for each question.
 pub(super) fn of(found: &[Measured], repeats: u32) -> String {
     let mut text = String::new();
     for asked in Asked::ALL {
@@ -105,7 +105,7 @@ pub(super) fn of(found: &[Measured], repeats: u32) -> String {
     text
 }
 
-/// The same intervals with counts and as they would be without, question by question.
+/// Appends a table that compares, for each question, the intervals with counts and without.
 fn with_and_without(found: &[Measured], text: &mut String) {
     let _ = writeln!(
         text,
@@ -147,7 +147,7 @@ fn with_and_without(found: &[Measured], text: &mut String) {
     text.push('\n');
 }
 
-/// The interval and the group of the number of samples.
+/// Returns the sampling interval and the group of stacks with a similar number of samples.
 fn group(one: &Measured) -> String {
     let interval = one.setting.rsplit(", ").find(|part| part.ends_with('k'));
     let interval = interval.unwrap_or_default();
@@ -161,7 +161,7 @@ fn group(one: &Measured) -> String {
     format!("{interval}, {group}")
 }
 
-/// The small places are one line.
+/// Returns the row of a stack. All small stacks share one row.
 fn place(one: &Measured) -> String {
     if one.stack.starts_with("rare") {
         "rare".to_owned()

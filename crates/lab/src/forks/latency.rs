@@ -1,5 +1,6 @@
-//! What clients of a service notice of a dump: requests are due at fixed times, and each is timed from when it was due.
-//! A connection sends one at a time, so a late answer holds up those after it, and that counts.
+//! Measures the latency that clients of a service see during a dump. Requests are due at fixed times, and each latency
+//! counts from the time when the request was due. A connection sends one request at a time, so a late answer delays the
+//! next requests, and these delays count too.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -24,20 +25,20 @@ Four connections, 100 requests per second each; a latency is measured from the p
 
 const CONNECTIONS: u32 = 4;
 const PERIOD: Duration = Duration::from_millis(10);
-/// Before and after each dump.
+/// How long requests are made before and after each dump.
 const AROUND: Duration = Duration::from_secs(1);
 
-/// A request: when it was due, in seconds from the dump's start, and how long until it was answered, in milliseconds.
+/// A request: when it was due, in seconds from the start of the dump, and its latency in milliseconds.
 pub(super) type Sample = (f64, f64);
 
-/// What was measured with one JVM.
+/// The measurements on one JVM.
 pub(super) struct Measured {
     pub(super) rows: String,
-    /// Named, the dumps both ways.
+    /// The latencies by name: at rest, and during both kinds of dump.
     pub(super) series: Vec<(&'static str, Vec<Sample>)>,
 }
 
-/// Measures a service at rest and with both dumps.
+/// Measures a service at rest and during both kinds of dump.
 pub(super) fn latency(jdk: &Jdk, live: u32, more: &[String], tools: &Tools) -> Result<Measured> {
     let mut flags = loading(jdk);
     let heap = live * 2;
@@ -50,7 +51,7 @@ pub(super) fn latency(jdk: &Jdk, live: u32, more: &[String], tools: &Tools) -> R
     flags.extend_from_slice(more);
     let service = Service::start(jdk, live, 0, &flags)?;
     let file = tools.scratch.join("latency.hprof");
-    // Loads the agent, and has the JVM compile what requests run.
+    // This dump loads the agent, and lets the JVM compile the code that serves requests.
     tools.forked(service.target.pid(), &file)?;
     around(service.port, || {
         sleep(Duration::from_secs(5));
@@ -88,7 +89,8 @@ pub(super) fn latency(jdk: &Jdk, live: u32, more: &[String], tools: &Tools) -> R
     Ok(measured)
 }
 
-/// Makes requests from a second before the work until a second after it. Returns them, and how long the work took.
+/// Makes requests from one second before `work` until one second after it. Returns the requests and the duration of
+/// `work`.
 fn around(port: u16, work: impl FnOnce() -> Result<()>) -> Result<(Vec<Sample>, Duration)> {
     let stop = Arc::new(AtomicBool::new(false));
     let start = Instant::now();

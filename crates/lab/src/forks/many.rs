@@ -1,5 +1,5 @@
-//! Many forked dumps of a JVM under load. Now and then the client or the child is killed at any moment. In the end the JVM
-//! has as many files, threads and processes as before, and no more memory.
+//! Takes many forked dumps of a JVM under load. At random moments the client or the child is killed. At the end the JVM
+//! must have as many files, threads and processes as before, and no more memory.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,14 +12,14 @@ use testdata::jvm::Jdk;
 
 use super::service::{Service, Tools, children, loading};
 
-/// Megabytes of live objects: so little that a thousand dumps do not take hours.
+/// Megabytes of live objects: few, so that a thousand dumps do not take hours.
 const LIVE: u32 = 8;
-/// The most memory, in kilobytes, that a JVM may have gained: its own buffers and compiled code are in it.
+/// Maximum growth of the JVM's memory in kilobytes. Its own buffers and compiled code grow too.
 const GAINED: u64 = 48 << 10;
-/// How long a child may go on whose client is gone.
+/// Maximum time that a child may run after its client was killed.
 const ENDING: Duration = Duration::from_secs(120);
 
-/// What a process has open.
+/// Resources that a process uses.
 #[derive(Debug, Clone, Copy)]
 struct Has {
     files: usize,
@@ -41,7 +41,7 @@ impl Has {
     }
 }
 
-/// What came of one JVM.
+/// The result for one JVM.
 #[derive(Debug)]
 pub(super) struct Row {
     name: String,
@@ -53,7 +53,7 @@ pub(super) struct Row {
     wrong: Vec<String>,
 }
 
-/// Numbers that are the same each time.
+/// A pseudo-random generator with a fixed seed, so that runs can be repeated.
 struct Random(u64);
 
 impl Random {
@@ -64,7 +64,7 @@ impl Random {
     }
 }
 
-/// Takes so many dumps.
+/// Takes `count` dumps, and kills a process during every `kill_every`th of them.
 pub(super) fn many(
     jdk: &Jdk,
     (collector, flags): (&str, &[&str]),
@@ -75,7 +75,7 @@ pub(super) fn many(
     let begun = Instant::now();
     let mut all = loading(jdk);
     all.extend(flags.iter().map(|flag| (*flag).to_owned()));
-    // Memory that the heap takes later, and threads that come and go, would look like a leak.
+    // A heap that grows later, and threads that come and go, would look like a leak.
     let steady = [
         "-Xms128m",
         "-Xmx128m",
@@ -83,7 +83,7 @@ pub(super) fn many(
         "-XX:-UseDynamicNumberOfGCThreads",
         "-XX:-UseDynamicNumberOfCompilerThreads",
         "-Xcheck:jni",
-        // What the check says goes to standard output otherwise.
+        // The messages of -Xcheck:jni would go to standard output otherwise.
         "-XX:+DisplayVMOutputToStderr",
     ];
     all.extend(steady.map(str::to_owned));
@@ -114,7 +114,7 @@ pub(super) fn many(
             }
             let left = fs::read_dir(home.path())?.flatten();
             for part in left.filter(|entry| entry.file_name() != "dump.hprof") {
-                // A client that is killed for good can remove nothing. It has no name that anybody reads.
+                // A client that gets SIGKILL cannot remove its temporary file. The file has a name that nobody reads.
                 if who != 0 {
                     wrong.push(format!(
                         "{number}: the file {} was not removed",
@@ -166,7 +166,7 @@ pub(super) fn many(
     })
 }
 
-/// Notes a dump that is not whole.
+/// Records a dump that is incomplete.
 fn check(
     wrong: &mut Vec<String>,
     tools: &Tools,
@@ -183,8 +183,8 @@ fn check(
     }
 }
 
-/// Begins a dump and, after a moment, kills the client (0), asks it to end (1), or kills the child (2). Whether there was
-/// somebody to kill.
+/// Begins a dump and, after a moment, kills the client with SIGKILL (0), ends it with SIGTERM (1), or kills the child
+/// (2). Returns true if there was a process to kill.
 fn kill(
     tools: &Tools,
     pid: u32,
@@ -207,7 +207,7 @@ fn kill(
     let is_there = client.try_wait()?.is_none();
     if let (Some(victim), true) = (victim, is_there) {
         let signal = if who == 1 { "-TERM" } else { "-KILL" };
-        // It may have ended at this moment.
+        // The process may have ended at this moment.
         let _ = Command::new("kill")
             .args([signal, &victim.to_string()])
             .output()?;
@@ -216,7 +216,7 @@ fn kill(
     Ok(is_there && victim.is_some())
 }
 
-/// Waits until a child whose client is gone has ended, too.
+/// Waits until the child of a killed client has ended, too.
 fn gone(pid: u32) -> Result<()> {
     let until = Instant::now() + ENDING;
     while !children(pid).is_empty() {
@@ -226,7 +226,7 @@ fn gone(pid: u32) -> Result<()> {
     Ok(())
 }
 
-/// The rows as a table, and all that was wrong.
+/// The rows of the table, and all errors.
 pub(super) struct Table {
     text: String,
     wrong: Vec<String>,

@@ -1,4 +1,4 @@
-//! How long a program stands still for a dump, by the JVM's own log of safepoints.
+//! Measures how long a program pauses for a dump, by the JVM's own safepoint log.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ From the JVM's safepoint log: the total time of each pause; G1.
 /// Forked dumps of each JVM.
 const TIMES: usize = 3;
 
-/// Takes dumps both ways; a row of the table.
+/// Takes both kinds of dump and returns a row of the table.
 pub(super) fn pauses(jdk: &Jdk, live: u32, more: &[String], tools: &Tools) -> Result<String> {
     if jdk.major() < 17 {
         return Ok(format!(
@@ -75,7 +75,7 @@ pub(super) fn pauses(jdk: &Jdk, live: u32, more: &[String], tools: &Tools) -> Re
     ))
 }
 
-/// Milliseconds of each stop for an operation of this name.
+/// Returns the length of each safepoint for this operation, in milliseconds.
 fn stops(log: &Path, operation: &str) -> Result<Vec<f64>> {
     let text = fs::read_to_string(log)?;
     let named = format!("\"{operation}\"");

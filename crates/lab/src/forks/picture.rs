@@ -1,4 +1,4 @@
-//! A picture of latencies over time, as SVG.
+//! Draws latencies over time as SVG.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use super::latency::Sample;
 
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 380.0;
-/// The space for labels: left, right, top, bottom.
+/// Margins for labels: left, right, top, bottom.
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 50.0;
@@ -16,10 +16,10 @@ const BOTTOM: f64 = 45.0;
 const COLORS: [&str; 2] = ["#1565c0", "#c62828"];
 /// The lowest latency that is drawn, in milliseconds.
 const LOWEST: f64 = 0.05;
-/// Seconds that a point stands for: the worst request of them.
+/// Seconds that one point covers. It shows the slowest request of that time.
 const STEP: f64 = 0.05;
 
-/// The worst latency of each moment, on a scale of powers of ten.
+/// Draws the highest latency of each moment on a logarithmic scale.
 pub(super) fn svg(title: &str, series: &[(&str, Vec<Sample>)]) -> Result<String> {
     let all = || series.iter().flat_map(|(_, samples)| samples);
     let (first, last) = all().fold((0.0_f64, 1.0_f64), |(a, b), s| (a.min(s.0), b.max(s.0)));
@@ -49,7 +49,7 @@ pub(super) fn svg(title: &str, series: &[(&str, Vec<Sample>)]) -> Result<String>
         )?;
         power = if power < 1.0 { 1.0 } else { power * 10.0 };
     }
-    // Some eight marks of whole seconds.
+    // About eight ticks, at whole seconds.
     let every = ((last - first) / 8.0).ceil().max(1.0);
     let mut second = 0.0;
     while second <= last {

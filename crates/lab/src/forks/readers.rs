@@ -1,4 +1,4 @@
-//! Other programs read a forked dump, and find in it what they find in the JVM's own.
+//! Reads a forked dump with other programs, which must find the same as in the JVM's own dump.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -15,7 +15,7 @@ const CLASS: &str = "Service$Entry";
 /// Megabytes of live objects.
 const LIVE: u32 = 50;
 
-/// Has each program read both dumps of one service; a table.
+/// Lets each program read both dumps of one service, and returns a table.
 pub(super) fn readers(jdks: &[Jdk], tools: &Tools, folder: Option<&Path>) -> Result<String> {
     let peers = bench::readers(folder)?;
     let mut text = "\
@@ -45,7 +45,7 @@ Number of the service's entries that each program finds in a forked dump and in 
     Ok(text)
 }
 
-/// Fails unless a program says that the dump has so many entries.
+/// Fails unless the program finds `count` entries in the dump.
 fn has_entries((name, program): (&str, &Path), file: &Path, count: u64) -> Result<()> {
     let mut command = Command::new(program);
     if name == "hprof-slurp" {

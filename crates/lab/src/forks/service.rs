@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use testdata::jvm::{DumpOptions, Jdk, Launch, Target};
 use testdata::programs;
 
-/// What is tested, and where files go meanwhile.
+/// The tested programs, and the folder for temporary files.
 #[derive(Debug)]
 pub(super) struct Tools {
     pub(super) heapdiff: PathBuf,
@@ -20,16 +20,16 @@ pub(super) struct Tools {
 /// A running service.
 pub(super) struct Service {
     pub(super) target: Target,
-    /// Entries that it keeps.
+    /// Number of entries that the service keeps.
     pub(super) entries: u64,
     pub(super) port: u16,
 }
 
-/// The longest that a dump may take.
+/// Maximum duration of a dump.
 const LONGEST: Duration = Duration::from_secs(1800);
 
 impl Service {
-    /// Starts it with so many megabytes of live objects.
+    /// Starts the service with `live` megabytes of live objects.
     pub(super) fn start(jdk: &Jdk, live: u32, busy: u32, flags: &[String]) -> Result<Self> {
         let classes = jdk.compile(&programs::forks())?;
         let launch = Launch::class(jdk, classes, "Service")
@@ -50,7 +50,7 @@ impl Service {
     }
 }
 
-/// Flags that have agents loaded without a warning, where there are such.
+/// Returns the flags with which the JVM loads agents without a warning, if it knows them.
 pub(super) fn loading(jdk: &Jdk) -> Vec<String> {
     match jdk.major() {
         0..21 => Vec::new(),
@@ -74,7 +74,7 @@ impl Tools {
         child.context("cannot start heapdiff")
     }
 
-    /// Takes a dump by a forked child; how long that took.
+    /// Takes a dump by a forked child, and returns the duration.
     pub(super) fn forked(&self, pid: u32, file: &Path) -> Result<Duration> {
         let begun = Instant::now();
         let done = self.fork(pid, file)?.wait_with_output()?;
@@ -86,14 +86,14 @@ impl Tools {
         Ok(begun.elapsed())
     }
 
-    /// Has the JVM write a dump; how long that took.
+    /// Lets the JVM write a dump, and returns the duration.
     pub(super) fn ordinary(&self, target: &Target, file: &Path) -> Result<Duration> {
         let begun = Instant::now();
         target.dump(file, DumpOptions::default())?;
         Ok(begun.elapsed())
     }
 
-    /// How many entries a dump holds, by the heapdiff that is tested.
+    /// Returns the number of entries in a dump, counted by the tested heapdiff.
     pub(super) fn entries(&self, file: &Path) -> Result<u64> {
         let mut command = Command::new(&self.heapdiff);
         command.args(["histo", "--format", "json", "--strict", "--no-index"]);
@@ -108,7 +108,7 @@ impl Tools {
     }
 }
 
-/// Processes whose parent is this one, those that have ended and were not waited for as well.
+/// Returns the child processes of `pid`, including zombies.
 pub(super) fn children(pid: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{pid}/task"));
     let of = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("children")).ok();

@@ -1,4 +1,5 @@
-//! MAT's zipped report on leak suspects: pages of HTML. (As text it has no end where a list has many nodes.)
+//! Reads the HTML pages in MAT's zipped report on leak suspects. (MAT's text format has no end if a list has many
+//! nodes.)
 
 use std::fmt;
 use std::fs::File;
@@ -9,26 +10,26 @@ use anyhow::{Context, Result, ensure};
 use heapdiff_sites::packages;
 use zip::ZipArchive;
 
-/// More than any such page has; what is longer is cut.
+/// Maximum bytes of a page, more than any such page has. A longer page is cut off.
 const LONGEST: u64 = 16 << 20;
 
-/// One of MAT's suspects.
+/// A suspect of MAT.
 #[derive(Debug)]
 pub(super) struct Suspect {
-    /// What MAT writes of it, without the keywords.
+    /// MAT's description, without the keywords.
     description: String,
-    /// What MAT says to search the web for.
+    /// The keywords that MAT suggests for a web search.
     keywords: Vec<String>,
-    /// The rows of its paths to what accumulates.
+    /// The rows of its paths to the accumulation point.
     path: Vec<Row>,
-    /// The classes of its lists of accumulated objects.
+    /// The classes in its lists of accumulated objects.
     accumulated: Vec<Row>,
 }
 
-/// A row of a table: of an object, or of a class.
+/// A row of a table, about an object or a class.
 #[derive(Debug, PartialEq, Eq)]
 struct Row {
-    /// The fields by which the object refers to the one above it.
+    /// The fields by which the object refers to the object in the row above.
     fields: Vec<String>,
     class: String,
 }
@@ -47,8 +48,8 @@ impl Suspect {
         }
     }
 
-    /// Whether a path goes through this field. MAT shows the object's class where a class above it declares the field: a class
-    /// of the same package, or of one below it, is taken for such.
+    /// True if a path goes through this field. MAT shows the class of the object, even if a superclass declares the
+    /// field. Therefore a class in the same package or in a subpackage counts as a subclass.
     pub(super) fn shows(&self, class: &str, field: &str) -> bool {
         self.path.iter().any(|row| {
             let is_same = row.class == class || is_below(&row.class, package(class));
@@ -56,8 +57,8 @@ impl Suspect {
         })
     }
 
-    /// Whether the text, the paths or the lists name such a class. One of the JDK's, and an array, has to be among the keywords: strings
-    /// and nodes are part of all that accumulates.
+    /// True if the text, the paths or the lists name such a class. A JDK class or an array counts only if it is among
+    /// the keywords, because every accumulation contains strings and nodes.
     pub(super) fn names(&self, is_right: &dyn Fn(&str) -> bool) -> bool {
         let own = |class: &str| !is_common(class) && is_right(class);
         let quoted = self.description.split('"').skip(1).step_by(2);
@@ -79,7 +80,8 @@ impl fmt::Display for Suspect {
 }
 
 impl Row {
-    /// `..\open class com.acme.Registry @ 0xfac`, or `java.lang.String|First 10 of 12 objects`; nothing of heads and sums.
+    /// Parses `..\open class com.acme.Registry @ 0xfac` or `java.lang.String|First 10 of 12 objects`. Returns `None`
+    /// for table heads and sums.
     fn parse(line: &str) -> Option<Self> {
         let line = line.trim_start_matches(['.', '\\', '+', '|', ' ']);
         if line.starts_with("Total:") {
@@ -103,7 +105,7 @@ impl Row {
     }
 }
 
-/// `byte[16]` as `byte[]`.
+/// Returns `byte[]` for `byte[16]`.
 fn without_length(class: &str) -> String {
     match class.split_once('[') {
         Some((element, rest)) => {
@@ -129,7 +131,7 @@ fn is_common(class: &str) -> bool {
     class.ends_with(']') || packages::is_jdk(class)
 }
 
-/// The suspects of a zipped report.
+/// Reads the suspects of a zipped report.
 pub(super) fn read(zip: &Path) -> Result<Vec<Suspect>> {
     let file = File::open(zip).with_context(|| format!("cannot read {}", zip.display()))?;
     let mut archive =
@@ -148,7 +150,7 @@ pub(super) fn read(zip: &Path) -> Result<Vec<Suspect>> {
         .collect()
 }
 
-/// What the index has on each suspect: from its heading to the next of the same level.
+/// Returns the part of the index on each suspect: from its heading to the next heading of the same level.
 fn sections(index: &str) -> impl Iterator<Item = &str> {
     index.split("<h3").filter(|part| {
         let heading = part.split("</h3>").next().unwrap_or(part);
@@ -156,7 +158,7 @@ fn sections(index: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A suspect's text is in the index; its paths and lists are in a page of its own.
+/// Reads one suspect. Its text is in the index; its paths and lists are on a separate page.
 fn suspect(section: &str, page: &mut dyn FnMut(&str) -> Result<String>) -> Result<Suspect> {
     let (_, section) = section.split_once("</h3>").unwrap_or(("", section));
     let text = section
@@ -197,7 +199,7 @@ fn suspect(section: &str, page: &mut dyn FnMut(&str) -> Result<String>) -> Resul
     Ok(Suspect::new(&description, &path, &accumulated))
 }
 
-/// The text of a piece of HTML, with quotes for `<q>`.
+/// Returns the text of a piece of HTML, with quotation marks for `<q>`.
 fn without_tags(html: &str) -> String {
     let mut text = String::new();
     for (number, piece) in html.split('<').enumerate() {

@@ -1,4 +1,4 @@
-//! async-profiler's library, which comes inside a Java archive.
+//! Fetches async-profiler's library, which is packed in a Java archive.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use crate::{java, run};
 
 const VERSION: &str = "4.0";
 
-/// The library, fetched with Maven and unpacked with a JDK's `jar` the first time.
+/// Returns the library. The first call fetches it with Maven and unpacks it with a JDK's `jar`.
 pub(crate) fn ensure(scratch: &Path) -> Result<PathBuf> {
     let platform = match (std::env::consts::OS, std::env::consts::ARCH) {
         ("linux", "x86_64") => "linux-x64",

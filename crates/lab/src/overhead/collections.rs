@@ -1,4 +1,4 @@
-//! How often a JVM collected, by its own log.
+//! Counts the GCs of a JVM, by its own log.
 
 use std::ffi::OsString;
 use std::fs;
@@ -6,23 +6,23 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// The flag that has a JVM write what [`Collections::of`] reads.
+/// Returns the flag with which a JVM writes the log that [`Collections::of`] reads.
 pub(super) fn flag(log: &Path) -> OsString {
     let mut flag = OsString::from("-Xlog:gc:file=");
     flag.push(log);
-    // One file, however long it gets.
+    // Write one file, however long it gets.
     flag.push("::filecount=0");
     flag
 }
 
-/// Collections of a JVM's whole life.
+/// Number of GCs during a JVM's whole life.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Collections {
-    /// Of the young generation alone.
+    /// Young GCs.
     pub(super) young: u32,
-    /// Of the whole heap, concurrent or not.
+    /// GCs of the whole heap, concurrent or not.
     pub(super) other: u32,
-    /// How often a thread had to wait for memory (ZGC).
+    /// Number of times that a thread had to wait for memory (ZGC).
     pub(super) stalls: u32,
 }
 
@@ -37,8 +37,8 @@ impl Collections {
         let mut all = Self::default();
         for line in text.lines() {
             let has = |what: &str| line.contains(what);
-            // What G1, Parallel, Serial, ZGC and Shenandoah write when a collection has ended; most also
-            // write from how many bytes to how many it came.
+            // The lines that G1, Parallel, Serial, ZGC and Shenandoah write when a GC has ended. Most contain the bytes
+            // before and after, as `100M->20M`.
             let ends = has("->");
             if ends && (has("Pause Young (") || has("Minor Collection (")) {
                 all.young += 1;
@@ -62,7 +62,7 @@ impl Collections {
 mod tests {
     use super::*;
 
-    /// Lines as the JVMs of 17 and 25 write them.
+    /// Uses lines as JDK 17 and 25 write them.
     #[test]
     fn collections_are_told_from_other_lines() {
         let of = |text: &str| {

@@ -2,20 +2,20 @@
 
 use super::collections::Collections;
 
-/// What a JVM took for its slices.
+/// Resources that a JVM used for its slices.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Figures {
     /// Slices done.
     pub(super) slices: u32,
     /// Operations done.
     pub(super) operations: u64,
-    /// Processor time of the whole process, nanoseconds.
+    /// Processor time of the whole process in nanoseconds.
     pub(super) cpu: u64,
     /// Bytes that the program's thread allocated.
     pub(super) allocated: u64,
-    /// The most resident memory, as the kernel counted it over the JVM's whole life.
+    /// Maximum resident memory during the JVM's whole life, as the kernel counted it.
     pub(super) peak_bytes: u64,
-    /// Of the JVM's whole life.
+    /// GCs during the JVM's whole life.
     pub(super) collections: Collections,
 }
 
@@ -29,12 +29,12 @@ impl Figures {
         self.peak_bytes = self.peak_bytes.max(other.peak_bytes);
     }
 
-    /// Microseconds an operation.
+    /// Returns microseconds per operation.
     pub(super) fn cpu_micros(&self) -> f64 {
         self.cpu as f64 / 1e3 / self.operations.max(1) as f64
     }
 
-    /// Bytes an operation.
+    /// Returns bytes per operation.
     pub(super) fn bytes(&self) -> f64 {
         self.allocated as f64 / self.operations.max(1) as f64
     }
@@ -44,7 +44,7 @@ impl Figures {
     }
 }
 
-/// The middle one, or the mean of the middle two; `None` of none.
+/// Returns the middle value, or the mean of the middle two; `None` without values.
 pub(super) fn median(figures: impl Iterator<Item = f64>) -> Option<f64> {
     let mut figures: Vec<f64> = figures.collect();
     figures.sort_by(f64::total_cmp);

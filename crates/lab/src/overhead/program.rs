@@ -1,4 +1,4 @@
-//! The programs, and a JVM that runs one.
+//! The measured programs, and a JVM that runs one of them.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -18,14 +18,14 @@ use crate::java;
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) name: &'static str,
-    /// What it is given: how many threads, and whether they share a site.
+    /// Its arguments: the number of threads, and whether they share an allocation site.
     args: &'static [&'static str],
-    /// The folder that it is in, whose `pom.xml` names the libraries that it is made of.
+    /// The folder with a `pom.xml` that names the program's libraries, if it has any.
     pub(super) folder: Option<&'static str>,
     pub(super) about: &'static str,
-    /// Operations of a slice: about half a second.
+    /// Operations per slice: about half a second.
     slice: u32,
-    /// Slices before it is measured.
+    /// Slices for the warm-up.
     warm_up: u32,
 }
 
@@ -81,7 +81,7 @@ const fn threads(args: &'static [&'static str]) -> Program {
     }
 }
 
-/// A program's classes, and the libraries that it needs.
+/// The classes of a program, and its libraries.
 #[derive(Clone, Debug)]
 pub(super) struct Compiled {
     program: &'static Program,
@@ -89,18 +89,18 @@ pub(super) struct Compiled {
 }
 
 impl Program {
-    /// Whether CI runs it: briefly, and fetching nothing.
+    /// True if CI runs the program: briefly, and without downloads.
     pub(super) fn is_smoke(&self) -> bool {
         self.folder.is_none() && self.args.is_empty()
     }
 
-    /// Its name with what it is given.
+    /// Returns the name with the arguments.
     pub(super) fn title(&self) -> String {
         let words = std::iter::once(self.name).chain(self.args.iter().copied());
         words.collect::<Vec<_>>().join(" ")
     }
 
-    /// Compiles it, with libraries that Maven fetches.
+    /// Compiles the program, with libraries that Maven fetches.
     pub(super) fn compiled(&'static self, jdk: &Jdk) -> Result<Compiled> {
         let source = format!("{}.java", self.name);
         let path = match self.folder {
@@ -122,24 +122,24 @@ impl Program {
     }
 }
 
-/// The heap is small, so that memory beside it shows. Every method is compiled by the same compiler and
-/// no thread goes on while one is: JVMs of one configuration then differ least.
+/// The heap is small, so that memory outside it is visible. One compiler compiles every method, and no thread runs
+/// during a compilation. This minimises the differences between JVMs with the same flags.
 const FLAGS: [&str; 4] = ["-Xms256m", "-Xmx256m", "-XX:-TieredCompilation", "-Xbatch"];
 
-/// A JVM between two slices. It is ended and reaped when dropped.
+/// A JVM between two slices. It is killed and reaped when dropped.
 pub(super) struct Running {
     program: &'static Program,
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
-    /// It does one operation in so many of a slice.
+    /// Divisor of the operations in a slice.
     part: u32,
-    /// The collector's log.
+    /// The GC log.
     log: PathBuf,
 }
 
 impl Running {
-    /// Of the flags the later ones count.
+    /// Starts the JVM. If flags contradict each other, the later ones win.
     pub(super) fn start(
         jdk: &Jdk,
         Compiled { program, path }: &Compiled,
@@ -173,7 +173,7 @@ impl Running {
         Ok(running)
     }
 
-    /// The next line that begins so; tools may print others.
+    /// Returns the next line that begins with `prefix`; tools may print other lines.
     fn line(&mut self, prefix: &str) -> Result<String> {
         let mut line = String::new();
         while self.output.read_line(&mut line)? > 0 {
@@ -215,7 +215,7 @@ impl Running {
         self.work(self.program.slice)
     }
 
-    /// Lets it end. The most resident memory it had, in bytes, and its collections.
+    /// Lets the JVM end. Returns its maximum resident memory in bytes, and its GCs.
     pub(super) fn finish(self) -> Result<(u64, Collections)> {
         let file = format!("/proc/{}/status", self.child.id());
         let status = fs::read_to_string(&file).with_context(|| file.clone())?;
@@ -230,7 +230,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself; there is nobody to tell.
+        // The process may have ended already; the error does not matter.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! The tables, as Markdown.
+//! Writes the tables as Markdown.
 
 use std::fmt::Write;
 
@@ -9,8 +9,8 @@ use super::Outcome;
 use super::figures::{Figures, median};
 use super::program::Program;
 
-/// One program on one JDK. Overhead is that of the medians; its spread is that of the rounds against the
-/// median without a tool.
+/// Returns the table of one program on one JDK. The overhead compares medians. The spread compares single rounds with
+/// the median without a tool.
 pub(super) fn of(
     jdk: &Jdk,
     program: &Program,

@@ -10,15 +10,15 @@ use testdata::jvm::Jdk;
 pub(super) struct Tool {
     pub(super) name: String,
     pub(super) flags: Vec<OsString>,
-    /// Whether it is this agent.
+    /// True if the tool is our agent.
     pub(super) ours: bool,
-    /// Bytes between samples, where the tool has such an interval.
+    /// Mean bytes between two samples, if the tool has a sampling interval.
     pub(super) interval: Option<u64>,
-    /// It does one operation in so many that others do, where it is as much slower.
+    /// Divisor of the operations in a slice, for tools that slow the program down by about this factor.
     pub(super) part: u32,
 }
 
-/// Where each allocation is a sample.
+/// The divisor for tools that sample every allocation.
 const SLOW: u32 = 100;
 
 const NONE: &str = "none";
@@ -34,7 +34,7 @@ impl Tool {
         }
     }
 
-    /// Whether the others are compared with it.
+    /// True if the other configurations are compared with this one.
     pub(super) fn is_base(&self) -> bool {
         self.name == NONE
     }
@@ -47,7 +47,7 @@ fn flag(parts: &[&dyn AsRef<OsStr>]) -> OsString {
     })
 }
 
-/// All of them, in the order of the table.
+/// Returns all configurations in the order of the table.
 pub(super) fn all(
     jdk: &Jdk,
     agent: &Path,
@@ -69,12 +69,12 @@ pub(super) fn all(
                 vec![flag(&[&"-agentpath:", &agent, &"=", &options])],
             )
         });
-        // The same with a trace, whose file is a new one each time.
+        // The same interval with a trace, which is a new file each time.
         let trace = scratch.join(format!("trace-{kib}-{}.db", jdk.major()));
         for end in ["", "-wal", "-shm"] {
             let mut file = trace.clone().into_os_string();
             file.push(end);
-            // What is not there need not go, and what stays is written on.
+            // If a file does not exist, there is nothing to remove. If it cannot be removed, the agent appends to it.
             let _ = std::fs::remove_file(file);
         }
         tools.push(Tool {
@@ -104,7 +104,7 @@ pub(super) fn all(
             });
         }
     }
-    // What a shorter walk of the stack saves.
+    // Shows what a shorter stack walk saves.
     tools.push(Tool {
         ours: true,
         interval: Some(64 << 10),
@@ -113,7 +113,7 @@ pub(super) fn all(
             vec![flag(&[&"-agentpath:", &agent, &"=interval=64k,depth=16"])],
         )
     });
-    // Every allocation counted: beside the samples of the default interval, and beside next to none.
+    // Count every allocation: with samples at the default interval, and with almost no samples.
     for options in [
         "interval=512k,count=on",
         "interval=512k,count=jdk",
@@ -129,7 +129,7 @@ pub(super) fn all(
             )
         });
     }
-    // And every allocation sampled.
+    // Sample every allocation.
     tools.push(Tool {
         part: SLOW,
         ..Tool::new(

@@ -1,4 +1,4 @@
-//! Programs that use published libraries, look like leaks and are not.
+//! Programs with published libraries that look like leaks but have none.
 
 /// A program that must not raise an alarm.
 pub(super) struct Healthy {

@@ -1,29 +1,29 @@
-//! The published programs, and what a right report on each says.
+//! The published programs, and the right report on each.
 
-/// A published program and what a right report on it says.
+/// A published program and the right report on it.
 pub(super) struct Program {
     pub(super) name: &'static str,
-    /// What it is, its version, and what it is made to do.
+    /// Name and version of the library, and what the program makes it do.
     pub(super) about: &'static str,
     pub(super) source: &'static str,
-    /// Where the library itself leaked, until a later version did not.
+    /// The last version with the leak and the first without, if the library itself leaked.
     pub(super) versions: Option<Versions>,
-    /// Where several hold it alike, any of them.
+    /// The accepted holders. If several hold the objects equally, each of them is right.
     pub(super) holders: &'static [&'static str],
-    /// What a report may name as what accumulates.
+    /// The accepted classes that accumulate.
     pub(super) classes: &'static [&'static str],
-    /// A method of the program's in the stack that allocated most of the growth.
+    /// A method of the program in the stack that allocated most of the growth.
     pub(super) allocator: &'static str,
-    /// What someone who runs such a program takes from the report.
+    /// What a user of the program learns from the report.
     pub(super) verdict: &'static str,
 }
 
-/// Versions of a library before and after the end of a leak.
+/// Versions of a library before and after the fix of a leak.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Versions {
     pub(super) leaking: &'static str,
     pub(super) mended: &'static str,
-    /// Where its tracker tells of it.
+    /// The issue that describes the leak.
     pub(super) issue: &'static str,
 }
 

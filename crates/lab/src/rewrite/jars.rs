@@ -1,4 +1,4 @@
-//! Published jars: which, what is in them, and the table of what became of them.
+//! The published jars, their classes, and the table of results.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -12,7 +12,7 @@ use zip::ZipArchive;
 use super::loaded::{self, Class, Outcome};
 use crate::{java, run};
 
-/// A jar that `testdata/rewrite/pom.xml` names, and what its classes were made by.
+/// A jar that `testdata/rewrite/pom.xml` names, and the compiler of its classes.
 struct Jar {
     name: &'static str,
     about: &'static str,
@@ -74,12 +74,12 @@ const HEAD: &str = "\
 |---|---|---:|---:|---:|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|
 ";
 
-/// The folder with the jars and all that they need.
+/// Returns the folder with the jars and all their dependencies.
 pub(super) fn fetched() -> Result<PathBuf> {
     java::libraries(&run::root().join("testdata/rewrite"), "rewrite", None)
 }
 
-/// Rewrites and loads all; the table and what is wrong.
+/// Rewrites and loads all jars. Returns the table and the errors.
 pub(super) fn jars(jdks: &[Jdk], only: &[String]) -> Result<(String, Vec<String>)> {
     let mut all = files(&fetched()?)?;
     let wanted = |name: &str| only.is_empty() || only.iter().any(|wanted| wanted == name);
@@ -91,7 +91,7 @@ pub(super) fn jars(jdks: &[Jdk], only: &[String]) -> Result<(String, Vec<String>
         }
     }
     ensure!(!chosen.is_empty(), "no such jar: {}", only.join(", "));
-    // The first on the path is taken.
+    // If several jars contain a class, the JVM takes it from the first jar on the class path.
     all.sort();
     let mut page = HEAD.to_owned();
     let mut notes = String::new();
@@ -123,7 +123,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The jar of a name and any version.
+/// Returns the jar with this name and any version.
 fn found<'f>(files: &'f [PathBuf], name: &str) -> Result<&'f Path> {
     let fits = |file: &&PathBuf| {
         let stem = file.file_stem().unwrap_or_default().to_string_lossy();
@@ -140,7 +140,8 @@ fn title(file: &Path) -> String {
     stem.to_string_lossy().into_owned()
 }
 
-/// The classes of a jar, those that loaders do not see (`.SCL.lombok`) among them, with the Java version that they are for.
+/// Returns the classes of a jar with the Java version that each is for. Includes classes that loaders do not see
+/// (`.SCL.lombok`).
 fn classes(jar: &Path) -> Result<Vec<Class>> {
     let told = || jar.display().to_string();
     let mut archive = ZipArchive::new(File::open(jar).with_context(told)?).with_context(told)?;

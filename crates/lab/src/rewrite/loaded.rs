@@ -1,4 +1,4 @@
-//! The classes of one jar, rewritten, loaded and compared.
+//! Rewrites, loads and compares the classes of one jar.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -22,40 +22,41 @@ const HOOKS: Hooks<'static> = Hooks {
     level: "level",
 };
 
-/// A class file of a jar.
+/// A class file in a jar.
 pub(super) struct Class {
     pub(super) path: String,
-    /// From which Java on it takes the place of another; 0 for the others.
+    /// The first Java version in which this class replaces another one (multi-release jar); 0 for the others.
     pub(super) version: u8,
     pub(super) bytes: Vec<u8>,
 }
 
-/// What became of a jar.
+/// The results for one jar.
 #[derive(Default)]
 pub(super) struct Outcome {
     pub(super) classes: usize,
     pub(super) rewritten: usize,
     pub(super) sites: usize,
-    /// Methods, and classes as a whole, with the reason.
+    /// Methods and whole classes that were not rewritten, with the reason.
     pub(super) left_alone: Vec<String>,
     /// Attributes of code that were dropped.
     pub(super) dropped: Vec<String>,
     pub(super) on: Vec<On>,
-    /// Classes that the JVM does not accept as they were either.
+    /// Classes that the JVM rejects in the original form, too.
     pub(super) refused: BTreeSet<String>,
     pub(super) wrong: Vec<String>,
 }
 
-/// What one JDK says.
+/// The results on one JDK.
 pub(super) struct On {
     pub(super) jdk: String,
-    /// Linked; with a class that is missing, refused as they were too, refused or accepted only now.
+    /// Numbers of classes: linked; not linked because another class is missing; rejected in both forms; rejected or
+    /// accepted only in the rewritten form.
     pub(super) loaded: [u64; 4],
-    /// Methods compared, not read as they were, and different.
+    /// Numbers of methods: compared; unreadable in the original form; different.
     pub(super) compared: Option<[u64; 3]>,
 }
 
-/// Numbers as they come.
+/// Gives allocation sites consecutive numbers.
 #[derive(Default)]
 struct Next {
     number: i32,
@@ -63,7 +64,7 @@ struct Next {
 }
 
 impl Sites for Next {
-    /// What one call in so many returns is told of, whatever it calls.
+    /// Reports the result of every `CALLS`th call, whatever the call's target is.
     fn told(&mut self, _: &Call<'_>) -> Option<Told> {
         self.calls = self.calls.wrapping_add(1);
         let (hook, mark) = ("returned", 1);
@@ -120,7 +121,7 @@ pub(super) fn outcome(
     Ok(outcome)
 }
 
-/// Rewrites; writes all as both programs read it.
+/// Rewrites the classes, and writes all of them in the formats that both Java programs read.
 fn written(classes: &[Class], all: &PathBuf, pairs: &PathBuf) -> Result<Outcome> {
     let mut outcome = Outcome {
         classes: classes.len(),
@@ -195,7 +196,7 @@ fn loaded(jdk: &Jdk, all: &PathBuf, jars: &[PathBuf]) -> Result<Vec<String>> {
     Ok(launch.start()?.lines_until_ready()?)
 }
 
-/// What the JDK's class file API sees of a difference.
+/// Returns the differences that the JDK's class file API finds.
 fn same(jdk: &Jdk, pairs: &PathBuf) -> Result<Vec<String>> {
     let mut java = Launch::source(jdk, programs::bytecode("Same.java"))
         .timeout(PATIENCE)
@@ -206,7 +207,7 @@ fn same(jdk: &Jdk, pairs: &PathBuf) -> Result<Vec<String>> {
     Ok(java.lines_until_ready()?)
 }
 
-/// The figures of the line that begins so.
+/// Returns the figures in the line that begins with `word`.
 fn figures<const N: usize>(lines: &[String], word: &str) -> Result<[u64; N]> {
     let line = lines.iter().find_map(|line| line.strip_prefix(word));
     let line = line.with_context(|| format!("the output has no {word}: {lines:#?}"))?;

@@ -1,7 +1,7 @@
-//! A dump many times as large as a real one, with its sizes and shapes: the real one, and copies of its objects further up in
-//! the address space.
+//! Writes a dump many times as large as a real one, with its sizes and shapes: the real dump, and copies of its objects
+//! at higher addresses.
 //!
-//! Class objects are not copied. What statics and roots refer to is a root in each copy.
+//! Class objects are not copied. Objects that statics and roots refer to are roots in each copy.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,15 +15,15 @@ use testdata::writer::{
     Body, FieldType, Framing, Header, IdSize, RecordWriter, Root, Version, tag,
 };
 
-/// The size of the segments that copies are written in.
+/// Size of the segments that contain the copies.
 const SEGMENT: usize = 64 << 20;
 
-/// The tag, time and length before a record.
+/// Size of the tag, time and length before a record.
 const HEAD: usize = 9;
 
 type Out = RecordWriter<BufWriter<File>>;
 
-/// Writes `dump` and so many copies of its objects to `file`.
+/// Writes `dump` and `copies` copies of its objects to `file`.
 pub(super) fn write(dump: &Path, copies: u64, file: &Path) -> Result<()> {
     let source = Source::open(dump).with_context(|| dump.display().to_string())?;
     let records = Records::read(&source)?;
@@ -49,7 +49,7 @@ pub(super) fn write(dump: &Path, copies: u64, file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The dump's own records but for its end.
+/// Writes the records of the dump except the end record.
 fn original(source: &[u8], out: &mut Out) -> Result<()> {
     let end_of_text = source.iter().position(|&b| b == 0).context("no header")?;
     let mut at = end_of_text + 1 + 4 + 8;
@@ -64,16 +64,16 @@ fn original(source: &[u8], out: &mut Out) -> Result<()> {
     Ok(())
 }
 
-/// What is to be known of a dump to copy its objects.
+/// The information about a dump that is needed to copy its objects.
 struct Model {
-    /// From one copy to the next.
+    /// Distance between the addresses of two copies.
     span: u64,
     lowest: u64,
-    /// For each 8 bytes from the lowest address, whether a class object lies there.
+    /// One bit for each 8 bytes from the lowest address, set if a class object is there.
     class_objects: Vec<u64>,
-    /// Where each class's instances have references, by the class object.
+    /// Offsets of the references in the instances of each class, by the ID of the class object.
     references: HashMap<ObjectId, Vec<usize>>,
-    /// What statics and roots refer to.
+    /// Objects that statics and roots refer to.
     held: Vec<u64>,
 }
 
@@ -115,7 +115,7 @@ impl Model {
             }
         }
         let mut model = Self {
-            // As far as the last object can reach, and a page.
+            // Room for a last object of up to 256 MiB, rounded up to a page.
             span: (highest - lowest + (256 << 20)).next_multiple_of(4096),
             lowest,
             class_objects,
@@ -129,7 +129,7 @@ impl Model {
         model
     }
 
-    /// Whether an id is that of an object that is copied.
+    /// True if an object with this ID is copied.
     fn moves(&self, id: u64) -> bool {
         let Some(bit) = id.checked_sub(self.lowest).map(|distance| distance / 8) else {
             return false;
@@ -193,7 +193,7 @@ impl Model {
         failed.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Writes `bytes` anew with the references at these offsets moved.
+    /// Writes a copy of `bytes`, with the references at these offsets moved.
     fn patch(
         &self,
         patched: &mut Vec<u8>,
