@@ -23,12 +23,15 @@
 //!
 //! Each layer is a module with an example, and can be used without the layers above it:
 //!
-//! | module | result | input | |---|---|---| | [`bytes`] | [`Source`]: the bytes of a file, plain or gzip | a path, or
-//! bytes | | [`records`] | [`Records`]: header, classes, object records one by one | a `Source` | | [`graph`] |
-//! [`HeapGraph`]: numbered objects, their references, GC roots | a `Source`, or a list of references | | [`dominators`]
-//! | [`DominatorTree`]: retained sizes | a `HeapGraph` | | [`sizes`] | [`Layout`], [`Total`]: shallow sizes in this JVM
-//! | a `Snapshot` | | [`answers`] | histograms, single objects, selectors, paths, deep sizes, threads, collections,
-//! waste | a `Snapshot` | | [`index`] | a snapshot in a file, which can be mapped in milliseconds | a `Snapshot` |
+//! | module | result | input |
+//! |---|---|---|
+//! | [`bytes`] | [`bytes::Source`]: the bytes of a file, plain or gzip | a path, or bytes |
+//! | [`records`] | [`records::Records`]: header, classes, object records one by one | a `Source` |
+//! | [`graph`] | [`graph::HeapGraph`]: numbered objects, their references, GC roots | a `Source`, or references |
+//! | [`dominators`] | [`dominators::DominatorTree`]: retained sizes | a `HeapGraph` |
+//! | [`sizes`] | [`sizes::Layout`], [`sizes::Total`]: shallow sizes in this JVM | a `Snapshot` |
+//! | [`answers`] | histograms, objects, selectors, paths, deep sizes, threads, collections, waste | a `Snapshot` |
+//! | [`index`] | a snapshot in a file, which can be mapped in milliseconds | a `Snapshot` |
 //!
 //! # Conventions
 //!

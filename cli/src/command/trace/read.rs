@@ -79,7 +79,7 @@ pub(super) fn open(path: &Path) -> Result<Trace> {
     Ok(trace)
 }
 
-/// Like [`open`], with the original names of a mapping.
+/// Like [`open()`], with the original names of a mapping.
 pub(crate) fn open_named(mapping: Option<&Arc<dyn NameMapping>>, path: &Path) -> Result<Trace> {
     let mut trace = open(path)?;
     if let Some(names) = originals(mapping) {
