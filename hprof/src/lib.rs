@@ -25,7 +25,7 @@
 //!
 //! | module | result | input |
 //! |---|---|---|
-//! | [`bytes`] | [`bytes::Source`]: the bytes of a file, plain or gzip | a path, or bytes |
+//! | [`bytes`] | [`Source`]: the bytes of a file, plain or gzip | a path, or bytes |
 //! | [`records`] | [`records::Records`]: header, classes, object records one by one | a `Source` |
 //! | [`graph`] | [`graph::HeapGraph`]: numbered objects, their references, GC roots | a `Source`, or references |
 //! | [`dominators`] | [`dominators::DominatorTree`]: retained sizes | a `HeapGraph` |

@@ -13,6 +13,7 @@ fn commands_answer_as_recorded() {
         .case(format!("{here}/tests/cmd/*.trycmd"))
         .case(format!("{here}/../README.md"))
         .case(format!("{here}/../docs/*.md"))
+        .case(format!("{here}/../docs/commands/*.md"))
         .env("NO_COLOR", "1")
         .env("COLUMNS", "100")
         .run();

@@ -19,22 +19,30 @@ fn the_first_page_is_short() {
     assert!(length <= 10 * 1024, "README.md has {length} bytes");
 }
 
-/// The first page must list every other page.
+/// The first page lists every page of `docs/`, and the index of commands every page of `docs/commands/`.
 #[test]
 fn every_page_is_listed() {
-    let page = read("README.md");
-    for entry in fs::read_dir(root().join("docs"))
-        .expect("a folder")
-        .flatten()
-    {
-        let name = entry.file_name().into_string().expect("a name");
-        if name.ends_with(".md") {
-            assert!(
-                page.contains(&format!("(docs/{name})")),
-                "README.md lacks {name}"
-            );
+    for (index, folder, link) in [
+        ("README.md", "docs", "docs"),
+        ("docs/commands.md", "docs/commands", "commands"),
+    ] {
+        let page = read(index);
+        let names = page_names(folder);
+        assert!(names.len() > 10, "{folder}: {names:?}");
+        for name in names {
+            let link = format!("({link}/{name})");
+            assert!(page.contains(&link), "{index} lacks {name}");
         }
     }
+}
+
+/// Returns the names of the Markdown files in a folder.
+fn page_names(folder: &str) -> Vec<String> {
+    let entries = fs::read_dir(root().join(folder)).expect(folder).flatten();
+    entries
+        .map(|entry| entry.file_name().into_string().expect("a name"))
+        .filter(|name| name.ends_with(".md"))
+        .collect()
 }
 
 /// The slogan is written in three places, which must agree.
@@ -57,53 +65,86 @@ fn every_option_of_the_agent_is_documented() {
     }
 }
 
+/// The index names every command and option. Each command has a page, which names its options or links to the page of
+/// common options.
 #[test]
 fn every_command_and_option_is_documented() {
-    let page = read("docs/commands.md");
-    let pages = page.clone() + &read("docs/agent.md");
-    let headings: Vec<&str> = page
+    let index = read("docs/commands.md");
+    let common = read("docs/commands/options.md");
+    let headings: Vec<&str> = index
         .lines()
         .filter(|line| line.starts_with("## "))
         .collect();
-    let mut missing = BTreeSet::new();
-    let mut options = BTreeSet::new();
-    let mut note_options = |text: &str| {
-        let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
-        options.extend(
-            words
-                .filter(|w| w.len() > 4 && w.starts_with("--") && !w.ends_with('-'))
-                .map(str::to_owned),
-        );
-    };
     let top = help(&["--help"]);
-    note_options(&top);
     let commands = listed(&top);
     assert!(commands.len() > 15, "{commands:?}");
+    let mut missing = BTreeSet::new();
+    let mut options = options_of(&top);
     for command in &commands {
         let is_word = |heading: &&str| heading.split_whitespace().any(|w| w == command);
         if !headings.iter().any(is_word) {
-            missing.insert(format!("the command {command}"));
+            missing.insert(format!("docs/commands.md: the command {command}"));
         }
+        let name = format!("docs/commands/{command}.md");
+        let page = fs::read_to_string(root().join(&name)).unwrap_or_default();
         let text = help(&["help", command]);
-        note_options(&text);
+        let mut of_command = options_of(&text);
         for below in listed(&text) {
             let both = format!("{command} {below}");
-            if !page.contains(&both) {
-                missing.insert(format!("the command {both}"));
+            for (path, content) in [("docs/commands.md", &index), (name.as_str(), &page)] {
+                if !content.contains(&both) {
+                    missing.insert(format!("{path}: the command {both}"));
+                }
             }
-            note_options(&help(&["help", command, &below]));
+            of_command.extend(options_of(&help(&["help", command, &below])));
         }
+        if !page.starts_with(&format!("# {command}\n")) {
+            missing.insert(format!("{name}: a title"));
+        }
+        let links_to_common = page.contains("(options.md");
+        for option in &of_command {
+            // Each command has `--help`.
+            let is_common = option == "--help" || (links_to_common && names(&common, option));
+            if !names(&page, option) && !is_common {
+                missing.insert(format!("{name}: {option}"));
+            }
+        }
+        options.extend(of_command);
     }
+    assert!(options.len() > 80, "{options:?}");
     for option in options {
-        let is_named = pages.match_indices(&option).any(|(at, _)| {
-            let next = pages[at + option.len()..].chars().next();
-            next.is_none_or(|c| !c.is_ascii_alphanumeric() && c != '-')
-        });
-        if !is_named {
-            missing.insert(option);
+        if !names(&index, &option) {
+            missing.insert(format!("docs/commands.md: {option}"));
         }
     }
-    assert!(missing.is_empty(), "docs/commands.md lacks {missing:#?}");
+    assert!(missing.is_empty(), "not documented: {missing:#?}");
+}
+
+/// Returns the long options that a help text lists.
+fn options_of(help: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for line in help.lines() {
+        let entry = line.trim_start();
+        // Descriptions that continue on a further line have larger indents.
+        if line.len() - entry.len() <= 6 && entry.starts_with('-') {
+            let words = entry.split([' ', ',']);
+            found.extend(
+                words
+                    .take(3)
+                    .find(|w| w.starts_with("--"))
+                    .map(str::to_owned),
+            );
+        }
+    }
+    found
+}
+
+/// True if a page contains the option, and not only as the start of a longer option.
+fn names(page: &str, option: &str) -> bool {
+    page.match_indices(option).any(|(at, _)| {
+        let next = page[at + option.len()..].chars().next();
+        next.is_none_or(|c| !c.is_ascii_alphanumeric() && c != '-')
+    })
 }
 
 /// Returns the commands that a help text lists, without `help` itself.

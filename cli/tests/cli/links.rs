@@ -18,6 +18,8 @@ fn links_lead_somewhere() {
         collect(&root().join(folder), &mut documents);
     }
     assert!(documents.len() > 10, "{documents:?}");
+    let page = root().join("docs/commands/diff.md");
+    assert!(documents.contains(&page), "{documents:?}");
     let mut broken = Vec::new();
     let mut checked = 0;
     for document in &documents {
