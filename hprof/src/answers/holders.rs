@@ -27,11 +27,12 @@ pub enum Hold {
     Field(ClassIndex, u16),
     /// By a static field of the class that the dominator represents.
     Static(ClassIndex, u16),
-    /// A class, by its instance.
+    /// The object is a class, and one of its instances holds it.
     Class,
-    /// A class, by its loader.
+    /// The object is a class, and its loader holds it.
     Loader,
-    /// A class by its subclass; or a loader, signer or protection domain by a class.
+    /// The object is a class, and its subclass holds it. Or the object is a loader, signer or protection domain, and a
+    /// class holds it.
     ClassPart,
     /// By a local variable, or another reference from a thread's stack.
     Local,
@@ -40,13 +41,13 @@ pub enum Hold {
 /// For every object, the way in which its dominator holds it. See [`Snapshot::holders`].
 #[derive(Debug)]
 pub struct Holders {
-    /// By object number: 0 if the dominator does not hold the object directly, else a value of [`code`].
+    /// Indexed by object number: 0 if the dominator does not hold the object directly, else a value of [`code`].
     slots: Array<u16>,
 }
 
 impl Snapshot {
-    /// Finds, for every reachable object, the reference from its immediate dominator. If there are several, the first
-    /// in the order of the record.
+    /// Finds, for every reachable object, the reference from its immediate dominator. If the dominator has several
+    /// references to the object, the result is the first one in the dominator's record.
     ///
     /// Cost: two bytes for each object. After an analysis with [`Options::holders`](crate::Options::holders), the first
     /// call takes almost no time. Otherwise a call takes one pass over the file.
@@ -77,7 +78,7 @@ impl Snapshot {
         Ok(Holders { slots })
     }
 
-    /// Stores the holds by references that are not in any record. They come last, so that fields take precedence.
+    /// Stores the codes for references that are not in any record. They come last, so that fields take precedence.
     fn hold_unwritten(&self, shared: &[AtomicU16]) {
         let threads: std::collections::HashMap<u32, ObjectIndex> = self
             .roots
@@ -97,7 +98,8 @@ impl Snapshot {
         }
     }
 
-    /// Stores the holds of classes that only an instance keeps alive. Rows do not contain this reference.
+    /// Stores the codes for classes that only one of their instances keeps alive. The graph's adjacency lists do not
+    /// contain the reference from an instance to its class.
     fn instances_hold_classes(&self, slots: &[AtomicU16]) {
         for class in (0..self.split.classes).map(ClassIndex) {
             let node = self.tree().dominator(ObjectIndex(class.0));
@@ -171,7 +173,7 @@ impl Snapshot {
             slots,
             batch: Vec::with_capacity(BATCH),
         };
-        // Damage was reported when the dump was opened.
+        // Errors of the walk are ignored, because this damage was already reported when the dump was opened.
         let _ = walk::walk(&self.dump.source, start, end, ID, &mut visitor);
         self.hold_batch(slots, &mut visitor.batch);
     }
@@ -291,8 +293,8 @@ impl<const ID: usize> HoldVisitor<'_, ID> {
         }
     }
 
-    /// Adds the reference from an instance to its class, in the order of the other references, so that those of the
-    /// record have precedence.
+    /// Adds the reference from an instance to its class. It comes after the references in the instance's record, which
+    /// have precedence.
     fn found_class(&mut self, from: Node, class: ClassIndex, id: u64) {
         let above = self.snapshot.tree().dominator(ObjectIndex(class.0));
         if above == Some(from) {

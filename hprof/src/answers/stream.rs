@@ -393,7 +393,7 @@ impl Snapshot {
         };
         let Segment { start, end } = piece.segment;
         self.source().will_read(start, end - start);
-        // Damage was reported when the dump was opened.
+        // Errors of the walk are ignored, because this damage was already reported when the dump was opened.
         let _ = walk::walk(self.source(), start, end, self.header().id_size, &mut each);
     }
 }

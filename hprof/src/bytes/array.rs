@@ -63,7 +63,7 @@ impl Store {
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                // If there is not enough memory, the arrays report it later.
+                // A lack of memory is ignored here. The arrays that need the memory report it later.
                 if let Ok(pages) = Pages::new(usize::try_from(bytes).unwrap_or(0)) {
                     self.keep(pages.touched(&done));
                 }

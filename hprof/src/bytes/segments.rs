@@ -60,8 +60,8 @@ fn parse_number(text: &str) -> Option<u32> {
 
 /// Returns the dump for a path: the base if the path is that of a segment, otherwise the path itself.
 ///
-/// A file is a segment if its name ends in `.p` and a number, the file without that ending exists, and it does not
-/// begin as a dump.
+/// A file is a segment if its name ends in `.p` and a number, the file without that ending exists, and its content does
+/// not begin like a dump.
 #[must_use]
 pub fn dump_of(path: &Path) -> PathBuf {
     let base = base_path(path).filter(|base| {
@@ -327,9 +327,9 @@ pub(crate) struct MergePoint {
 /// The reason why a base has no merge point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoPoint {
-    /// No boundary fits.
+    /// No record boundary qualifies.
     None,
-    /// More than one fits.
+    /// More than one record boundary qualifies.
     Several,
 }
 

@@ -27,7 +27,7 @@ impl Checked<'_> {
     /// Returns true if the reference from a leaf to its class could change the tree. `class_of` returns the class
     /// object of an object, or [`NONE`].
     ///
-    /// Cost: one look at each leaf, in parallel. Nothing if the super-root dominates all these classes immediately.
+    /// Cost: one visit of each leaf, in parallel. No cost if the super-root dominates all these classes immediately.
     pub(super) fn is_wrong(&self, class_of: impl Fn(u32) -> u32 + Sync) -> bool {
         let mut classes = self
             .graph

@@ -34,8 +34,8 @@ const MOST_NOTED: usize = 1 << 20;
 /// The span of a leaf that has no referrer yet.
 pub(super) const UNSEEN: u64 = (NONE as u64) << 32;
 
-/// Returns the immediate dominator of each leaf with regard to its strongest referrers; [`NONE`] for unreachable
-/// leaves. Also returns the leaves that only weaker references reach, as numbers among leaves.
+/// Returns the immediate dominator of each leaf, or [`NONE`] for unreachable leaves. Only the strongest referrers of a
+/// leaf count. Also returns the leaves that only weaker references reach, as numbers among leaves.
 ///
 /// Cost: one pass over the adjacency lists, and a second one if leaves with several referrers have many references.
 /// Memory: four bytes for each leaf, and eight for each leaf with several referrers.
@@ -291,8 +291,8 @@ pub(super) fn widened(span: u64, node: u32) -> u64 {
 
 /// Returns the nearest common dominator of the two ends of a span.
 ///
-/// In preorder, the nearest common ancestor of two nodes is the smallest parent of the nodes after the first up to the
-/// second.
+/// In preorder, the nearest common ancestor of two nodes is the smallest parent among the nodes after the first, up to
+/// and including the second.
 pub(super) fn common(minima: &Minima<'_>, span: u64) -> u32 {
     let (low, high) = ((span >> 32) as u32, span as u32);
     if low == high {

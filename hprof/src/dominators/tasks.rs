@@ -15,12 +15,12 @@ use crate::dominators::thresholds::Thresholds;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// Maximum and minimum number of tasks whose results are combined at a time. The number is as small as it can be with
-/// all threads busy, because until then each result is in memory twice.
+/// Maximum and minimum number of tasks whose results are combined at a time. While results are combined, they are in
+/// memory twice, so the number is only large enough to keep all threads busy.
 const BATCH: usize = 64;
 const LEAST_BATCH: usize = 16;
-/// Maximum and minimum number of members or references that one task starts with. The tasks of a batch have a part of
-/// the tree in memory twice. In a small heap, this part must be small, too.
+/// Maximum and minimum number of members or references that one task gets. The tasks of a batch have a part of the tree
+/// in memory twice. In a small heap, this part must be small, too.
 const LARGEST_SHARE: usize = 1 << 10;
 const LEAST_SHARE: usize = 1 << 6;
 /// Minimum number of batches into which the members are divided, unless shares would become smaller than the minimum.
@@ -57,7 +57,8 @@ impl Task {
     }
 }
 
-/// Returns the last member of each run: each member with a long list, and the last member, each once.
+/// Returns the last member of each part into which members with a long list divide the preorder: each member with a
+/// long list, and the last member of all.
 fn ends(long: &[u32], nodes: u32) -> impl Iterator<Item = u32> {
     let rest = Some(nodes - 1).filter(|last| long.last() != Some(last));
     long.iter().copied().chain(rest)
@@ -102,7 +103,7 @@ pub(super) fn tasks(
     tasks
 }
 
-/// The result of a task. Places are relative to the task's start. Later tasks use it again.
+/// The result of a task. Places are relative to the task's start. Later tasks reuse its memory.
 pub(super) struct TaskOutput {
     pub(super) object: List<u32>,
     /// Parents; [`NONE`] for objects whose parent is the member that the task belongs to.

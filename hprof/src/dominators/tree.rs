@@ -496,7 +496,7 @@ fn hang_leaves(
     inner: u32,
     store: &Store,
 ) -> Result<(Sums, Array<u32>)> {
-    /// Limit, so that reading all leaves takes less time than storing them.
+    /// Maximum number of tasks. With more tasks, reading all leaves in each task would take longer than storing them.
     const MOST_TASKS: usize = 16;
     const AHEAD: usize = 32;
     let mut start: Array<u32> = store.zeroed(nodes)?;

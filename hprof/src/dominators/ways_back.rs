@@ -34,7 +34,7 @@ const SAMPLED: usize = 8;
 /// if there are few back edges. `held` has objects that are held not only by references of other objects, including
 /// class objects.
 ///
-/// Cost: one pass over the references, and one look at the list of each settled object. Memory: eight bytes for each
+/// Cost: one pass over the references, and one visit of the list of each settled object. Memory: eight bytes for each
 /// object.
 pub(super) fn settle(
     cells: Cells<'_>,

@@ -4,12 +4,12 @@ use super::*;
 use crate::graph::runs::Runs;
 
 const BASE: u64 = 0x7_0000_0000;
-/// Slots of one stretch, of one task's share of the stretches, and of one chunk for counting.
+/// Number of slots in one stretch, in one task's share of the stretches, and in one chunk for counting.
 const STRETCH: u64 = (Ranks::STRETCH * PAIRS_IN_LINE * 64) as u64;
 const SHARE: u64 = STRETCH * 64;
 const PART: u64 = (PAIRS_IN_LINE as u64 * 64) << 14;
 
-/// The number of slots. It ends inside a stretch, so the last stretch is shorter than the others.
+/// The number of slots. It is not a multiple of the size of a stretch, so the last stretch is shorter than the others.
 const RANGE: Range = Range {
     base: BASE,
     end: BASE + 8 * (PART * 2 + STRETCH * 3 + 3 * 256 + 128),

@@ -266,7 +266,7 @@ fn leading_classes(
     };
     let mut end = 0;
     for segment in segments {
-        // The pass over the objects reports damage.
+        // Errors of the walk are ignored here. The pass over the objects reports damage.
         end = walk::walk(source, segment.start, segment.end, id_size, &mut leading)
             .unwrap_or_else(|d| d.offset);
         if leading.stopped {

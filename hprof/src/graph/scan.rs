@@ -55,7 +55,7 @@ pub(crate) struct Piece {
 #[derive(Debug)]
 pub(crate) struct Scanned {
     pub(crate) pieces: Vec<Piece>,
-    /// A zero, then for each class object and each object with references the end of its references in `targets`.
+    /// A zero, followed by one end offset into `targets` for each class object and each object with references.
     pub(crate) ends: Array<u32>,
     pub(crate) targets: Array<u32>,
     pub(crate) inner_shapes: Array<u32>,
@@ -68,7 +68,7 @@ pub(crate) struct Scanned {
     pub(crate) roots: Vec<Root>,
     /// Class records that come after the first objects.
     pub(crate) late_classes: Vec<ClassDump>,
-    /// Ids of classes that objects name but that have no record, and the class ids that object arrays name.
+    /// The ids of classes that objects refer to but that have no record, and the class ids that object arrays refer to.
     pub(crate) unknown_classes: BTreeSet<u64>,
     pub(crate) unknown_arrays: BTreeSet<u64>,
     /// Objects whose allocation site is known: number among their kind, true for a leaf, and the serial number of the
@@ -96,7 +96,8 @@ pub(crate) struct Job<'a, T: Targets> {
     pub(crate) pinned: &'a [bool],
     /// True if references from objects to their classes are recorded like others.
     pub(crate) class_references: bool,
-    /// Which objects that refer only to their class are not leaves; `None` if no such object is a leaf.
+    /// Rule that selects the objects that refer only to their class and are not leaves. `None` if no such object is a
+    /// leaf.
     pub(crate) bare: Option<Kept>,
     pub(crate) refs: Refs,
     /// True if positions in an adjacency list must identify fields. Shapes then record which fields are null. If a
@@ -310,7 +311,8 @@ struct PieceVisitor<'a, 'j, T: Targets, const ID: usize> {
     worker: &'a mut Worker,
     shapes: &'a Shapes,
     pending: Pending,
-    /// The object before this one, for the distance to it; and the id of the last object, whatever came in between.
+    /// The previous object, to compute the distance to it. And the id of the last object, even if other records came
+    /// after it.
     last: Last,
     previous: Option<u64>,
     /// The id and the number of the class looked up last.

@@ -109,7 +109,7 @@ impl<'a> WalkedPiece<'a> {
             found: Vec::new(),
         };
         snapshot.source().will_read(start, end - start);
-        // Damage was reported when the dump was loaded.
+        // Errors of the walk are ignored, because this damage was already reported when the dump was loaded.
         let id_size = snapshot.header().id_size;
         let _ = walk::walk(snapshot.source(), start, end, id_size, &mut walked);
         walked.look_up();

@@ -124,7 +124,7 @@ fn read(count: usize, mut bytes: &[u8], guess: u32, limits: &Range<u32>) -> Opti
     for at in 0..count {
         let number = take(&mut bytes)?;
         last = match at {
-            // The first number may be below the guess (odd), or not (even).
+            // The lowest bit is 1 if the first number is below the guess, and 0 otherwise.
             0 if number & 1 == 1 => last.checked_sub((number >> 1) + 1)?,
             0 => last.checked_add(number >> 1)?,
             _ => last.checked_add(number)?,

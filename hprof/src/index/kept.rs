@@ -15,7 +15,7 @@ use crate::bytes::stamp::{Stamp, hash};
 use crate::options::Refs;
 use crate::snapshot::Snapshot;
 
-/// The first bytes of such a file.
+/// The first bytes of a file of this kind.
 pub(super) const MAGIC: &[u8] = b"heapdiff summary\r\n";
 /// Size in bytes: the magic bytes, two words of four bytes, and eight of eight (see [`Kept::header`]).
 const HEADER: usize = MAGIC.len() + 2 * 4 + 8 * 8;
@@ -67,7 +67,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Returns true if a file begins like such a file.
+    /// Returns true if a file begins like a file of this kind.
     #[must_use]
     pub fn is_one(path: &Path) -> bool {
         let mut start = [0; MAGIC.len()];
@@ -151,7 +151,7 @@ impl Kept {
     }
 }
 
-/// Returns the bytes of a file that may be such a file.
+/// Returns the bytes of a file that may be of this kind.
 fn whole(path: &Path, limit: u64) -> Result<Vec<u8>, IndexFault> {
     let file = File::open(path)?;
     let len = file.metadata()?.len();

@@ -38,7 +38,8 @@ pub(crate) struct TraceAt {
     pub(crate) offset: usize,
 }
 
-/// By class id, without array classes: the number of live objects including the class object, and the bytes of all.
+/// For each class id (except array classes): the number of live objects, including the class object, and the total of
+/// their bytes.
 pub(crate) type LiveObjects = HashMap<u64, (u64, u64)>;
 
 /// The offsets of all records outside the heap.
@@ -67,7 +68,7 @@ pub(crate) struct Outline {
     begun: bool,
     /// True if the heap is complete. The next heap record then starts another heap, which has the same objects again.
     closed: bool,
-    /// By class serial: live objects and their bytes, which the hprof agent reports after a heap.
+    /// For each class serial: the number of live objects and their bytes, which the hprof agent reports after a heap.
     live: HashMap<u32, (u64, u64)>,
     /// The layout that a forked child recorded.
     pub(crate) recorded: Option<Recorded>,

@@ -366,7 +366,7 @@ pub(crate) fn split_points(
         next: start + piece,
         piece,
     };
-    // The pass that reads the pieces reports damage.
+    // Errors of the walk are ignored here. The pass that reads the pieces reports damage.
     let _ = walk(bytes, start, end, id_size, &mut splitter);
     splitter.points
 }

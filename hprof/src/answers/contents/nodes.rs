@@ -245,7 +245,7 @@ impl Snapshot {
         let mut found = FollowedNodes::new();
         let mut nodes = NodeReader::new(self);
         let mut visited = HashSet::new();
-        // The nodes whose left subtree is done or in progress, each as its entry and its right subtree.
+        // The nodes whose left subtree is done or in progress. For each node, its entry and its right subtree.
         let mut above: Vec<(Entry, Value)> = Vec::new();
         let mut at = root;
         for _ in 0..NODES {

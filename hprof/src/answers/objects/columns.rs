@@ -68,8 +68,8 @@ impl Snapshot {
         self.place_in(class, name, |_| true)
     }
 
-    /// Returns the same as [`Snapshot::place_of`], for the first field with the name in a class that `declares`
-    /// accepts.
+    /// Returns the offset and type like [`Snapshot::place_of`], for the first field with the name in a class that
+    /// `declares` accepts.
     fn place_in(
         &self,
         class: ObjectId,

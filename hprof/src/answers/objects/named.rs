@@ -1,4 +1,5 @@
-//! Finds the objects of a name: a class, a field, the elements of arrays, local variables, or a thread.
+//! Resolves a name to objects. The name is that of a class, a field, the elements of arrays, local variables, or a
+//! thread.
 
 use std::borrow::Cow;
 
@@ -141,7 +142,7 @@ impl Snapshot {
         }
     }
 
-    /// Resolves a field of classes that have one name. A static field comes before a field of instances.
+    /// Resolves a field of the classes with one name. A static field takes precedence over an instance field.
     fn field(
         &self,
         classes: &[ClassIndex],

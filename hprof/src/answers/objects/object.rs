@@ -188,7 +188,7 @@ pub(crate) struct Raw<'a> {
 }
 
 impl Raw<'_> {
-    /// Returns the id of the class that the record names.
+    /// Returns the id of the class that the record contains.
     pub(crate) const fn class(&self) -> Option<ObjectId> {
         match self.body {
             Body::Instance(class, _) | Body::Objects(class, _) => Some(ObjectId(class)),
@@ -267,7 +267,7 @@ impl<'a> Numbering<'a> {
         }
     }
 
-    /// Passes a record whose number may not be needed. Returns the number only if records must be counted.
+    /// Skips a record whose number may not be needed. Returns the number only if records must be counted.
     #[inline(always)]
     pub(crate) fn counted(&mut self, id: u64, body: Body<'_>) -> Option<u32> {
         self.sorted.then(|| self.of(id, body))
@@ -316,7 +316,8 @@ impl Snapshot {
     /// megabyte) that holds one of the objects.
     #[must_use]
     pub fn ids(&self, objects: &[ObjectIndex]) -> Vec<Option<ObjectId>> {
-        // To count up to the address from the start of a piece takes longer than to read the record.
+        // If the snapshot has an index, reading the record is faster than finding the address by counting from the
+        // start of a piece.
         let addresses: Option<Vec<_>> = match &self.positions {
             Some(_) => None,
             None => objects.iter().map(|&o| self.address_of(o)).collect(),
@@ -472,7 +473,7 @@ impl Snapshot {
             found: Vec::with_capacity(wanted.len()),
         };
         let segment = piece.segment;
-        // Damage was reported when the dump was opened.
+        // Errors of the walk are ignored, because this damage was already reported when the dump was opened.
         let _ = walk::walk(
             self.source(),
             segment.end.min(segment.start + begin as usize),
@@ -545,7 +546,8 @@ impl Snapshot {
                 (class, refers)
             }
         };
-        // If instances keep their class alive, none of them is a leaf. Then `next` is of another class.
+        // If instances keep their class alive, none of them is a leaf. `next` is then the number of an object of
+        // another class.
         !refers
             && u64::from(next.0) < self.object_count()
             && self.class_of(next) == self.classes().by_id(ObjectId(id))

@@ -33,7 +33,7 @@ pub enum Via {
 }
 
 impl Via {
-    /// Returns the same without the index of an element or the number of a frame.
+    /// Returns the reference without the index of an array element and without the frame number.
     #[must_use]
     pub const fn merged(self) -> Self {
         match self {
@@ -60,7 +60,7 @@ pub(crate) enum RawVia {
     Local(i32),
 }
 
-/// References that are not in any record: source, target, way. Sorted.
+/// References that are not in any record, as (source, target, kind of reference). Sorted.
 #[derive(Debug, Default)]
 pub(crate) struct ImplicitRefs {
     list: Vec<(u32, u32, RawVia)>,

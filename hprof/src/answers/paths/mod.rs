@@ -193,7 +193,7 @@ impl Snapshot {
             whole.search(targets, statics).map(Some)
         };
         let paths = self.paths_by(&targets, options.from_statics, search)?;
-        // This search never gives up.
+        // The search through the whole graph never gives up, so there always are paths.
         Ok(paths.unwrap_or_else(|| Paths {
             near: PathForest::default(),
             full: PathForest::default(),
@@ -267,7 +267,7 @@ impl Snapshot {
     fn label(&self, forest: &mut PathForest) {
         const CHUNK: usize = 1 << 18;
         forest.vias = vec![(Via::ClassPart, Reference::No); forest.objects.len()];
-        // References, sorted by source: the source, the target, and the target's place.
+        // References, sorted by source: the source, the target, and the target's forest index.
         let mut edges: Vec<(u32, u32, u32)> = forest
             .objects
             .iter()

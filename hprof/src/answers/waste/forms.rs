@@ -150,7 +150,7 @@ impl Subclass<'_> {
                 self.sized("size", "queue", ArrayUse::List)
             }
             "java.util.HashMap" => self.sized("size", "table", ArrayUse::Table),
-            // This is how it grows up to JDK 20.
+            // `WeakHashMap` grows at exactly three quarters up to JDK 20.
             "java.util.WeakHashMap" => self.sized("size", "table", ArrayUse::EarlyTable),
             "java.util.Hashtable" => self.sized("count", "table", ArrayUse::AnyTable),
             "java.util.IdentityHashMap" => self.sized("size", "table", ArrayUse::Pairs),
