@@ -10,7 +10,7 @@ use crate::records::record::{sub, tag};
 /// A part of a file that is damaged, missing or unusual.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Flaw {
-    // The file.
+    // Flaws of the file:
     /// The dump was compressed twice.
     CompressedTwice,
     /// The file has bytes after the gzip data.
@@ -22,7 +22,7 @@ pub enum Flaw {
     /// The file has a second dump.
     LaterDump { at: usize, own: usize },
 
-    // Segments beside the dump.
+    // Flaws of segments beside the dump:
     /// Segments were read. `count` is their number in words.
     ReadSegments {
         base: String,
@@ -56,10 +56,10 @@ pub enum Flaw {
         needs: u64,
     },
 
-    // Records.
+    // Flaws of records:
     /// The file ends in the header of a record.
     CutHeader { left: usize },
-    /// A record is cut off. `kind` is its tag.
+    /// A record is truncated. `kind` is the tag of the record.
     CutRecord { kind: u8, needs: u64, left: u64 },
     /// The heap record has no length.
     NoLength { bytes: u64 },
@@ -69,7 +69,7 @@ pub enum Flaw {
     NoHeapRecord,
     /// Records of unknown kinds.
     UnknownRecords { records: u64 },
-    /// A record in a segment is cut off. `kind` is its tag.
+    /// A record in a segment is truncated. `kind` is the tag of the record.
     CutSubRecord { kind: u8, needs: usize, left: usize },
     /// A record in a segment has an unknown kind.
     UnknownSubRecord { kind: u8 },
@@ -78,7 +78,7 @@ pub enum Flaw {
     /// The rest of a segment is not read. `flaw` is the reason.
     SkippedRest { flaw: Box<Flaw>, bytes: usize },
 
-    // Objects.
+    // Flaws of objects:
     /// Classes have the id of another class.
     SameClasses { classes: u64 },
     /// Objects have the id of another object.
@@ -99,7 +99,7 @@ pub enum Flaw {
         of_objects: bool,
     },
 
-    // GC roots.
+    // Flaws of GC roots:
     /// The dump has no GC roots.
     NoRoots,
     /// GC roots may be missing.
@@ -118,7 +118,7 @@ pub enum Flaw {
     /// A forked dump of an older agent has no stacks of virtual threads.
     NoVirtualStacks { threads: u64 },
 
-    // Sizes.
+    // Flaws of sizes:
     /// Ids are not addresses. `agree` of `of` classes have the size of the assumed layout, if the dump has sizes.
     AssumedSizes {
         agree: Option<(usize, usize)>,
@@ -135,14 +135,14 @@ pub enum Flaw {
         reference: u32,
     },
 
-    // A redacted copy.
-    /// A record is cut off. `kind` is its tag.
+    // Flaws found while a redacted copy is written:
+    /// A record is truncated. `kind` is the tag of the record.
     TruncatedRecord { kind: u8 },
     /// The header of a record is cut off.
     TruncatedHeader,
     /// A name is so long that it includes the next record.
     NameWithHeader,
-    /// No dump has a record like this one.
+    /// A record has a kind that no dump has.
     NotARecord { kind: u8 },
     /// The bytes after the dump are not a dump.
     ZeroedEnd { bytes: usize },

@@ -122,7 +122,8 @@ pub struct Snapshot {
     pub(crate) options: Options,
     pub(crate) store: Store,
     pub(crate) tree: DominatorTree,
-    /// For each object, the reference in the record of its dominator that holds it. [`Snapshot::holders`] takes it.
+    /// For each object, the reference in the record of its dominator that holds it. [`Snapshot::holders`] consumes
+    /// this.
     pub(crate) noted: Mutex<Option<Array<u16>>>,
     /// The total of all objects of each class.
     pub(crate) totals: Vec<ClassTotal>,
@@ -327,7 +328,8 @@ impl Analysed {
             .filter(|(class, _)| !is_reached(class.0))
             .map(|(class, c)| (class.0, c.loader))
             .collect();
-        // After these references are added, more class loaders may be reached. So all references are added at once.
+        // Adding these references can make more class loaders reachable. So if any loader is reached, the references of
+        // all loaders are added.
         let are_kept = alone
             .iter()
             .any(|(_, loader)| is_reached(self.map.by_id(loader.0, self.split)));
@@ -533,7 +535,7 @@ impl Snapshot {
     /// Returns the number of objects that count as GC roots because the dump lacks roots, and the bytes that they
     /// retain.
     ///
-    /// Cost: one look at each root.
+    /// Cost: one visit of each root.
     #[must_use]
     pub fn assumed_roots(&self) -> Option<(MissingRoots, Total)> {
         let missing = self.derived.missing?;

@@ -19,13 +19,15 @@ use crate::snapshot::Snapshot;
 /// The way in which an object's immediate dominator holds it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Hold {
-    /// Not directly: several paths lead from the dominator to the object, and they have no object in common.
+    /// The dominator does not hold the object directly: several paths lead from the dominator to the object, and they
+    /// have no object in common.
     Shared,
-    /// By an element of an array.
+    /// An element of an array holds the object.
     Element,
-    /// By an instance field: the class that declares it, and its index among that class's fields.
+    /// An instance field holds the object: the class that declares the field, and the field's index among that class's
+    /// fields.
     Field(ClassIndex, u16),
-    /// By a static field of the class that the dominator represents.
+    /// A static field of the class that the dominator represents holds the object.
     Static(ClassIndex, u16),
     /// The object is a class, and one of its instances holds it.
     Class,
@@ -34,7 +36,7 @@ pub enum Hold {
     /// The object is a class, and its subclass holds it. Or the object is a loader, signer or protection domain, and a
     /// class holds it.
     ClassPart,
-    /// By a local variable, or another reference from a thread's stack.
+    /// A local variable, or another reference from a thread's stack, holds the object.
     Local,
 }
 

@@ -1,4 +1,4 @@
-//! Builds the heap graph again. The dominator computation consumes the first one.
+//! Builds the heap graph again, because the dominator computation consumes the first graph.
 
 use rayon::prelude::*;
 

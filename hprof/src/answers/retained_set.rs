@@ -188,7 +188,8 @@ impl Snapshot {
         for &leaf in &alone {
             freed += self.one(leaf);
         }
-        // An object retains what it dominates. A leaf retains itself and, together with others, perhaps its class.
+        // An object retains what it dominates. A leaf retains itself. Several leaves together may also retain their
+        // class.
         if tops.len() < 2 && (alone.is_empty() || tops.len() + alone.len() < 2) {
             return Some(freed);
         }

@@ -452,7 +452,8 @@ mod tests {
         store.stop_keeping();
     }
 
-    /// If its pages cannot be moved, an array keeps its elements. If they are lost, it is empty.
+    /// If the pages of an array cannot be moved, the array keeps its elements. If the elements are lost, the array is
+    /// empty.
     #[cfg(target_os = "linux")]
     #[test]
     fn arrays_grow_where_pages_cannot_be_moved() {

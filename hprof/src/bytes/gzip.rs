@@ -235,7 +235,8 @@ fn decompress_from(
     Ok(None)
 }
 
-/// Returns true if a gzip member can begin anywhere in `bytes`, even if only its first bytes are there.
+/// True if a gzip member may begin in `bytes`. The bytes contain the magic bytes of a member, or consist of the first
+/// of them.
 fn may_hold_member(bytes: &[u8]) -> bool {
     MAGIC.starts_with(bytes) || memmem::find(bytes, &MAGIC).is_some()
 }

@@ -402,7 +402,7 @@ mod pages {
         moved != libc::MAP_FAILED
     }
 
-    /// Simulates refusals of the system, for tests.
+    /// Simulates that the system refuses to move or to map memory, for tests.
     #[cfg(test)]
     pub(crate) mod refusals {
         use std::cell::Cell;

@@ -463,7 +463,7 @@ const fn is_heap(tag: u8) -> bool {
 #[derive(Debug)]
 enum Part<'a> {
     Bytes(&'a [u8]),
-    /// The header of a record. It is in no file.
+    /// A generated record header, which is in no file.
     Head([u8; RECORD_HEAD]),
 }
 

@@ -477,8 +477,8 @@ impl Sink {
         Ok(())
     }
 
-    /// Returns the collected bytes and the result; `None` as the result if collecting stopped because the bytes start
-    /// with unexpected content. The check of the header then reports it.
+    /// Returns the collected bytes and the result of collecting. The result is `None` if collecting stopped because the
+    /// bytes start with unexpected content. The check of the header then reports this content.
     fn finish<T>(self, ended: std::io::Result<T>) -> Result<(Bytes, Option<T>)> {
         let fail = |source| Error::Io {
             path: self.path.clone(),

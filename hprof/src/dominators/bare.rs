@@ -19,7 +19,8 @@ pub(super) struct Checked<'a> {
     pub(super) of_class: &'a [(usize, Range<u32>)],
     /// The node that immediately dominates each leaf.
     pub(super) leaf_parent: &'a [u32],
-    /// Leaves that only soft references, and leaves that only final references reach: numbers among leaves, sorted.
+    /// Two sorted lists of leaves, as numbers among leaves: those that only soft references reach, and those that only
+    /// final references reach.
     pub(super) weak: &'a WeaklyReached,
 }
 

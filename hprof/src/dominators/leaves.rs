@@ -234,7 +234,7 @@ fn weakly(
 ) -> Result<WeaklyReached> {
     let mut reached: WeaklyReached = [store.zeroed(0)?, store.zeroed(0)?];
     let leaves = hung.len() as u32;
-    // A soft reference that only finalizers reach is as weak as they are.
+    // A soft reference counts as a final reference if only finalizers reach the object that has it.
     let is_last = |from: u32| usize::from(weak[1].binary_search(&from).is_ok());
     for (level, of_level) in weak.iter().enumerate() {
         let softly = graph.weaker[0].iter().filter(|e| is_last(e.0) == level);

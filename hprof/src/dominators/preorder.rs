@@ -75,7 +75,7 @@ pub(super) fn lay_out(
         .map(|number| members.place[number as usize])
         .collect();
     long.sort_unstable();
-    // Holds the object of each member first, and the member's place after it is laid out.
+    // First holds the object of each member. When a member is laid out, its place replaces its object.
     let mut place = objects(graph, &core, &members.place, store)?;
     let mut level: Array<u8> = store.zeroed(0)?;
     if levels[0] != levels[2] {

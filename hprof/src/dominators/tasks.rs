@@ -153,8 +153,8 @@ impl TaskOutput {
         self.parent.settle()
     }
 
-    /// Calls `visit` with the objects that only weaker references reach: 0 for soft references or 1 for finalizers, and
-    /// the objects. `level` has the level of each member.
+    /// Calls `visit` with groups of objects that only weaker references reach. The first argument is 0 for soft
+    /// references or 1 for finalizers, and the second contains the objects. `level` has the level of each member.
     pub(super) fn each_weak(
         &self,
         task: &Task,
@@ -261,7 +261,7 @@ impl Walk<'_> {
         target >= self.classes && target < self.inner && placed(target) == 0
     }
 
-    /// Places the objects below an object, which is at `above`, that a part of its list refers to.
+    /// Lays out the objects to which a part of an object's list leads. `above` is the place of the object.
     fn follow(
         &self,
         q: u32,

@@ -110,7 +110,7 @@ fn stretches_that_are_kept_make_the_same_map() {
     let same = again(&numbers, &bits, &counts).unwrap();
     assert_eq!(same.bits[..], ranks.bits[..]);
     check(&same);
-    // Without the last stretch, which is shorter, and with only the first stretch.
+    // Maps that lack the last stretch, which is shorter, and maps with only the first stretch.
     let (words, lines) = (STRETCH as usize / 64 * PAIR, Ranks::STRETCH * 2);
     let few = numbers.len() - 1;
     let fewer = again(
@@ -206,7 +206,7 @@ fn maps_of_any_order_lead_to_the_same_numbers() {
     assert!(!runs.is_ordered());
     check_map(&AddressMap::Runs { ranks, runs }, split, &numbered(&file));
 
-    // Unordered.
+    // A file in no order of addresses.
     let file: Vec<u64> = (0..900).map(|n| at[n * 7 % 900]).collect();
     let objects = numbered(&file);
     let of_kind = |leaf: bool| -> Vec<u32> {

@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn classes_that_are_reached_without_them_are_referred_to_by_way_of_leaves() {
-        // The leaf is of class 1.
+        // The only leaf is an instance of class 1.
         let rows = || vec![vec![5], vec![5, 5], vec![]];
         let drawn = Drawn::new(2, &[], rows());
         assert_eq!(drawn.by_leaves([1, 2]), [(2, 1)]);

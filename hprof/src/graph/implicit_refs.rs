@@ -15,8 +15,8 @@ use crate::records::record::Kind;
 use crate::records::walk::{Root, RootKind};
 use crate::sizes::shape;
 
-/// Returns for each class true if it is certainly a GC root, so that no object is needed to keep it alive. The result
-/// is that of the last pass over a dump with these roots.
+/// Returns for each class true if it is certainly a GC root, so that no object is needed to keep it alive. The last
+/// pass over a dump with these roots gives the same result.
 pub(crate) fn pinned_classes(classes: &Classes, roots: &[Root]) -> Vec<bool> {
     let rooted = rooted_classes(classes, roots);
     let pinned = |(i, c): (ClassIndex, &Class)| {

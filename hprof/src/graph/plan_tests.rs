@@ -90,7 +90,7 @@ fn the_alignment_is_that_of_classes_and_first_objects() {
         for (classes, first, expected) in [
             ([0x100, 0x200], 0x1000, 256),
             ([0x120, 0x200], 0x1000, 32),
-            // Two arrays of one kind give the same result.
+            // Two class addresses with the same alignment give the same result.
             ([0x120, 0x160], 0x1000, 32),
             ([0x100, 0x200], 0x1010, 16),
             ([0x108, 0x208], 0x1010, 8),

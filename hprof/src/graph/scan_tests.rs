@@ -103,7 +103,7 @@ fn number(built: &Built, classes: &Classes, id: u64) -> u32 {
 
 #[test]
 fn a_class_without_a_record_is_not_referred_to() {
-    // With slots, and with numbers for ids that are not addresses.
+    // Test with slots, and with object numbers, which are recorded if ids are not addresses.
     for odd in [0, 1] {
         let mut heap = heap();
         let known = class(&mut heap, "Known", 2);
@@ -284,14 +284,14 @@ fn nulls_and_fields_cut_off_are_in_the_shape() {
     let [one, three] = [one, three].map(|class| heap.address(class));
     add_instance(&mut heap, BASE + 0x5000, three, 8, id);
     add_instance(&mut heap, BASE + 0x5100, three, 23, id);
-    // Not even the first.
+    // These records are too short even for the first field.
     add_instance(&mut heap, BASE + 0x5200, three, 4, id);
     add_instance(&mut heap, BASE + 0x5300, one, 4, id);
     let (built, _) = telling_fields(&heap);
     let nulls = [0, 0b010, 0, 0b110, 0b100].map(InRow::FieldsBut);
     assert_eq!(rows(&built), nulls);
     assert_eq!(built.scanned.leaf_shapes.len(), 2);
-    // From the last pass over the objects.
+    // Only the last pass over the objects counts.
     assert_eq!(built.scanned.stats.short_bodies, 2 + 1 + 3 + 1);
 }
 

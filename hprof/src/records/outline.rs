@@ -56,7 +56,7 @@ pub(crate) struct Outline {
     pub(crate) complete: bool,
     /// Offset of the next dump in the same file.
     pub(crate) next_dump: Option<usize>,
-    /// True if the file ends inside a record, and true if that is a heap record.
+    /// `cut_off` is true if the file ends inside a record. `is_heap_cut_off` is true if that record is a heap record.
     cut_off: bool,
     is_heap_cut_off: bool,
     /// Offset of the next heap under the same header. The hprof agent of JDK 5 to 8 writes a heap for each SIGQUIT.

@@ -271,9 +271,9 @@ impl LaidOut {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Contended {
     Nothing,
-    /// The named fields, as one group.
+    /// Padding around the named fields, as one group.
     Fields(&'static [&'static str]),
-    /// The whole class, with more padding around the named fields.
+    /// Padding around the whole class, and more padding around the named fields.
     Class(&'static [&'static str]),
 }
 

@@ -9,8 +9,8 @@ use crate::sizes::layout::Sizes;
 /// Arrays with fewer elements than this have their length in the shape.
 const SHORT: u32 = 256;
 
-/// Flag in shapes of instances with null references. These shapes exist only while a graph is built whose rows must
-/// show fields. Their bits are:
+/// Flag in shapes of instances with null references. These shapes exist only while a graph is built whose adjacency
+/// lists must identify fields. Their bits are:
 ///
 /// ```text
 /// bit 31      bit 30     bits 29 to 17                         bits 16 to 0
@@ -61,7 +61,7 @@ pub(crate) fn cut_off(class: u32, fields: usize) -> Option<u32> {
     has_room.then_some(MASKED | DAMAGED | fields << CLASS_BITS | class)
 }
 
-/// The references in an object's row, according to its shape.
+/// The references in an object's adjacency list, according to its shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InRow {
     /// All fields except those whose bits are set.

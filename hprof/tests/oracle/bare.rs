@@ -1,4 +1,4 @@
-//! Tests objects that refer only to their class. Such an object may be all that keeps the class.
+//! Tests objects that refer only to their class. Such an object may be the only one that keeps its class alive.
 
 use std::sync::Mutex;
 
@@ -165,7 +165,7 @@ fn a_holder_of_the_loader_and_of_instances_holds_the_class_by_no_reference() {
 
 #[test]
 fn an_instance_in_another_part_of_the_heap_is_seen() {
-    // Far from the roots: behind a list.
+    // The instance is far from the roots: behind a long list.
     let mut heap = Heap::new();
     let mut all = heap.instances(20);
     all.push(Ref::Object(heap.loader));

@@ -72,8 +72,9 @@ impl FinalFields {
         own.is_some_and(|own| own[1].is_some())
     }
 
-    /// For each class, true for each reference field of its instances that is known to be final. The order is that of
-    /// [`RawVia::Field`](crate::answers::objects::reference::RawVia). The list is empty if nothing is known.
+    /// For each class, a flag for each reference field of its instances: true if the field is known to be final. The
+    /// order is that of [`RawVia::Field`](crate::answers::objects::reference::RawVia). The list is empty if nothing is
+    /// known.
     pub(crate) fn by_reference(&self, classes: &Classes) -> Vec<Box<[bool]>> {
         let all = classes.iter().map(|(index, _)| {
             let known = |c: &ClassIndex| self.own.get(c.index()).is_some_and(|o| o[0].is_some());

@@ -104,7 +104,7 @@ pub struct DeepSize {
     pub by_class: Vec<Total>,
 }
 
-/// Rules by class and by object: which references are followed.
+/// Rules, by class and by object, for the references to follow.
 #[derive(Debug)]
 struct Rules {
     /// For each class, true if references of its instances are not followed.
@@ -352,15 +352,15 @@ impl Visitor for RowsOfPiece<'_> {
     }
     #[inline(always)]
     fn primitive_array(&mut self, object: Object, kind: Kind, len: u32, elements: &[u8]) {
-        // Arrays of primitives have no references, but they advance the numbering of leaves.
+        // Arrays of primitives have no references. They are leaves, so they advance the numbering of leaves.
         self.numbering
             .counted(object.id, Body::Primitives(kind, len, elements));
     }
 }
 
 impl Deep<'_> {
-    /// Returns the counted classes for which it is unknown which fields are final, sorted. Deep sizes follow the final
-    /// fields of these classes. Empty if final fields are followed anyway.
+    /// Returns, sorted, the classes whose final fields are unknown, among the classes and superclasses of counted
+    /// objects. Deep sizes follow the final fields of these classes. Empty if final fields are followed anyway.
     #[must_use]
     pub fn unknown_finals(&self, starts: &[ObjectIndex], size: &DeepSize) -> Vec<ClassIndex> {
         let Some(finals) = &self.rules.finals else {

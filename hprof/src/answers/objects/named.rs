@@ -84,7 +84,7 @@ impl Snapshot {
         (!objects.is_empty()).then_some(Selected::Values(objects))
     }
 
-    /// Returns the class objects of classes with a name.
+    /// Returns the class objects of the classes with this name.
     pub(super) fn class_objects(
         &self,
         name: &str,
@@ -99,7 +99,7 @@ impl Snapshot {
                 return Ok(Selected::Values(sorted(all)));
             }
             if let Some((class, field)) = name.rsplit_once('.') {
-                // Reports of paths print `static` and then a field.
+                // Reports with paths print the word `static` before a static field.
                 let classes = self.classes_named(class, printed);
                 if let Ok(object) = self.static_object(&classes, class, field) {
                     return Ok(Selected::Object(object));

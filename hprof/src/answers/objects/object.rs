@@ -400,7 +400,7 @@ impl Snapshot {
             let (piece, begin, _) = group[0];
             self.find_in(&self.pieces[piece as usize], begin, &numbers)
         };
-        // To wake another thread takes longer than to read a few hundred records.
+        // Waking another thread takes longer than reading a few hundred records.
         let alone = match (&self.positions, self.waypoints.is_empty()) {
             (Some(_), _) => 64,
             (None, false) => 4,
@@ -516,7 +516,7 @@ impl Snapshot {
         found
     }
 
-    /// True if the record of the object with the id `own` is that of a leaf. `next` is the number that the object would
+    /// True if a record is that of a leaf. `own` is the object's id, and `next` is the number that the object would
     /// have as a leaf.
     fn is_leaf(&self, own: u64, body: Body<'_>, next: ObjectIndex) -> bool {
         let id_size = self.header().id_size;
@@ -637,7 +637,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns the fields in an instance's body, from its class upwards.
+    /// Returns the fields in an instance's body. The fields of the instance's own class come first, then those of its
+    /// superclasses.
     pub(crate) fn fields_in<'a>(
         &'a self,
         class: ObjectId,
@@ -662,7 +663,8 @@ impl Snapshot {
         })
     }
 
-    /// Returns the value of the first field with this name, from the object's class upwards.
+    /// Returns the value of the first field with this name. The object's own class is searched first, then its
+    /// superclasses.
     pub(crate) fn field_in(&self, raw: &Raw<'_>, name: &str) -> Option<Value> {
         let Body::Instance(class, body) = raw.body else {
             return None;

@@ -304,7 +304,7 @@ impl Snapshot {
             0..=FEW => self.shapes.ranges_of(classes),
             _ => Vec::new(),
         };
-        // Most groups of objects have no instance of a few classes. To check the group first is faster than to check
+        // Most groups of objects have no instance of a few classes. Checking the group first is faster than checking
         // each object.
         let may_have = |shapes: &[u32]| {
             let has = |range: &std::ops::Range<u32>| {

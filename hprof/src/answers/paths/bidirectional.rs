@@ -227,7 +227,7 @@ impl<'a> Bidirectional<'a> {
                 self.advance(forward, statics);
                 let new = forward.last_level();
                 if new.is_empty() {
-                    // The backward search continues alone. It ends without a path.
+                    // From here on only the backward search continues, and it does not find a path.
                     forward.cost = u64::MAX;
                     continue;
                 }

@@ -190,7 +190,7 @@ impl WholeGraph<'_> {
     }
 }
 
-/// Reduces a search to the paths to the targets.
+/// Reduces the result of a search to the paths that lead to the targets.
 fn forest(search: BreadthFirst, targets: &[ObjectIndex]) -> Searched {
     let BreadthFirst {
         mut parent,

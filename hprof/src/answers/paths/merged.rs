@@ -14,7 +14,7 @@ use crate::snapshot::Snapshot;
 /// How objects are merged into the lines of a tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Merge {
-    /// Objects of one class that are reached by the same fields.
+    /// One line for all objects of one class that are reached by the same fields.
     #[default]
     Class,
     /// No merging: each object has its own line.

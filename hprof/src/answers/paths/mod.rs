@@ -93,7 +93,7 @@ impl Paths {
             let steps = self.full.steps(self.full.place(target)?);
             let by_static = |s: &Step| matches!(s.via, Some(Via::Static(..)));
             let own = |s: &Step| snapshot.is_application_class(s.object.0);
-            // A weaker path is also shown from its last static field of the application on.
+            // Like a strong path, a weaker path is shown only from its last static field of an application class on.
             let begin = steps
                 .windows(2)
                 .collect::<Vec<_>>()
