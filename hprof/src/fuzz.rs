@@ -225,7 +225,8 @@ fn waste(snapshot: &Snapshot, odd: u8) {
     assert!(sum <= all, "{sum} bytes wasted of {all}");
 }
 
-/// Whatever class files contain, skipping final fields reaches at most the objects that are reached with them.
+/// If final fields are skipped, a walk reaches at most the objects that it reaches otherwise, whatever the class files
+/// contain.
 fn deep(snapshot: &Snapshot, first: &[ObjectIndex], odd: u8) {
     let declared = |class: &str| {
         let classes = snapshot.classes();

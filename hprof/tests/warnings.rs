@@ -36,7 +36,7 @@ fn usual() -> Small {
     small(Written::default())
 }
 
-/// Checks that a dump raises exactly these warnings, each given by a part of it.
+/// Checks that a dump raises exactly these warnings. Each warning is given by a part of its text.
 fn only(bytes: Vec<u8>, parts: &[&str]) {
     let snapshot = Snapshot::of(Source::from_bytes(bytes), &Options::default(), &Silent).unwrap();
     let warnings: Vec<String> = snapshot

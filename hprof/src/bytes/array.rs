@@ -80,7 +80,7 @@ impl Store {
         self.0.used.load(Ordering::Relaxed)
     }
 
-    /// Returns kept memory to the system, for times when the next steps would leave it unused.
+    /// Returns kept memory to the system. Used before steps that would leave the memory unused.
     pub(crate) fn give_back(&self) {
         if let Some(kept) = &mut *self.kept() {
             kept.clear();

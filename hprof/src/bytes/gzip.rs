@@ -199,7 +199,8 @@ fn decompress_from(
     mut at: usize,
     out: &mut Tail<'_, impl Write>,
 ) -> std::io::Result<Option<Warning>> {
-    // The header of a later member can be damaged. A file of one member has no later one.
+    // Count the members. After the only member of a file, bytes that are not a member are other data. After several
+    // members, they can be a member with a damaged header.
     let (start, mut members) = (at, 0);
     let mut buffer = vec![0; 256 << 10];
     while at < input.len() {

@@ -307,7 +307,7 @@ mod pages {
                 let len = from.len - start;
                 at -= len;
                 // SAFETY: the source range is mapped, and only `from` owns it. It is removed from `from` below. The
-                // target range is ours and exclusively borrowed. If the move fails, it is given up below.
+                // target range is ours and exclusively borrowed. If the move fails, the target range is given up below.
                 let moved = unsafe {
                     move_pages(from.at.as_ptr().add(start), len, self.at.as_ptr().add(at))
                 };

@@ -502,7 +502,7 @@ impl Sink {
 impl Write for Sink {
     fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
         if self.file.is_none() && self.memory.len() < MAGIC.len() {
-            // Take only the first bytes, so that no more is kept of content that is not a dump.
+            // Take only the first bytes, so that little is collected if the content is not a dump.
             let part = &buf[..buf.len().min(MAGIC.len() - self.memory.len())];
             self.memory.extend_from_slice(part);
             if self.memory.len() == MAGIC.len() && !(self.expected)(&self.memory) {

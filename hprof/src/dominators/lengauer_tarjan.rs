@@ -34,8 +34,8 @@ pub(crate) struct Dominators {
 /// Computes dominators over strong references. Then extends them to objects that only soft references reach, and to
 /// objects that only finalizers reach.
 ///
-/// Time: O(m log n) in the core. Memory: for each core object four 32-bit numbers; or two, and the numbers of the merge
-/// nodes' referrers, whichever is more.
+/// Time: O(m log n) in the core. Memory: four 32-bit numbers for each core object, or two for each core object and one
+/// for each referrer of a merge node, whichever is more.
 pub(crate) fn dominators(
     graph: &mut AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
@@ -456,8 +456,8 @@ fn extend(
     }
     drop(weaker);
     let found = found.into_array()?;
-    // The part of the dominator tree above the references, from the last node to the first, since dominators have
-    // smaller numbers.
+    // The part of the dominator tree above the references. It is collected from the last node to the first, because
+    // dominators have smaller numbers.
     let mut above = MappedBits::new(base as usize + 1, store)?;
     for &[from, to] in seeds.iter() {
         let (from, to) = (graph.note(from), graph.note(to));

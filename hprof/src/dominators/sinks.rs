@@ -265,7 +265,7 @@ impl<'a> Insertion<'a> {
         })
     }
 
-    /// Returns the new place of a node that is not inserted, or the place after all nodes.
+    /// Returns the new place of a node that is not inserted. `place` may also be the place after all nodes.
     #[inline(always)]
     pub(super) fn moved(&self, place: u32) -> u32 {
         place + self.first[self.dominators.before(place) as usize]

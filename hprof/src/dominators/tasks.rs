@@ -57,8 +57,7 @@ impl Task {
     }
 }
 
-/// Returns the last member of each part into which members with a long list divide the preorder: each member with a
-/// long list, and the last member of all.
+/// Returns the members with which a part of the preorder ends: each member with a long list, and the last member.
 fn ends(long: &[u32], nodes: u32) -> impl Iterator<Item = u32> {
     let rest = Some(nodes - 1).filter(|last| long.last() != Some(last));
     long.iter().copied().chain(rest)
@@ -196,7 +195,8 @@ pub(super) struct Walk<'a> {
     pub(super) classes: u32,
     /// Number of terminal merge nodes whose referrers are recorded.
     pub(super) sinks: u32,
-    /// A bit for each object of the core. Another object's bit is set when a task has placed it.
+    /// One bit for each object. The bits of objects in the core are set from the start. Another object's bit is set
+    /// when a task has placed the object.
     pub(super) placed: &'a [AtomicU64],
     pub(super) object_at: &'a [u32],
     pub(super) checks: &'a Checks,

@@ -87,6 +87,7 @@ pub struct Tally {
     pub wanting: AtomicUsize,
     /// Classes that have leaves referring to them.
     pub bare: AtomicUsize,
-    /// Times that the dump was read again because leaves must not refer to some classes.
+    /// Times that the dump was read again because references from leaves to their classes would have changed
+    /// dominators.
     pub read_again: AtomicUsize,
 }

@@ -51,9 +51,10 @@ pub struct DominatorTree {
     pub(crate) parent: Column<u32>,
     /// The end of each node's subtree, as the next node after it.
     pub(crate) end: Column<u32>,
-    /// Bytes of all nodes before this one and of the leaves below these. The last element is the total.
+    /// For each node, the bytes of all nodes before it and of the leaves below those nodes. The last element is the
+    /// total.
     pub(crate) bytes: Sums,
-    /// Number of leaves below the nodes before this one. The last element is the total.
+    /// For each node, the number of leaves below the nodes before it. The last element is the total.
     pub(crate) leaf_start: Sums,
     /// Leaves, in the order of the nodes that dominate them.
     pub(crate) leaves: Column<u32>,

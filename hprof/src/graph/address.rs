@@ -287,7 +287,8 @@ pub(crate) struct Ranks {
 }
 
 impl Ranks {
-    /// Lines that [`Ranks::stretches`] includes or leaves out together. Their words take 4 KiB, a page of memory.
+    /// Number of lines in a stretch. [`Ranks::stretches`] includes or leaves out whole stretches. The words of a
+    /// stretch take 4 KiB, a page of memory.
     const STRETCH: usize = 64;
 
     /// Returns the rank of a marked slot among its kind, and true if its object is a leaf.
@@ -512,7 +513,7 @@ fn place<T: bytemuck::Pod + Send + Sync>(
     if numbers.iter().map(len).sum::<usize>() != parts.len() {
         return None;
     }
-    // Each task covers many stretches, because most of a sparse map stays untouched.
+    // Each task covers many stretches, because most stretches of a sparse map need no work.
     all.par_chunks_mut(size << 6)
         .enumerate()
         .for_each(|(task, all)| {

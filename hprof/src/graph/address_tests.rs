@@ -25,7 +25,7 @@ fn slots() -> Vec<u64> {
     slots
 }
 
-/// Selects leaves: not every second or third slot, so that both kinds lie at edges.
+/// Selects irregular leaves, not every second or third slot, so that both kinds of objects lie at edges of stretches.
 fn is_leaf(slot: u64) -> bool {
     slot.count_ones().is_multiple_of(2)
 }

@@ -29,7 +29,7 @@ use crate::sizes::shape::{ShapeClasses, Shapes};
 /// The bare objects that stay among the objects with references.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
-    /// In each piece of the file, the first bare objects of each class stay: this number of them.
+    /// Number of bare objects of each class that stay in each piece of the file. They are the first ones in the piece.
     first: u32,
     /// After them, every n-th bare object stays.
     every: u32,

@@ -190,7 +190,7 @@ impl RunTable {
             return None;
         }
         let table = Self::new(rows);
-        // Each run starts in the file where the run before it ends, and together they have all objects.
+        // In the file, each run starts where the previous run ends, and the runs together contain all objects.
         let mut next = [0, 0];
         for &row in &table.in_file {
             let row = row as usize;
@@ -228,8 +228,8 @@ impl RunTable {
         rank.wrapping_add(self.offsets[self.row_of(slot)][usize::from(leaf)])
     }
 
-    /// Returns the rank of the object with a number among its kind, and a slot at or before it from which to count on.
-    /// The slot is `near` if that is in the same run.
+    /// Returns the rank of the object that has a number among its kind. Also returns a slot, not after the object, from
+    /// which the caller can count. This slot is `near` if `near` is in the same run.
     pub(crate) fn rank(&self, number: u32, leaf: bool, near: u64) -> Option<(u32, u64)> {
         let kind = usize::from(leaf);
         let numbers = |&row: &u32| self.rows[row as usize].numbers[kind];

@@ -71,8 +71,8 @@ pub(crate) struct Scanned {
     /// The ids of classes that objects refer to but that have no record, and the class ids that object arrays refer to.
     pub(crate) unknown_classes: BTreeSet<u64>,
     pub(crate) unknown_arrays: BTreeSet<u64>,
-    /// Objects whose allocation site is known: number among their kind, true for a leaf, and the serial number of the
-    /// stack trace.
+    /// Objects whose allocation site is known: the object's number among objects of its kind, true for a leaf, and the
+    /// serial number of the stack trace.
     pub(crate) sites: Vec<(u32, bool, u32)>,
     pub(crate) stats: Stats,
     /// The runs of ascending ids.
@@ -113,8 +113,8 @@ pub(crate) struct Job<'a, T: Targets> {
     pub(crate) store: &'a Store,
 }
 
-/// Maximum number of bytes of a piece that are mapped before it is read. A larger piece has one large array, and the
-/// elements of a primitive array are not read.
+/// Maximum number of bytes of a piece that are mapped before it is read. A larger piece consists of one large array.
+/// The elements of an array of primitives are not read.
 const MOST_PREPARED: usize = 16 << 20;
 
 /// The results of one piece. Numbers are relative to the piece.
@@ -760,7 +760,8 @@ fn check_numbers(
         count: count as u64,
         limit: u64::from(NONE) - 1,
     };
-    // Class objects need two numbers each, because adjacency lists that were searched name them by marks.
+    // Class objects count twice. The second number is reserved for marks of class objects in adjacency lists that were
+    // searched.
     let objects = classes * 2 + objects;
     if objects >= NONE as usize || !shapes_fit {
         return Err(limit("objects", objects));

@@ -42,7 +42,8 @@ pub(super) enum Section {
     LongArrays,
     /// Objects with an allocation site: object number and stack trace serial.
     Sites,
-    /// The stretches of the address map that have marks, then their words, then their counts.
+    /// The parts of the address map that have marks, in three sections: the numbers of the stretches, their words, and
+    /// their counts.
     MapStretches,
     MapBits,
     MapCounts,

@@ -9,9 +9,9 @@
 //! referrers 1003, 1003, 1010 with the guess 1000:     length 3 * 2 | +3 * 2 | 0 | 7
 //! ```
 //!
-//! Lists of more than [`NEAR`] numbers are stored separately, so that readers can skip them quickly. Then one is added
-//! to the doubled length, and the location of the list follows. All numbers are variable-length: seven bits per byte,
-//! the lowest first. An object that refers to another object twice is in its list twice.
+//! Lists of more than [`NEAR`] numbers are stored separately, so that readers can skip them quickly. For such a list,
+//! the doubled length plus one is stored, followed by the location of the list. All numbers are variable-length: seven
+//! bits per byte, the lowest first. An object that refers to another object twice is in its list twice.
 
 use std::ops::Range;
 

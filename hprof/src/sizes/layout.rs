@@ -545,8 +545,8 @@ fn choose(
     (model, u64::try_from(score).unwrap_or(0))
 }
 
-/// Returns the smallest space between two adjacent class objects for an instance of `java.lang.Class` without static
-/// fields.
+/// Returns an upper bound of the size of a class object without static fields: the smallest distance between two
+/// adjacent class objects, minus the static fields of the first.
 fn mirror_room(classes: &Classes, model: &Model, mirrors: &Mirrors) -> Option<u64> {
     let room = |class: &Class| {
         let room = mirrors.next(class.id.0)? - class.id.0;

@@ -85,9 +85,9 @@ pub(crate) const fn in_row(shape: u32) -> InRow {
     }
 }
 
-/// Decodes and encodes shapes. The numbers of shapes begin with one for instances of each class. Then comes one for the
-/// class object of each class, then one for each array class and length below [`SHORT`], then one for each longer
-/// array, in file order.
+/// Decodes and encodes shapes. Shapes are numbered in this order: one shape for the instances of each class, one for
+/// the class object of each class, one for each array class and length below [`SHORT`], and one for each longer array,
+/// in file order.
 #[derive(Debug, Default)]
 pub(crate) struct Shapes {
     classes: u32,

@@ -47,8 +47,9 @@ impl Heap {
         holder
     }
 
-    /// Analyzes the heap three times: the number of instances that are treated as objects with references is the usual
-    /// threshold, one, and none. Returns how many instances of the class are leaves of the tree in the last analysis.
+    /// Analyzes the heap three times. The threshold for instances that are treated as objects with references is the
+    /// usual one, then one, then none. Returns how many instances of the class are leaves of the tree in the last
+    /// analysis.
     fn check(&self) -> usize {
         let mut leaves = 0;
         for first in [Thresholds::USUAL.bare[0], 1, 0] {

@@ -193,7 +193,7 @@ impl Snapshot {
             whole.search(targets, statics).map(Some)
         };
         let paths = self.paths_by(&targets, options.from_statics, search)?;
-        // The search through the whole graph never gives up, so there always are paths.
+        // The search through the whole graph never gives up, so this default is never used.
         Ok(paths.unwrap_or_else(|| Paths {
             near: PathForest::default(),
             full: PathForest::default(),

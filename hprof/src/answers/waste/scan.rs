@@ -18,8 +18,8 @@ use crate::records::record::Kind;
 use crate::records::walk::{self, Object, Visitor, read_id};
 use crate::snapshot::Snapshot;
 
-/// Number of pieces of the file that are read together. Their findings are in memory twice: in the lists of the piece
-/// and in those of all pieces.
+/// Number of pieces of the file that are read together. Meanwhile their findings are in memory twice: in the lists of
+/// one piece and in the lists of all pieces.
 const BATCH: usize = 128;
 
 /// A collection whose number of elements is known.
