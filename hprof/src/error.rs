@@ -1,4 +1,4 @@
-//! Errors and warnings. Messages contain the offset and the value.
+//! Errors and warnings. Their messages contain the offset and the value that was found.
 
 use std::path::PathBuf;
 

@@ -29,7 +29,7 @@ pub enum Flaw {
         count: String,
         names: String,
     },
-    /// Segments were not read.
+    /// Segments were not read. `reason` says why.
     UnreadSegments {
         count: String,
         names: String,
@@ -49,7 +49,7 @@ pub enum Flaw {
         at: usize,
         left: usize,
     },
-    /// The last record of a segment is cut off.
+    /// The last record of a segment is truncated.
     CutSegment {
         name: String,
         left: usize,
@@ -67,7 +67,7 @@ pub enum Flaw {
     NoEnd,
     /// The dump has no heap record.
     NoHeapRecord,
-    /// Records of unknown kinds.
+    /// The dump has records of unknown kinds.
     UnknownRecords { records: u64 },
     /// A record in a segment is truncated. `kind` is the tag of the record.
     CutSubRecord { kind: u8, needs: usize, left: usize },
@@ -83,13 +83,13 @@ pub enum Flaw {
     SameClasses { classes: u64 },
     /// Objects have the id of another object.
     SameObjects { objects: u64 },
-    /// Class objects are written as instances, too.
+    /// The dump also has instance records for class objects.
     WrittenTwice { classes: usize },
     /// Classes have too many fields.
     TooManyFields { classes: u64 },
     /// The records of objects are too short for their fields.
     ShortBodies { fields: u64 },
-    /// The JVM cut an array.
+    /// The JVM truncated an array.
     CutArray {
         class: String,
         id: ObjectId,
@@ -126,7 +126,7 @@ pub enum Flaw {
         header: u32,
         align: u32,
     },
-    /// The dump has no null elements at the end of object arrays.
+    /// The dump leaves out null elements at the end of object arrays.
     NoTrailingNulls,
     /// The JVM's properties contradict the layout. `mode` is `java.vm.compressedOopsMode`.
     OtherLayout {
@@ -138,7 +138,7 @@ pub enum Flaw {
     // Flaws found while a redacted copy is written:
     /// A record is truncated. `kind` is the tag of the record.
     TruncatedRecord { kind: u8 },
-    /// The header of a record is cut off.
+    /// The header of a record is truncated.
     TruncatedHeader,
     /// A name is so long that it includes the next record.
     NameWithHeader,
@@ -148,7 +148,7 @@ pub enum Flaw {
     ZeroedEnd { bytes: usize },
     /// Classes have more fields than can be redacted one by one.
     ZeroedInstances { classes: u64 },
-    /// The rest of a damaged dump. `flaw` is the damage.
+    /// The rest of a damaged dump was replaced by zeros. `flaw` is the damage.
     ZeroedRest { flaw: Box<Flaw>, bytes: usize },
 }
 

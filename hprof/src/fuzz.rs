@@ -52,7 +52,7 @@ pub fn segments(bytes: &[u8]) {
     let end = if has_end(bytes) { RECORD_HEAD } else { 0 };
     let bytes = &bytes[..bytes.len() - end];
     let places = match record::header(bytes) {
-        // If parts consist of whole records, they can be joined more often.
+        // Parts that consist of whole records can be joined more often than other parts.
         Ok(header) if odd & 1 == 0 => heap_records(bytes, &header),
         _ => (0..=bytes.len()).collect(),
     };

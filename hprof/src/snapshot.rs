@@ -406,7 +406,7 @@ impl Snapshot {
                     progress.phase("reading the dump again", 0);
                     plan.late_classes.by_loader = found;
                 }
-                // Leaves keep classes alive.
+                // Leaves may keep classes alive, so read the dump again and treat no such object as a leaf.
                 None => {
                     progress.phase(
                         "reading the dump again, because single objects may keep classes alive",

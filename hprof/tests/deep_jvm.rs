@@ -10,7 +10,7 @@ use hprof::answers::{Deep, DeepOptions, Selector};
 use hprof::{ObjectIndex, Options, Silent, Snapshot};
 use testdata::jvm::{DumpOptions, Jdk, Launch, Selection};
 
-/// A name, JVM flags, and the first JDK that supports them.
+/// A mode of a JVM: its name, the JVM flags, and the first JDK that supports them.
 const MODES: [(&str, &[&str], u32); 6] = [
     ("compressed oops", &["-XX:+UseG1GC"], 0),
     (

@@ -261,7 +261,7 @@ const BATCH: usize = 256;
 #[derive(Clone, Copy)]
 struct FoundReference {
     from: Node,
-    /// The id of the target, later its number.
+    /// First the id of the target, later its object number.
     id: u64,
     code: u16,
 }

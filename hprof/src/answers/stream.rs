@@ -68,7 +68,7 @@ pub struct Place {
 /// The result of one call of [`Parts::links`].
 #[derive(Debug, Default)]
 pub struct Links {
-    /// The references that were wanted, in the order of the file.
+    /// The references for which `wanted` returned true, in the order of the file.
     pub list: Vec<Link>,
     /// The position at which to continue in the same part. `None` at its end.
     pub next: Option<u64>,

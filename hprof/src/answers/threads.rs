@@ -18,11 +18,11 @@ const NAME: usize = 200;
 pub enum Line {
     /// The number of a line in the source file.
     Number(u32),
-    /// The dump has no line.
+    /// The dump does not contain the line.
     Unknown,
-    /// Compiled code.
+    /// The frame executes compiled code.
     Compiled,
-    /// A native method.
+    /// The frame executes a native method.
     Native,
 }
 

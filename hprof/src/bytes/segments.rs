@@ -318,9 +318,9 @@ impl std::ops::Deref for Content {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MergePoint {
     pub(crate) at: usize,
-    /// Number of bytes from segments that follow it in the base.
+    /// Number of bytes that follow the merge point in the base. They come from segments.
     pub(crate) merged: usize,
-    /// True if heap records precede it.
+    /// True if heap records precede the merge point.
     pub(crate) has_heap: bool,
 }
 

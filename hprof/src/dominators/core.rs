@@ -455,7 +455,7 @@ fn close_upwards(cells: Cells<'_>, joins: &MappedBits, members: &mut MappedBits)
                     break;
                 }
                 let bit = 1 << (object % 64);
-                // The task that set the bit continues from there.
+                // If the bit was already set, the task that set it continues from there.
                 if shared[object as usize / 64].fetch_or(bit, Ordering::Relaxed) & bit != 0 {
                     break;
                 }

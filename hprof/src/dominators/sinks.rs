@@ -142,7 +142,7 @@ impl Referrers {
             usize::from(is_reached)
         });
         let reached = reached.sum();
-        // Unreached ones come last.
+        // Terminal merge nodes that are not reached come last.
         hung.par_sort_unstable();
         hung.cut(reached)?;
         Ok(hung)

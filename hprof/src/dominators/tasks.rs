@@ -36,11 +36,11 @@ pub(super) fn share(members: usize, tasks: usize) -> usize {
     (members / (tasks * BATCHES)).clamp(LEAST_SHARE, LARGEST_SHARE)
 }
 
-/// A part of the preorder.
+/// A part of the preorder that one task lays out.
 pub(super) enum Task {
     /// Members and the objects below them, except below members with a long list.
     Members(Range<u32>),
-    /// Objects below a member that a part of its long list refers to.
+    /// Objects below one member with a long list: those to which a part of the list leads.
     Row {
         member: u32,
         object: u32,
@@ -113,7 +113,7 @@ pub(super) struct TaskOutput {
     /// References to terminal merge nodes from strongly reached objects: the number of the merge node, and the place of
     /// the referrer, which is [`NONE`] for the member that the task belongs to.
     pub(super) to_sinks: Vec<(u32, u32)>,
-    /// True if there were more such references than a task may record.
+    /// True if there were more references to terminal merge nodes than a task may record.
     pub(super) more_to_sinks: bool,
     /// The unread part of each list above the current one: start, end, the object that has the list, and the object's
     /// place.

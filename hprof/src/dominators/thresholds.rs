@@ -83,7 +83,7 @@ pub struct Tally {
     pub leaves_again: AtomicUsize,
     /// Members with a long adjacency list.
     pub long: AtomicUsize,
-    /// Times that the witnesses were not enough.
+    /// Times that the computation was repeated because the witnesses were not enough.
     pub wanting: AtomicUsize,
     /// Classes that have leaves referring to them.
     pub bare: AtomicUsize,

@@ -565,7 +565,7 @@ fn leaves_hang_in_their_order() {
     const INNER: u32 = 7;
     let scattered = |leaf: u32| match leaf.wrapping_mul(0x9e37_79b1) >> 16 {
         node if node % 10 == 0 => NONE,
-        // Half of the other leaves are below two nodes.
+        // Half of the remaining leaves are below two nodes.
         node if node % 4 < 2 => 1500 + node % 2,
         node => node % NODES as u32,
     };

@@ -103,7 +103,7 @@ fn row<'a>(cells: Cells<'_>, targets: &'a [u32], object: u32) -> &'a [u32] {
     &targets[cells.begin(object) as usize..cells.begin(object + 1) as usize]
 }
 
-/// Returns true if an object has one referrer, and refers to it.
+/// Returns true if an object has only one referrer and refers to that referrer.
 #[inline(always)]
 fn leads_back(cells: Cells<'_>, targets: &[u32], object: u32) -> bool {
     let referrer = cells.number(object);

@@ -31,7 +31,7 @@ use crate::sizes::shape::{ShapeClasses, Shapes};
 pub(crate) struct Kept {
     /// Number of bare objects of each class that stay in each piece of the file. They are the first ones in the piece.
     first: u32,
-    /// After them, every n-th bare object stays.
+    /// After these objects, every n-th bare object stays.
     every: u32,
 }
 

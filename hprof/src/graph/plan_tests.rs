@@ -179,7 +179,7 @@ fn class_objects_far_from_all_objects_are_referred_to() {
         heap.set_class_address(array_class, BASE + 0x100);
         let phases = Phases::default();
         let graph = HeapGraph::of(&source(&heap), &Options::default(), &phases).unwrap();
-        // Three class objects, then the array.
+        // The file has three class objects, then the array.
         let held: Vec<u32> = graph.references(ObjectIndex(3)).map(|o| o.0).collect();
         let classes: Vec<u32> = held.into_iter().filter(|&o| o < 3).collect();
         assert!(classes.starts_with(&[1, 0]), "{classes:?}");

@@ -160,7 +160,7 @@ mod tests {
         let file = 1 << 20;
         let flat = of(1 << 10, file, true);
         let end = flat.range.end;
-        // No object is outside, so another pass would find the same.
+        // No object is outside the range, so another pass would give the same result.
         assert_eq!(flat.with(BASE, end, file as usize), None);
         assert_eq!(flat.with(BASE + 64, end - 64, file as usize), None);
         let wider = flat.with(BASE - 64, end, file as usize).unwrap();

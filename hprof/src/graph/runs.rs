@@ -155,11 +155,11 @@ impl Row {
 /// The table of runs of a file whose runs do not overlap.
 #[derive(Debug)]
 pub(crate) struct RunTable {
-    /// The first slot of each run, ascending, without the lowest run.
+    /// The first slot of each run except the lowest run, ascending.
     starts: Vec<u64>,
     offsets: Vec<[u32; 2]>,
     rows: Vec<Row>,
-    /// The indices of the rows, in file order.
+    /// The indices of the table's rows, in file order.
     in_file: Vec<u32>,
 }
 

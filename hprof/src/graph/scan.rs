@@ -94,7 +94,7 @@ pub(crate) struct Job<'a, T: Targets> {
     pub(crate) classes: &'a Classes,
     /// For each class, true if it is certainly a GC root, so that no object is needed to keep it alive.
     pub(crate) pinned: &'a [bool],
-    /// True if references from objects to their classes are recorded like others.
+    /// True if references from objects to their classes are recorded like other references.
     pub(crate) class_references: bool,
     /// Rule that selects the objects that refer only to their class and are not leaves. `None` if no such object is a
     /// leaf.

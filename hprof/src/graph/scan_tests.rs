@@ -225,7 +225,7 @@ fn a_referent_may_be_the_last_field() {
         .map(|o| o.0)
         .collect();
     assert_eq!(found, [held]);
-    // An object that ends before its referent has none.
+    // An object whose record ends before its referent has no referent.
     let weak = heap.address(weak);
     add_instance(&mut heap, BASE + 0x5000, weak, 7, BASE + 0x1000);
     let (built, classes) = self::built(&heap, options());
@@ -301,7 +301,7 @@ fn of_many_fields_those_cut_off_are_told_and_null_ones_are_in_the_row() {
     let mut heap = heap();
     let many = class(&mut heap, "Many", FIELDS);
     let held = class(&mut heap, "Held", 0);
-    // The class of an array has no fields, but a damaged file may say so.
+    // The class of an array has no fields, but in a damaged file it may have some.
     let array = class(&mut heap, "[LHeld;", FIELDS);
     let to = heap.address(held);
     heap.add_instance(many, &[Ref::from(held).into()]);

@@ -85,10 +85,10 @@ impl Snapshot {
 struct WalkedPiece<'a> {
     snapshot: &'a Snapshot,
     start: usize,
-    /// The numbers of its first object with references and of its first leaf.
+    /// The numbers of the piece's first object with references and of its first leaf.
     first: [u32; 2],
     positions: [Vec<u32>; 2],
-    /// References whose target is still an id: (id of the target, source).
+    /// References as (id of the target, source), for targets whose number is not known yet.
     pending: Vec<(u64, u32)>,
     /// References as (target, source).
     found: Vec<(u32, u32)>,

@@ -55,7 +55,7 @@ impl Snapshot {
     }
 }
 
-/// The identity of a content.
+/// The data that identifies a content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// The dump beside which the file is stored. `None` for content that replaces a dump and does not depend on the

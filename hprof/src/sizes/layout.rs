@@ -560,7 +560,7 @@ fn mirror_room(classes: &Classes, model: &Model, mirrors: &Mirrors) -> Option<u6
         .min()
 }
 
-/// Returns the size of an array header that goes with an object header.
+/// Returns the size of an array's header in a JVM whose object headers have `header` bytes.
 fn array_header(stats: &Stats, header: u32, wide: bool) -> u32 {
     match header {
         _ if !wide => 12,

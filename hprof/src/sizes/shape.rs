@@ -64,11 +64,11 @@ pub(crate) fn cut_off(class: u32, fields: usize) -> Option<u32> {
 /// The references in an object's adjacency list, according to its shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InRow {
-    /// All fields except those whose bits are set.
+    /// The list has all reference fields except those whose bits are set.
     FieldsBut(u32),
-    /// This number of fields, from the first on.
+    /// The list has the first reference fields: this number of them.
     First(u32),
-    /// Elements, although the shape is not that of an array.
+    /// The list has elements, although the shape is not that of an array.
     Elements,
 }
 

@@ -276,7 +276,7 @@ impl Snapshot {
         None
     }
 
-    /// Returns an array, to read its elements.
+    /// Reads an array. Returns `None` if the object is not an array.
     fn array_of(&self, object: ObjectIndex) -> Option<ArrayView<'_>> {
         match self.read(object).ok()?.content {
             Content::Array(array) => Some(array),

@@ -40,7 +40,7 @@ enum Printed<'a> {
     LocalsOf(&'a str),
     /// The values of thread locals.
     ValuesOf(&'a str),
-    /// Not the name of an object.
+    /// The text does not name an object.
     NoName,
 }
 

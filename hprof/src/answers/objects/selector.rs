@@ -27,7 +27,7 @@ const CHUNK: usize = 1 << 16;
 const STRETCH: usize = 1 << 9;
 const FEW: usize = 3;
 
-/// Names objects of a dump.
+/// A selector, which names objects of a dump.
 #[derive(Clone, Debug)]
 pub enum Selector {
     /// `0x7f0012345678`: the object with this id.
