@@ -144,7 +144,7 @@ pub(crate) struct Derived {
     pub(crate) bare_leaves: bool,
     /// The warnings from linking the objects.
     pub(crate) of_graph: Vec<Warning>,
-    /// GC roots that the dump lacks although it is whole.
+    /// GC roots that the dump lacks although it is complete.
     pub(crate) missing: Option<MissingRoots>,
     /// Results that are computed on first use.
     pub(crate) unreachable: OnceLock<u64>,
@@ -406,7 +406,7 @@ impl Snapshot {
                     progress.phase("reading the dump again", 0);
                     plan.late_classes.by_loader = found;
                 }
-                // Leaves may keep classes alive, so read the dump again and treat no such object as a leaf.
+                // Leaves keep classes alive, so read the dump again without leaves that refer to their class.
                 None => {
                     progress.phase(
                         "reading the dump again, because single objects may keep classes alive",
@@ -525,8 +525,8 @@ impl Snapshot {
         self.dump.warnings.iter().any(|w| w.partial)
     }
 
-    /// Returns the GC roots that the dump lacks although it is whole. If there are any, objects without referrers count
-    /// as roots of the kind [`MissingRoots::root_kind`].
+    /// Returns the GC roots that the dump lacks although it is complete. If there are any, objects without referrers
+    /// count as roots of the kind [`MissingRoots::root_kind`].
     #[must_use]
     pub const fn missing_roots(&self) -> Option<MissingRoots> {
         self.derived.missing

@@ -336,7 +336,8 @@ mod tests {
             self.rows.len() as u32
         }
 
-        /// Returns the references through leaves. The leaves have the classes after the first, in turn.
+        /// Returns the references through leaves. The first leaf is an instance of class 1, the second of class 2, and
+        /// so on. After the last class, class 1 follows again.
         fn by_leaves(&self, held: impl IntoIterator<Item = u32>) -> Vec<(u32, u32)> {
             let lens = self.rows.iter().map(|row| row.len() as u32);
             let ends = lens.scan(0, |sum, len| {

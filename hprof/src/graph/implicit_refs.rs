@@ -44,8 +44,9 @@ pub(crate) fn class_references<'a>(
         .filter(|&id| id != 0)
 }
 
-/// Returns true if the boot loader keeps a class alive although no root names it. Array classes live as long as the
-/// class of their elements, but have no root. A dump without roots for system classes leaves out all of these roots.
+/// Returns true if the boot loader keeps a class alive although no GC root refers to it. Array classes live as long as
+/// the class of their elements, but have no root. A dump without roots for system classes leaves out all of these
+/// roots.
 fn held_by_boot_loader(class: &Class, sticky: bool) -> bool {
     class.loader.is_null() && class.dumped && (!sticky || class.element.is_some())
 }

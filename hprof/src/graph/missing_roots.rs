@@ -1,7 +1,7 @@
-//! Whole dumps in which GC roots are missing, and the objects that count as roots instead.
+//! Complete dumps that lack GC roots, and the objects that count as roots in their place.
 //!
-//! Two writers leave roots out. HotSpot of JDK 19 to 21 writes no frames of parked virtual threads (JDK-8299426), and a
-//! `jdk.internal.vm.StackChunk` has no references to locals in a dump. `jhsdb jmap --binaryheap` writes only threads
+//! Two programs leave roots out. HotSpot of JDK 19 to 21 writes no frames of parked virtual threads (JDK-8299426), and
+//! a `jdk.internal.vm.StackChunk` has no references to locals in a dump. `jhsdb jmap --binaryheap` writes only threads
 //! and JNI locals as roots. Objects that only the missing roots hold are in such a dump, but no path from a root leads
 //! to them.
 //!
@@ -29,7 +29,7 @@ use crate::snapshot::Snapshot;
 /// The first and the last JDK that writes no frames of parked virtual threads.
 const WITHOUT_PARKED_FRAMES: std::ops::RangeInclusive<u32> = 19..=21;
 
-/// GC roots that a dump lacks although it is whole.
+/// GC roots that a dump lacks although it is complete.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MissingRoots {
     /// The dump lacks the frames of parked virtual threads. HotSpot of JDK 19 to 21 writes such dumps.

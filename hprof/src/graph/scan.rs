@@ -494,8 +494,8 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
     }
 
     /// Records the references of an object whose adjacency list has all fields, including null. If the record ends
-    /// before some fields of the class, returns a shape that says so. The missing fields are not in the list, because a
-    /// short record can lack very many of them.
+    /// before some fields of the class, returns a shape that records this. The missing fields are not in the list,
+    /// because a short record can lack very many of them.
     #[cold]
     fn all_fields(
         &mut self,

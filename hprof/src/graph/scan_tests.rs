@@ -254,7 +254,7 @@ fn objects_that_do_not_go_with_their_class_are_counted_as_its_instances() {
         let [plain, array] = [plain, array].map(|id| classes.by_id(ObjectId(id)).unwrap());
         let counts = [plain, array].map(|c| built.scanned.stats.classes[c.index()].instances);
         assert_eq!(counts, [3, 2]);
-        // The last objects are arrays whose class is not an array class. Their shapes say so only if fields must be
+        // The last objects are arrays whose class is not an array class. Their shapes show this only if fields must be
         // identified.
         let shapes = &built.scanned.inner_shapes;
         assert_eq!(shapes.len(), 3);

@@ -545,8 +545,8 @@ fn choose(
     (model, u64::try_from(score).unwrap_or(0))
 }
 
-/// Returns an upper bound of the size of a class object without static fields: the smallest distance between two
-/// adjacent class objects, minus the static fields of the first.
+/// Returns an upper bound of the size of a class object without static fields. For each two adjacent class objects, it
+/// is their distance minus the static fields of the first. The smallest of these values is returned.
 fn mirror_room(classes: &Classes, model: &Model, mirrors: &Mirrors) -> Option<u64> {
     let room = |class: &Class| {
         let room = mirrors.next(class.id.0)? - class.id.0;
