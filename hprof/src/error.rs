@@ -1,4 +1,4 @@
-//! Errors and warnings. Messages contain the offset and the value.
+//! Errors and warnings. Their messages contain the offset and the value that was found.
 
 use std::path::PathBuf;
 
@@ -57,7 +57,7 @@ pub enum Error {
     /// There are more objects or references than 32 bits can number.
     #[error("the dump is too large: {count} {what}, the limit is {limit}")]
     Limit {
-        /// The things counted.
+        /// The kind of the things counted, in the plural.
         what: &'static str,
         /// Their number.
         count: u64,

@@ -10,7 +10,7 @@ use crate::records::record::{sub, tag};
 /// A part of a file that is damaged, missing or unusual.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Flaw {
-    // The file.
+    // Flaws of the file:
     /// The dump was compressed twice.
     CompressedTwice,
     /// The file has bytes after the gzip data.
@@ -22,14 +22,14 @@ pub enum Flaw {
     /// The file has a second dump.
     LaterDump { at: usize, own: usize },
 
-    // Segments beside the dump.
+    // Flaws of segments beside the dump:
     /// Segments were read. `count` is their number in words.
     ReadSegments {
         base: String,
         count: String,
         names: String,
     },
-    /// Segments were not read.
+    /// Segments were not read. `reason` says why.
     UnreadSegments {
         count: String,
         names: String,
@@ -49,17 +49,17 @@ pub enum Flaw {
         at: usize,
         left: usize,
     },
-    /// The last record of a segment is cut off.
+    /// The last record of a segment is truncated.
     CutSegment {
         name: String,
         left: usize,
         needs: u64,
     },
 
-    // Records.
+    // Flaws of records:
     /// The file ends in the header of a record.
     CutHeader { left: usize },
-    /// A record is cut off. `kind` is its tag.
+    /// A record is truncated. `kind` is the tag of the record.
     CutRecord { kind: u8, needs: u64, left: u64 },
     /// The heap record has no length.
     NoLength { bytes: u64 },
@@ -67,9 +67,9 @@ pub enum Flaw {
     NoEnd,
     /// The dump has no heap record.
     NoHeapRecord,
-    /// Records of unknown kinds.
+    /// The dump has records of unknown kinds.
     UnknownRecords { records: u64 },
-    /// A record in a segment is cut off. `kind` is its tag.
+    /// A record in a segment is truncated. `kind` is the tag of the record.
     CutSubRecord { kind: u8, needs: usize, left: usize },
     /// A record in a segment has an unknown kind.
     UnknownSubRecord { kind: u8 },
@@ -78,18 +78,18 @@ pub enum Flaw {
     /// The rest of a segment is not read. `flaw` is the reason.
     SkippedRest { flaw: Box<Flaw>, bytes: usize },
 
-    // Objects.
+    // Flaws of objects:
     /// Classes have the id of another class.
     SameClasses { classes: u64 },
     /// Objects have the id of another object.
     SameObjects { objects: u64 },
-    /// Class objects are written as instances, too.
+    /// The dump also has instance records for class objects.
     WrittenTwice { classes: usize },
     /// Classes have too many fields.
     TooManyFields { classes: u64 },
     /// The records of objects are too short for their fields.
     ShortBodies { fields: u64 },
-    /// The JVM cut an array.
+    /// The JVM truncated an array.
     CutArray {
         class: String,
         id: ObjectId,
@@ -99,7 +99,7 @@ pub enum Flaw {
         of_objects: bool,
     },
 
-    // GC roots.
+    // Flaws of GC roots:
     /// The dump has no GC roots.
     NoRoots,
     /// GC roots may be missing.
@@ -118,7 +118,7 @@ pub enum Flaw {
     /// A forked dump of an older agent has no stacks of virtual threads.
     NoVirtualStacks { threads: u64 },
 
-    // Sizes.
+    // Flaws of sizes:
     /// Ids are not addresses. `agree` of `of` classes have the size of the assumed layout, if the dump has sizes.
     AssumedSizes {
         agree: Option<(usize, usize)>,
@@ -126,7 +126,7 @@ pub enum Flaw {
         header: u32,
         align: u32,
     },
-    /// The dump has no null elements at the end of object arrays.
+    /// The dump leaves out null elements at the end of object arrays.
     NoTrailingNulls,
     /// The JVM's properties contradict the layout. `mode` is `java.vm.compressedOopsMode`.
     OtherLayout {
@@ -135,20 +135,20 @@ pub enum Flaw {
         reference: u32,
     },
 
-    // A redacted copy.
-    /// A record is cut off. `kind` is its tag.
+    // Flaws found while a redacted copy is written:
+    /// A record is truncated. `kind` is the tag of the record.
     TruncatedRecord { kind: u8 },
-    /// The header of a record is cut off.
+    /// The header of a record is truncated.
     TruncatedHeader,
     /// A name is so long that it includes the next record.
     NameWithHeader,
-    /// No dump has a record like this one.
+    /// A record has a kind that no dump has.
     NotARecord { kind: u8 },
     /// The bytes after the dump are not a dump.
     ZeroedEnd { bytes: usize },
     /// Classes have more fields than can be redacted one by one.
     ZeroedInstances { classes: u64 },
-    /// The rest of a damaged dump. `flaw` is the damage.
+    /// The rest of a damaged dump was replaced by zeros. `flaw` is the damage.
     ZeroedRest { flaw: Box<Flaw>, bytes: usize },
 }
 

@@ -52,7 +52,7 @@ pub fn segments(bytes: &[u8]) {
     let end = if has_end(bytes) { RECORD_HEAD } else { 0 };
     let bytes = &bytes[..bytes.len() - end];
     let places = match record::header(bytes) {
-        // If parts consist of whole records, they can be joined more often.
+        // Parts that consist of whole records can be joined more often than other parts.
         Ok(header) if odd & 1 == 0 => heap_records(bytes, &header),
         _ => (0..=bytes.len()).collect(),
     };
@@ -225,7 +225,8 @@ fn waste(snapshot: &Snapshot, odd: u8) {
     assert!(sum <= all, "{sum} bytes wasted of {all}");
 }
 
-/// Whatever class files contain, skipping final fields reaches at most the objects that are reached with them.
+/// If final fields are skipped, a walk reaches at most the objects that it reaches otherwise, whatever the class files
+/// contain.
 fn deep(snapshot: &Snapshot, first: &[ObjectIndex], odd: u8) {
     let declared = |class: &str| {
         let classes = snapshot.classes();

@@ -52,8 +52,8 @@ impl ObjectIndex {
     }
 }
 
-/// A dense class number, in the order of the dump's class records. Classes that objects name but that have no record
-/// follow.
+/// A dense class number, in the order of the dump's class records. After these come the classes that objects refer to
+/// but that have no class record.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ClassIndex(pub u32);
 

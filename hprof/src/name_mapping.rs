@@ -1,4 +1,4 @@
-//! Mappings of names that a shrinker, such as ProGuard or R8, changed.
+//! Mappings from names that a shrinker, such as ProGuard or R8, changed to the original names.
 
 use crate::answers::Frame;
 

@@ -122,7 +122,8 @@ pub struct Snapshot {
     pub(crate) options: Options,
     pub(crate) store: Store,
     pub(crate) tree: DominatorTree,
-    /// For each object, the reference in the record of its dominator that holds it. [`Snapshot::holders`] takes it.
+    /// For each object, the reference in the record of its dominator that holds it. [`Snapshot::holders`] consumes
+    /// this.
     pub(crate) noted: Mutex<Option<Array<u16>>>,
     /// The total of all objects of each class.
     pub(crate) totals: Vec<ClassTotal>,
@@ -143,7 +144,7 @@ pub(crate) struct Derived {
     pub(crate) bare_leaves: bool,
     /// The warnings from linking the objects.
     pub(crate) of_graph: Vec<Warning>,
-    /// GC roots that the dump lacks although it is whole.
+    /// GC roots that the dump lacks although it is complete.
     pub(crate) missing: Option<MissingRoots>,
     /// Results that are computed on first use.
     pub(crate) unreachable: OnceLock<u64>,
@@ -327,7 +328,8 @@ impl Analysed {
             .filter(|(class, _)| !is_reached(class.0))
             .map(|(class, c)| (class.0, c.loader))
             .collect();
-        // After these references are added, more class loaders may be reached. So all references are added at once.
+        // Adding these references can make more class loaders reachable. So if any loader is reached, the references of
+        // all loaders are added.
         let are_kept = alone
             .iter()
             .any(|(_, loader)| is_reached(self.map.by_id(loader.0, self.split)));
@@ -404,7 +406,7 @@ impl Snapshot {
                     progress.phase("reading the dump again", 0);
                     plan.late_classes.by_loader = found;
                 }
-                // Leaves keep classes alive.
+                // Leaves keep classes alive, so read the dump again without leaves that refer to their class.
                 None => {
                     progress.phase(
                         "reading the dump again, because single objects may keep classes alive",
@@ -523,8 +525,8 @@ impl Snapshot {
         self.dump.warnings.iter().any(|w| w.partial)
     }
 
-    /// Returns the GC roots that the dump lacks although it is whole. If there are any, objects without referrers count
-    /// as roots of the kind [`MissingRoots::root_kind`].
+    /// Returns the GC roots that the dump lacks although it is complete. If there are any, objects without referrers
+    /// count as roots of the kind [`MissingRoots::root_kind`].
     #[must_use]
     pub const fn missing_roots(&self) -> Option<MissingRoots> {
         self.derived.missing
@@ -533,7 +535,7 @@ impl Snapshot {
     /// Returns the number of objects that count as GC roots because the dump lacks roots, and the bytes that they
     /// retain.
     ///
-    /// Cost: one look at each root.
+    /// Cost: one visit of each root.
     #[must_use]
     pub fn assumed_roots(&self) -> Option<(MissingRoots, Total)> {
         let missing = self.derived.missing?;

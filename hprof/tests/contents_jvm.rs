@@ -9,7 +9,7 @@ use hprof::answers::{Content, Contents, Entry, Value};
 use hprof::{ObjectIndex, Options, Silent, Snapshot};
 use testdata::jvm::{DumpOptions, Jdk, Launch};
 
-/// What the program prints about a field.
+/// The program's output about one field.
 struct Said {
     field: String,
     kind: String,
@@ -130,7 +130,7 @@ fn check(jdk: &Jdk, flag: &str) -> Vec<String> {
             continue;
         };
         let mut texts = elements(&snapshot, &all);
-        // Java iterates over these tables from another start or backwards.
+        // Java iterates over these tables backwards or from another start, so compare without the order.
         if UNORDERED.contains(&&**field) {
             texts.sort_unstable();
             said.elements.sort_unstable();
@@ -149,7 +149,7 @@ fn check(jdk: &Jdk, flag: &str) -> Vec<String> {
             ));
             continue;
         }
-        // A page equals that part of the whole list.
+        // A range of elements must equal that part of the whole list.
         if all.entries.len() > 90 {
             for (start, end) in [(1, 3), (90, 101)] {
                 let page = read(start..end).unwrap();

@@ -382,7 +382,7 @@ fn damaged_gzip_gives_what_is_before() {
     }
 }
 
-/// Tests files that try to cost much more than their length.
+/// Tests small files that are made to take very much memory or time.
 #[test]
 fn amplifying_dumps_cost_no_more_than_they_may() {
     let _alone = limits::alone();

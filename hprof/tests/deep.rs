@@ -112,7 +112,8 @@ fn enum_constants_are_shared_with_what_they_hold() {
     enums.sort_unstable();
     assert_eq!(snapshot.flyweights().enums, enums);
     assert_eq!(reached(&snapshot, &DeepOptions::default(), index(array)), 5);
-    // The array, the constant whose class is no real enum, and the name, which that constant also reaches.
+    // Three objects count: the array, the constant whose class is no real enum, and the name, which that constant also
+    // reaches.
     assert_eq!(reached(&snapshot, &skipping(), index(array)), 3);
     assert_eq!(reached(&snapshot, &skipping(), index(constants[0])), 0);
 }
@@ -142,7 +143,7 @@ fn strings_are_interned_where_the_dump_says_so() {
     for string in [resolved, pooled, rooted] {
         assert_eq!(reached(&snapshot, &skipping(), index(string)), 0);
     }
-    // The string and its array.
+    // Two objects count: the string and its array.
     assert_eq!(reached(&snapshot, &skipping(), index(own)), 2);
     // Objects in the class's resolved references are not in any of its fields.
     let class = at(&heap, &snapshot, class);

@@ -10,7 +10,7 @@ use hprof::answers::{Deep, DeepOptions, Selector};
 use hprof::{ObjectIndex, Options, Silent, Snapshot};
 use testdata::jvm::{DumpOptions, Jdk, Launch, Selection};
 
-/// A name, JVM flags, and the first JDK that supports them.
+/// A mode of a JVM: its name, the JVM flags, and the first JDK that supports them.
 const MODES: [(&str, &[&str], u32); 6] = [
     ("compressed oops", &["-XX:+UseG1GC"], 0),
     (
@@ -78,8 +78,8 @@ fn check(jdk: &Jdk, mode: &str, flags: &[&str], folder: &Path) -> Vec<String> {
     let mut target = Launch::class(jdk, classes, "DeepSizes")
         .flag("-Xmx256m")
         .flag(format!("-javaagent:{}", agent.display()))
-        // The compiled intrinsic does not read the size of a class object from the object, so it leaves out the static
-        // fields.
+        // The intrinsic for compiled code does not read the size of a class object from the object, so it leaves out
+        // the static fields.
         .flag("-XX:+UnlockDiagnosticVMOptions")
         .flag("-XX:DisableIntrinsic=_getObjectSize")
         .flags(flags)

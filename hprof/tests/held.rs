@@ -48,7 +48,7 @@ impl Drawn {
         options.holders = true;
         let source = Source::from_bytes(self.heap.try_build().unwrap().bytes);
         let snapshot = Snapshot::of(source, &options, &Silent).unwrap();
-        // The first is computed from the adjacency lists, the second is read from the records.
+        // The first result is computed from the adjacency lists. The second is read from the records.
         let holders = [(); 2].map(|()| snapshot.holders().unwrap());
         Opened {
             heap: &self.heap,
@@ -300,7 +300,7 @@ fn an_instance_that_is_cut_off_holds_what_is_left() {
     let mut drawn = Drawn::new(writer::Options::default());
     let above = drawn.boot.soft_reference;
     let class = drawn.class("com.acme.Soft", above, &["own"]);
-    // An instance with its own field alone, and one with half of the next field.
+    // The bodies end after the instance's own field, and in the middle of the next field.
     let cases = [8_u32, 12].map(|bytes| {
         let (id, held) = (ID * u64::from(bytes), drawn.leaf());
         let mut short = vec![0x21];

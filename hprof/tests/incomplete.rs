@@ -108,11 +108,11 @@ fn what_follows_a_heap_record_of_length_0_is_not_part_of_it() {
     };
     let whole = list(options).build();
     let all = objects(&whole);
-    // A dump with a closing record.
+    // First, a dump with a closing record.
     let (bytes, heap) = without_length(options);
     assert_eq!(objects(&bytes), all);
     assert!(!warnings(&open(&bytes)).contains("is not read"));
-    // A second dump, after the end and in the middle of a record.
+    // A second dump follows the end of the first, or a place within a record.
     for cut in [bytes.len(), bytes.len() - 9, bytes.len() - 100] {
         let two = [&bytes[..cut], &whole].concat();
         let said = warnings(&open(&two));
@@ -123,7 +123,7 @@ fn what_follows_a_heap_record_of_length_0_is_not_part_of_it() {
         let read = objects(&two);
         assert!(read <= all && read > all / 2, "{cut}: {read} of {all}");
     }
-    // An empty heap record.
+    // The dump begins with an empty heap record.
     let mut empty = whole[..heap].to_vec();
     empty.extend([0x1c, 0, 0, 0, 0, 0, 0, 0, 0]);
     empty.extend(&whole[heap..]);
@@ -158,7 +158,7 @@ fn all_classes_of_a_dump_that_was_cut_off_are_roots() {
         let mut dumped = classes.iter().take(classes.dumped());
         assert!(dumped.all(|(class, _)| is_reachable(&snapshot, ObjectIndex(class.0))));
     }
-    // An application class has its own kind of root.
+    // A class of an application becomes a root of the kind `LoadedClass`.
     let snapshot = open(&whole[..whole.len() / 10 * 9]);
     let classes = snapshot.classes();
     let own = classes
@@ -182,7 +182,7 @@ fn what_classes_of_a_dump_that_was_cut_off_hold_is_reachable() {
         .iter()
         .filter(|&&at| at > heap && whole[at] == 0x05);
     let first = *roots.next().unwrap();
-    // Without roots, with some roots, and with all roots.
+    // Cut the dump so that it has no roots, some roots, and all roots.
     for cut in [first, *roots.next().unwrap(), whole.len() - 9] {
         let snapshot = open(&whole[..cut]);
         let is_alive = is_reachable(&snapshot, place(&snapshot));

@@ -121,7 +121,7 @@ fn histogram(histogram: &Histogram) -> String {
 fn options(refs: Refs) -> Options {
     let mut options = Options::default();
     options.refs = refs;
-    // With low thresholds, as many objects as possible are leaves: those that refer only to their class.
+    // Low thresholds turn as many objects as possible into leaves: those that refer only to their class.
     options.set_thresholds(Thresholds::LOW);
     options
 }
@@ -284,7 +284,7 @@ fn synthetic_dumps_are_the_same_from_an_index() {
             &format!("{what}, cut off"),
             &dump_of(&bytes[..bytes.len() - 2000]),
         );
-        // Zeroed class records, names, or objects: unknown classes and damage.
+        // Zeros overwrite class records, names or objects. So some classes become unknown, and records are damaged.
         for at in [bytes.len() / 3, bytes.len() / 2] {
             let mut bytes = bytes.clone();
             bytes[at..at + 40].fill(0);
@@ -363,7 +363,7 @@ fn an_index_of_something_else_is_refused() {
     assert!(matches!(lost, Some(IndexFault::Damaged(_))));
     fs::write(&index, &whole).unwrap();
     assert!(fault(Refs::Soft).is_none());
-    // A dump of the same length with another time, and then with other content.
+    // The dump keeps its length, but gets another modification time, and then other content.
     let time = fs::metadata(&path).unwrap().modified().unwrap();
     let at = |offset| {
         let file = fs::File::options().write(true).open(&path).unwrap();

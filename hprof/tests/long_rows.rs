@@ -37,7 +37,7 @@ fn heap(slots: usize, entries: usize) -> Vec<u8> {
     heap.build()
 }
 
-/// Opens the dump many times, because the tasks meet only by chance.
+/// Opens the dump many times, because tasks rarely work on the same object at the same time.
 fn counts(dump: &[u8]) -> Vec<u64> {
     let open = || {
         let source = Source::from_bytes(dump.to_vec());

@@ -52,7 +52,7 @@ fn sharing(held_by: fn(&mut HeapBuilder, Obj) -> Obj) -> Vec<u8> {
     heap.build()
 }
 
-/// Measures memory from the start of the dominator computation, without that for reading the file.
+/// Measures memory from the start of the dominator computation on. The memory for reading the file is not included.
 #[derive(Default)]
 struct Searching(Mutex<Option<Peak>>);
 
@@ -152,7 +152,8 @@ fn list_of_boxes(nodes: usize, with_table: bool, softly: bool) -> Vec<u8> {
 fn what_is_left_of_rows_is_within_the_limit() {
     const NODES: usize = 60_000;
     let _alone = limits::alone();
-    // The search leaves every node's adjacency list in the middle. With a table, each node also has two referrers.
+    // The search descends to the next node before it has read the rest of a node's adjacency list. With a table, each
+    // node also has two referrers.
     for with_table in [false, true] {
         let (taken, snapshot) = allocated(&list_of_boxes(NODES, with_table, false));
         assert!(

@@ -132,7 +132,7 @@ fn planted(options: writer::Options) -> Vec<u8> {
     name.extend(SECRET.bytes());
     heap.add_record(Place::Start, 1, &name);
     heap.add_record(Place::Start, 0x77, SECRET.as_bytes());
-    // The settings have six bytes; this record has more.
+    // A settings record has six bytes. This one has more.
     heap.add_record(Place::End, 0x0e, SECRET.as_bytes());
     heap.build()
 }

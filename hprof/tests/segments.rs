@@ -210,7 +210,7 @@ fn a_dump_is_read_wherever_the_merge_of_its_first_segment_stopped() {
     let parts = Parts::new(0);
     let first = &parts.segments[0];
     let second = HEAD + u32::from_be_bytes(first[5..HEAD].try_into().unwrap()) as usize;
-    // In a record's header, in a record, at the end of a record, at the end of the segment.
+    // The merge stopped in a record's header, in a record, at the end of a record, or at the end of the segment.
     for merged in [
         1,
         8,
@@ -474,7 +474,7 @@ fn segments_beside_a_complete_dump_are_not_read() {
     assert!(!has_segments(&folder.dump()));
     let snapshot = Snapshot::open(&folder.dump(), &Options::default(), &Silent).unwrap();
     assert!(!texts(&snapshot).join("").contains("not read ("));
-    // A compressed base.
+    // The base is compressed.
     let packed = compress(&parts.whole, Gzip::Plain).unwrap();
     let folder = parts.left(packed, &[0, 1]);
     let (bytes, warnings, _) = folder.open();

@@ -119,8 +119,8 @@ fn files_that_are_no_dump_are_named() {
     }
 }
 
-/// Returns a dump as `jhsdb jmap` writes it: the roots of all threads name one trace, and the traces number the threads
-/// in another way.
+/// Returns a dump as `jhsdb jmap` writes it: the roots of all threads refer to trace 1, and the traces are numbered in
+/// the order of the threads.
 fn of_jhsdb(threads: &[&str], traces: u32) -> Snapshot {
     let mut heap = heap(&["acme.Work"]);
     let boot = heap.boot();

@@ -36,7 +36,7 @@ fn usual() -> Small {
     small(Written::default())
 }
 
-/// Checks that a dump raises exactly these warnings, each given by a part of it.
+/// Checks that a dump raises exactly these warnings. Each warning is given by a part of its text.
 fn only(bytes: Vec<u8>, parts: &[&str]) {
     let snapshot = Snapshot::of(Source::from_bytes(bytes), &Options::default(), &Silent).unwrap();
     let warnings: Vec<String> = snapshot
@@ -250,7 +250,7 @@ fn bytes_after_complete_gzip_data_are_no_damage() {
         }
         only(with(&[0; 100]), &[]);
         only(with(&packed), &["the file contains another dump"]);
-        // A second member without its end, or with only its first bytes.
+        // The second gzip member is truncated: half of it is missing, or nearly all of it.
         for cut in [2, 10, packed.len() / 2] {
             let source = Source::from_bytes(with(&packed[..cut]));
             let snapshot = Snapshot::of(source, &Options::default(), &Silent).unwrap();

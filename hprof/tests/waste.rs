@@ -278,7 +278,7 @@ proptest! {
         world.root(element);
         let mut expected = Expected::default();
         let mut arrays_of: BTreeMap<u8, Obj> = BTreeMap::new();
-        // By text: the number of strings, and their distinct arrays.
+        // For each text: the number of strings, and their distinct arrays.
         let mut texts: BTreeMap<u8, (u64, BTreeSet<Obj>)> = BTreeMap::new();
         let mut contents: BTreeMap<Vec<u8>, Vec<u64>> = BTreeMap::new();
         let mut long: Vec<(Vec<u8>, u64, u64)> = Vec::new();

@@ -181,7 +181,7 @@ impl Snapshot {
         let (tree, view, shapes) = (self.tree(), self.tree().view(), self.shapes_view());
         let (first, end) = (range.start as u32, range.end as u32);
         let mut totals = vec![ClassTotal::default(); classes];
-        // For each class, the end of the outermost subtree whose root is an instance.
+        // For each class, the end of the outermost subtree whose root is an instance of the class.
         let mut open = vec![0_u32; classes];
         let mut above = Node(first);
         while above != Node::ROOT {

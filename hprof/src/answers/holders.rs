@@ -19,34 +19,37 @@ use crate::snapshot::Snapshot;
 /// The way in which an object's immediate dominator holds it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Hold {
-    /// Not directly: several paths lead from the dominator to the object, and they have no object in common.
+    /// The dominator does not hold the object directly: several paths lead from the dominator to the object, and they
+    /// have no object in common.
     Shared,
-    /// By an element of an array.
+    /// An element of an array holds the object.
     Element,
-    /// By an instance field: the class that declares it, and its index among that class's fields.
+    /// An instance field holds the object: the class that declares the field, and the field's index among that class's
+    /// fields.
     Field(ClassIndex, u16),
-    /// By a static field of the class that the dominator represents.
+    /// A static field of the class that the dominator represents holds the object.
     Static(ClassIndex, u16),
-    /// A class, by its instance.
+    /// The object is a class, and one of its instances holds it.
     Class,
-    /// A class, by its loader.
+    /// The object is a class, and its loader holds it.
     Loader,
-    /// A class by its subclass; or a loader, signer or protection domain by a class.
+    /// The object is a class, and its subclass holds it. Or the object is a loader, signer or protection domain, and a
+    /// class holds it.
     ClassPart,
-    /// By a local variable, or another reference from a thread's stack.
+    /// A local variable, or another reference from a thread's stack, holds the object.
     Local,
 }
 
 /// For every object, the way in which its dominator holds it. See [`Snapshot::holders`].
 #[derive(Debug)]
 pub struct Holders {
-    /// By object number: 0 if the dominator does not hold the object directly, else a value of [`code`].
+    /// Indexed by object number: 0 if the dominator does not hold the object directly, else a value of [`code`].
     slots: Array<u16>,
 }
 
 impl Snapshot {
-    /// Finds, for every reachable object, the reference from its immediate dominator. If there are several, the first
-    /// in the order of the record.
+    /// Finds, for every reachable object, the reference from its immediate dominator. If the dominator has several
+    /// references to the object, the result is the first one in the dominator's record.
     ///
     /// Cost: two bytes for each object. After an analysis with [`Options::holders`](crate::Options::holders), the first
     /// call takes almost no time. Otherwise a call takes one pass over the file.
@@ -77,7 +80,7 @@ impl Snapshot {
         Ok(Holders { slots })
     }
 
-    /// Stores the holds by references that are not in any record. They come last, so that fields take precedence.
+    /// Stores the codes for references that are not in any record. They come last, so that fields take precedence.
     fn hold_unwritten(&self, shared: &[AtomicU16]) {
         let threads: std::collections::HashMap<u32, ObjectIndex> = self
             .roots
@@ -97,7 +100,8 @@ impl Snapshot {
         }
     }
 
-    /// Stores the holds of classes that only an instance keeps alive. Rows do not contain this reference.
+    /// Stores the codes for classes that only one of their instances keeps alive. The graph's adjacency lists do not
+    /// contain the reference from an instance to its class.
     fn instances_hold_classes(&self, slots: &[AtomicU16]) {
         for class in (0..self.split.classes).map(ClassIndex) {
             let node = self.tree().dominator(ObjectIndex(class.0));
@@ -171,7 +175,7 @@ impl Snapshot {
             slots,
             batch: Vec::with_capacity(BATCH),
         };
-        // Damage was reported when the dump was opened.
+        // Errors of the walk are ignored, because this damage was already reported when the dump was opened.
         let _ = walk::walk(&self.dump.source, start, end, ID, &mut visitor);
         self.hold_batch(slots, &mut visitor.batch);
     }
@@ -257,7 +261,7 @@ const BATCH: usize = 256;
 #[derive(Clone, Copy)]
 struct FoundReference {
     from: Node,
-    /// The id of the target, later its number.
+    /// First the id of the target, later its object number.
     id: u64,
     code: u16,
 }
@@ -291,8 +295,8 @@ impl<const ID: usize> HoldVisitor<'_, ID> {
         }
     }
 
-    /// Adds the reference from an instance to its class, in the order of the other references, so that those of the
-    /// record have precedence.
+    /// Adds the reference from an instance to its class. It comes after the references in the instance's record, which
+    /// have precedence.
     fn found_class(&mut self, from: Node, class: ClassIndex, id: u64) {
         let above = self.snapshot.tree().dominator(ObjectIndex(class.0));
         if above == Some(from) {

@@ -1,4 +1,4 @@
-//! Builds the heap graph again. The dominator computation consumes the first one.
+//! Builds the heap graph again, because the dominator computation consumes the first graph.
 
 use rayon::prelude::*;
 
@@ -31,7 +31,7 @@ impl Snapshot {
         plan.late_classes
             .by_loader
             .clone_from(&self.derived.late_classes.by_loader);
-        // With `holders`, rows would also have entries for null fields.
+        // With `holders`, adjacency lists would also have entries for null fields.
         let options = Options {
             holders: false,
             ..self.options.clone()
@@ -60,7 +60,7 @@ impl Snapshot {
             };
             let Segment { start, end } = piece.segment;
             self.dump.source.will_read(start, end - start);
-            // Damage was reported when the dump was opened.
+            // Errors of the walk are ignored, because this damage was already reported when the dump was opened.
             let id_size = self.dump.header.id_size;
             let _ = walk::walk(&self.dump.source, start, end, id_size, &mut visitor);
             visitor.found

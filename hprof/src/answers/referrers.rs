@@ -162,7 +162,7 @@ impl Snapshot {
                 return nothing();
             }
             let mut finder = ReferrerFinder::new(self, wanted, piece, nothing());
-            // Damage was reported when the dump was opened.
+            // Errors of the walk are ignored, because this damage was already reported when the dump was opened.
             let id_size = self.dump.header.id_size;
             let _ = walk::walk(&self.dump.source, start, end, id_size, &mut finder);
             finder.found
@@ -202,7 +202,7 @@ struct FoundReferrers<'a> {
     targets: &'a [u32],
     /// Maximum number of references to list for each target.
     limit: usize,
-    /// Target, source and way of each reference.
+    /// Target, source and kind of each reference.
     list: Vec<(u32, u32, RawVia)>,
     /// For each target, the number of references to it.
     counts: Vec<u64>,

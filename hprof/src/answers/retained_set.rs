@@ -188,7 +188,8 @@ impl Snapshot {
         for &leaf in &alone {
             freed += self.one(leaf);
         }
-        // An object retains what it dominates. A leaf retains itself and, together with others, perhaps its class.
+        // An object retains what it dominates. A leaf retains itself. Several leaves together may also retain their
+        // class.
         if tops.len() < 2 && (alone.is_empty() || tops.len() + alone.len() < 2) {
             return Some(freed);
         }
@@ -271,9 +272,9 @@ impl Snapshot {
     }
 }
 
-/// The objects that roots reach by references of each strength.
+/// The objects that GC roots reach, for each strength of references.
 struct Levels {
-    /// Objects that are reached.
+    /// All objects that are reached.
     all: Bits,
     /// For each level of weaker references, the objects that stronger references reach.
     before: Vec<Bits>,
@@ -306,7 +307,7 @@ impl Levels {
     fn kept(&self, graph: &HeapGraph, is_in_set: &impl Fn(u32) -> bool) -> Bits {
         let mut kept = DepthFirst::new(graph.object_count());
         for (level, (before, weaker)) in self.before.iter().zip(&self.weaker).enumerate() {
-            // A weaker path does not keep an object that a stronger path reaches.
+            // A weaker path to an object does not count if a stronger path reaches the object in the full graph.
             let is_left_out = |object| is_in_set(object) || level > 0 && before.has(object);
             let passes = |object| !is_left_out(object);
             kept.extend(graph, weaker, level, &passes);

@@ -1,5 +1,5 @@
-//! Single rows of the heap graph, forwards and backwards, without the graph. They come from records, which an index
-//! locates, and from the index's lists of referrers.
+//! Reads the references of single objects, and the references to them, without building the heap graph. The references
+//! come from records, which an index locates, and from the index's lists of referrers.
 
 use rustc_hash::FxHashMap;
 
@@ -13,22 +13,23 @@ use crate::records::classes::Reference;
 use crate::records::record::Kind;
 use crate::snapshot::Snapshot;
 
-/// Data for rows that is not in records: an index's lists, and the references that are in neither.
+/// Data about references that is not in records: an index's lists, and the references that are neither in records nor
+/// in the index.
 pub(crate) struct Rows<'a> {
     snapshot: &'a Snapshot,
     inbound: &'a Inbound,
-    /// For each class, true if it is certainly a GC root. Rows do not have references from instances to such a class.
+    /// For each class, true if it is certainly a GC root. References from instances to such a class are left out.
     pinned: Vec<bool>,
-    /// References that are not in any record: source, target. Sorted.
+    /// References that are not in any record, as (source, target). Sorted.
     extra: Vec<(u32, u32)>,
-    /// The same references backwards, with those of class objects: target, source. Sorted.
+    /// The same references, and those of class objects, as (target, source). Sorted.
     back: Vec<(u32, u32)>,
 }
 
 impl<'a> Rows<'a> {
     /// Returns `None` if the snapshot does not come from an index, or if the index has no lists.
     ///
-    /// Cost: one look at each class and each root.
+    /// Cost: one visit of each class and each root.
     pub(crate) fn new(snapshot: &'a Snapshot) -> Option<Self> {
         let inbound = snapshot.inbound.as_ref()?;
         snapshot.positions.as_ref()?;
@@ -55,8 +56,8 @@ impl<'a> Rows<'a> {
         Some(rows)
     }
 
-    /// Returns the targets of objects, in the order of the graph's rows and with the same duplicates, but without
-    /// dangling references.
+    /// Returns the targets of objects, in the order of the graph's adjacency lists and with the same duplicates, but
+    /// without dangling references.
     ///
     /// Cost: about twenty records for each object.
     pub(crate) fn of(&self, objects: &[u32]) -> Vec<Vec<u32>> {
@@ -152,10 +153,10 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// Returns the objects whose rows contain an object, ascending and without duplicates.
+    /// Returns the objects that refer to an object, ascending and without duplicates.
     ///
     /// Cost: about twenty records for each reference object among them. For class objects that are not GC roots, also
-    /// one look at each object's class.
+    /// one look-up of the class of every object.
     pub(crate) fn leading_to(&self, object: u32) -> Result<Vec<u32>, Damaged> {
         let (snapshot, split) = (self.snapshot, self.snapshot.split);
         let mut sources = self.inbound.sources(&snapshot.likely_referrers(), object)?;

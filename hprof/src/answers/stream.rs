@@ -68,7 +68,7 @@ pub struct Place {
 /// The result of one call of [`Parts::links`].
 #[derive(Debug, Default)]
 pub struct Links {
-    /// The references that were wanted, in the order of the file.
+    /// The references for which `wanted` returned true, in the order of the file.
     pub list: Vec<Link>,
     /// The position at which to continue in the same part. `None` at its end.
     pub next: Option<u64>,
@@ -393,7 +393,7 @@ impl Snapshot {
         };
         let Segment { start, end } = piece.segment;
         self.source().will_read(start, end - start);
-        // Damage was reported when the dump was opened.
+        // Errors of the walk are ignored, because this damage was already reported when the dump was opened.
         let _ = walk::walk(self.source(), start, end, self.header().id_size, &mut each);
     }
 }

@@ -18,11 +18,11 @@ const NAME: usize = 200;
 pub enum Line {
     /// The number of a line in the source file.
     Number(u32),
-    /// The dump has no line.
+    /// The dump does not contain the line.
     Unknown,
-    /// Compiled code.
+    /// The frame executes compiled code.
     Compiled,
-    /// A native method.
+    /// The frame executes a native method.
     Native,
 }
 
@@ -290,9 +290,9 @@ impl Snapshot {
     /// Returns the stack traces of a dump that the serviceability agent wrote (`jhsdb jmap --binaryheap`). `None` for
     /// other dumps.
     ///
-    /// In such a dump, all thread roots name one trace, which belongs to no thread and has no frames. The other traces
-    /// come in the order of the threads, numbered from 1. Threads that are hidden from Java programs have no trace and
-    /// no number. If the number of traces does not match the number of threads, no thread has frames.
+    /// In such a dump, all thread roots refer to the same trace, which belongs to no thread and has no frames. The
+    /// other traces come in the order of the threads, numbered from 1. Threads that are hidden from Java programs have
+    /// no trace and no number. If the number of traces does not match the number of threads, no thread has frames.
     fn stacks_of_jhsdb(&self, threads: &[Thread], named: &[u32]) -> Option<Vec<Option<u32>>> {
         let traces = &self.dump.outline.traces;
         let (&dummy, others) = named.split_first()?;

@@ -63,7 +63,7 @@ impl Store {
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                // If there is not enough memory, the arrays report it later.
+                // A lack of memory is ignored here. The arrays that need the memory report it later.
                 if let Ok(pages) = Pages::new(usize::try_from(bytes).unwrap_or(0)) {
                     self.keep(pages.touched(&done));
                 }
@@ -80,7 +80,7 @@ impl Store {
         self.0.used.load(Ordering::Relaxed)
     }
 
-    /// Returns kept memory to the system, for times when the next steps would leave it unused.
+    /// Returns kept memory to the system. Used before steps that would leave the memory unused.
     pub(crate) fn give_back(&self) {
         if let Some(kept) = &mut *self.kept() {
             kept.clear();
@@ -452,7 +452,8 @@ mod tests {
         store.stop_keeping();
     }
 
-    /// If its pages cannot be moved, an array keeps its elements. If they are lost, it is empty.
+    /// If the pages of an array cannot be moved, the array keeps its elements. If the elements are lost, the array is
+    /// empty.
     #[cfg(target_os = "linux")]
     #[test]
     fn arrays_grow_where_pages_cannot_be_moved() {

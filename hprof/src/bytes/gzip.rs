@@ -25,10 +25,10 @@ pub(crate) const MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
 /// Maximum number of members that are decompressed at once, and maximum number of their bytes.
 const BATCH: usize = 16;
 const BATCH_BYTES: usize = 32 << 20;
-/// Maximum number of bytes, apart from a share of the useful ones, that are decompressed from places that only look
-/// like a header. After that, the rest of the file is decompressed as one stream.
+/// Maximum number of bytes to decompress from places that only look like a header, in addition to a share of the useful
+/// bytes. After that, the rest of the file is decompressed as one stream.
 const WASTE: usize = 64 << 20;
-/// Maximum block size. If the comment names a larger one, the file is decompressed as one stream.
+/// Maximum block size. If the comment contains a larger one, the file is decompressed as one stream.
 const MAX_BLOCK: usize = 64 << 20;
 
 pub(crate) fn is_gzip(bytes: &[u8]) -> bool {
@@ -199,7 +199,8 @@ fn decompress_from(
     mut at: usize,
     out: &mut Tail<'_, impl Write>,
 ) -> std::io::Result<Option<Warning>> {
-    // The header of a later member can be damaged. A file of one member has no later one.
+    // Count the members. After the only member of a file, bytes that are not a member are other data. After several
+    // members, they can be a member with a damaged header.
     let (start, mut members) = (at, 0);
     let mut buffer = vec![0; 256 << 10];
     while at < input.len() {
@@ -235,7 +236,8 @@ fn decompress_from(
     Ok(None)
 }
 
-/// Returns true if a gzip member can begin anywhere in `bytes`, even if only its first bytes are there.
+/// True if a gzip member may begin in `bytes`. The bytes contain the magic bytes of a member, or consist of the first
+/// of them.
 fn may_hold_member(bytes: &[u8]) -> bool {
     MAGIC.starts_with(bytes) || memmem::find(bytes, &MAGIC).is_some()
 }

@@ -307,7 +307,7 @@ mod pages {
                 let len = from.len - start;
                 at -= len;
                 // SAFETY: the source range is mapped, and only `from` owns it. It is removed from `from` below. The
-                // target range is ours and exclusively borrowed. If the move fails, it is given up below.
+                // target range is ours and exclusively borrowed. If the move fails, the target range is given up below.
                 let moved = unsafe {
                     move_pages(from.at.as_ptr().add(start), len, self.at.as_ptr().add(at))
                 };
@@ -402,7 +402,7 @@ mod pages {
         moved != libc::MAP_FAILED
     }
 
-    /// Simulates refusals of the system, for tests.
+    /// Simulates that the system refuses to move or to map memory, for tests.
     #[cfg(test)]
     pub(crate) mod refusals {
         use std::cell::Cell;
@@ -413,19 +413,19 @@ mod pages {
         pub(crate) enum Target {
             Kept,
             Unmapped,
-            /// Another thread has mapped other memory there.
+            /// Unmapped, and then used by another thread for other memory.
             Taken,
         }
 
-        /// The content of memory that another thread would have mapped.
+        /// The value of each byte in the memory that stands for the other thread's memory.
         pub(crate) const TAKEN: u8 = 0x5a;
 
         thread_local! {
-            /// The number of moves before one is refused, and the state of its target.
+            /// The number of moves that succeed before one is refused, and the state of the target after the refusal.
             pub(crate) static MOVE: Cell<Option<(usize, Target)>> = const { Cell::new(None) };
-            /// The range where other memory was mapped.
+            /// The range that stands for the other thread's memory.
             pub(crate) static FOREIGN: Cell<Option<(*mut u8, usize)>> = const { Cell::new(None) };
-            /// The number of mappings before one is refused.
+            /// The number of mappings that succeed before one is refused.
             pub(crate) static MEMORY: Cell<Option<usize>> = const { Cell::new(None) };
         }
 
@@ -472,7 +472,7 @@ mod pages {
             true
         }
 
-        /// Returns true if the other memory is unchanged. Unmaps it.
+        /// Returns true if the memory that stands for the other thread's memory is unchanged. Unmaps it.
         pub(crate) fn foreign_is_whole() -> bool {
             let Some((at, len)) = FOREIGN.take() else {
                 return true;

@@ -60,8 +60,8 @@ fn parse_number(text: &str) -> Option<u32> {
 
 /// Returns the dump for a path: the base if the path is that of a segment, otherwise the path itself.
 ///
-/// A file is a segment if its name ends in `.p` and a number, the file without that ending exists, and it does not
-/// begin as a dump.
+/// A file is a segment if its name ends in `.p` and a number, the file without that ending exists, and its content does
+/// not begin like a dump.
 #[must_use]
 pub fn dump_of(path: &Path) -> PathBuf {
     let base = base_path(path).filter(|base| {
@@ -318,18 +318,18 @@ impl std::ops::Deref for Content {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MergePoint {
     pub(crate) at: usize,
-    /// Number of bytes from segments that follow it in the base.
+    /// Number of bytes that follow the merge point in the base. They come from segments.
     pub(crate) merged: usize,
-    /// True if heap records precede it.
+    /// True if heap records precede the merge point.
     pub(crate) has_heap: bool,
 }
 
 /// The reason why a base has no merge point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoPoint {
-    /// No boundary fits.
+    /// No record boundary qualifies.
     None,
-    /// More than one fits.
+    /// More than one record boundary qualifies.
     Several,
 }
 
@@ -463,7 +463,7 @@ const fn is_heap(tag: u8) -> bool {
 #[derive(Debug)]
 enum Part<'a> {
     Bytes(&'a [u8]),
-    /// The header of a record. It is in no file.
+    /// A generated record header, which is in no file.
     Head([u8; RECORD_HEAD]),
 }
 

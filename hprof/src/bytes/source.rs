@@ -55,8 +55,8 @@ impl Source {
     /// temporary file keeps 1 GiB free, or a 20th of its size if that is less.
     ///
     /// If the dump has no end record and a JVM of JDK 22 or later left segments beside it (`x.hprof.p0`, ...), the dump
-    /// and its segments are read as one dump, from a temporary file as well. The path of a segment opens the whole
-    /// dump.
+    /// and its segments are read as one dump. They are copied first: to memory if they are small, otherwise to a
+    /// temporary file. The path of a segment opens the whole dump.
     ///
     /// # Errors
     /// Returns an error if the file cannot be opened or read, or if there is no space for the temporary file.
@@ -153,7 +153,7 @@ impl Source {
         }
         let (bytes, _) = sink.finish(Ok(()))?;
         let base = &bytes[..ends[0]];
-        // The merge point is after the whole base.
+        // `base` was decompressed only up to the merge point, so the merge point is its end.
         let (Ok(end), None) = (segments::merge_point(base, &[]), &damaged[0]) else {
             return self.leave(beside, NoPoint::None);
         };
@@ -477,8 +477,8 @@ impl Sink {
         Ok(())
     }
 
-    /// Returns the collected bytes and the result; `None` as the result if collecting stopped because the bytes start
-    /// with unexpected content. The check of the header then reports it.
+    /// Returns the collected bytes and the result of collecting. The result is `None` if collecting stopped because the
+    /// bytes start with unexpected content. The check of the header then reports this content.
     fn finish<T>(self, ended: std::io::Result<T>) -> Result<(Bytes, Option<T>)> {
         let fail = |source| Error::Io {
             path: self.path.clone(),
@@ -502,7 +502,7 @@ impl Sink {
 impl Write for Sink {
     fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
         if self.file.is_none() && self.memory.len() < MAGIC.len() {
-            // Take only the first bytes, so that no more is kept of content that is not a dump.
+            // Take only the first bytes, so that little is collected if the content is not a dump.
             let part = &buf[..buf.len().min(MAGIC.len() - self.memory.len())];
             self.memory.extend_from_slice(part);
             if self.memory.len() == MAGIC.len() && !(self.expected)(&self.memory) {

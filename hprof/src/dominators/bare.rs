@@ -19,7 +19,8 @@ pub(super) struct Checked<'a> {
     pub(super) of_class: &'a [(usize, Range<u32>)],
     /// The node that immediately dominates each leaf.
     pub(super) leaf_parent: &'a [u32],
-    /// Leaves that only soft references, and leaves that only final references reach: numbers among leaves, sorted.
+    /// Two sorted lists of leaves, as numbers among leaves: those that only soft references reach, and those that only
+    /// final references reach.
     pub(super) weak: &'a WeaklyReached,
 }
 
@@ -27,7 +28,7 @@ impl Checked<'_> {
     /// Returns true if the reference from a leaf to its class could change the tree. `class_of` returns the class
     /// object of an object, or [`NONE`].
     ///
-    /// Cost: one look at each leaf, in parallel. Nothing if the super-root dominates all these classes immediately.
+    /// Cost: one visit of each leaf, in parallel. No cost if the super-root dominates all these classes immediately.
     pub(super) fn is_wrong(&self, class_of: impl Fn(u32) -> u32 + Sync) -> bool {
         let mut classes = self
             .graph

@@ -17,8 +17,8 @@
 //!
 //! References that lead back to an object's only referrer do not count (see `ways_back.rs`).
 //!
-//! A terminal merge node (`sink` in the code) is a merge node from which no other merge node can be reached, and no
-//! class object by a field. An example is a string with many referrers. It cannot change the dominator of any other
+//! A terminal merge node (`sink` in the code) is a merge node from which neither another merge node nor, by a field, a
+//! class object can be reached. An example is a string with many referrers. It cannot change the dominator of any other
 //! object outside of its subtree. So terminal merge nodes are left out of the core, and with them the objects that are
 //! in the core only because they lead to one. Their dominators are computed when the rest of the tree is laid out (see
 //! `sinks.rs`).
@@ -343,7 +343,7 @@ struct Choice<'a, F> {
 
 /// Properties of objects, found in one pass over the adjacency lists.
 struct Marks {
-    /// Objects that are in the core for their own sake: witnesses, and objects with a long list.
+    /// Objects that are in the core whatever they refer to: witnesses, and objects with a long list.
     members: MappedBits,
     witnesses: MappedBits,
     /// Objects that refer to merge nodes.
@@ -455,7 +455,7 @@ fn close_upwards(cells: Cells<'_>, joins: &MappedBits, members: &mut MappedBits)
                     break;
                 }
                 let bit = 1 << (object % 64);
-                // The task that set the bit continues from there.
+                // If the bit was already set, the task that set it continues from there.
                 if shared[object as usize / 64].fetch_or(bit, Ordering::Relaxed) & bit != 0 {
                     break;
                 }

@@ -45,11 +45,11 @@ fn joins_and_what_lies_above_them_are_the_core() {
         (15, 11),
         (11, 10),
         (10, 3),
-        // Back to a root, so that the merge node is not terminal.
+        // A reference back to a root. Because of it, the merge node is not terminal.
         (3, 0),
         (3, 4),
         (4, 5),
-        // Two references from one object, and one from the object itself.
+        // Two references from one object to 7, and one from 7 to itself.
         (0, 6),
         (6, 7),
         (6, 7),

@@ -137,8 +137,8 @@ struct Passing {
 
 impl LaidOut<'_> {
     /// Stores for each object the code of the reference by which its dominator holds it. If there are several, stores
-    /// the first. Leaves out objects that class objects hold, and references in no adjacency list. `codes` returns the
-    /// codes of an object's list.
+    /// the first. Leaves out objects that class objects hold, and references that are in no adjacency list. `codes`
+    /// returns the codes of an object's list.
     ///
     /// Cost: one pass over the references, in parallel.
     pub(crate) fn note(self, codes: impl Fn(u32) -> RowCodes + Sync, slots: &[AtomicU16]) {

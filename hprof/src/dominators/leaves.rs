@@ -34,8 +34,8 @@ const MOST_NOTED: usize = 1 << 20;
 /// The span of a leaf that has no referrer yet.
 pub(super) const UNSEEN: u64 = (NONE as u64) << 32;
 
-/// Returns the immediate dominator of each leaf with regard to its strongest referrers; [`NONE`] for unreachable
-/// leaves. Also returns the leaves that only weaker references reach, as numbers among leaves.
+/// Returns the immediate dominator of each leaf, or [`NONE`] for unreachable leaves. Only the strongest referrers of a
+/// leaf count. Also returns the leaves that only weaker references reach, as numbers among leaves.
 ///
 /// Cost: one pass over the adjacency lists, and a second one if leaves with several referrers have many references.
 /// Memory: four bytes for each leaf, and eight for each leaf with several referrers.
@@ -234,7 +234,7 @@ fn weakly(
 ) -> Result<WeaklyReached> {
     let mut reached: WeaklyReached = [store.zeroed(0)?, store.zeroed(0)?];
     let leaves = hung.len() as u32;
-    // A soft reference that only finalizers reach is as weak as they are.
+    // A soft reference counts as a final reference if only finalizers reach the object that has it.
     let is_last = |from: u32| usize::from(weak[1].binary_search(&from).is_ok());
     for (level, of_level) in weak.iter().enumerate() {
         let softly = graph.weaker[0].iter().filter(|e| is_last(e.0) == level);
@@ -291,8 +291,8 @@ pub(super) fn widened(span: u64, node: u32) -> u64 {
 
 /// Returns the nearest common dominator of the two ends of a span.
 ///
-/// In preorder, the nearest common ancestor of two nodes is the smallest parent of the nodes after the first up to the
-/// second.
+/// In preorder, the nearest common ancestor of two nodes is the smallest parent among the nodes after the first, up to
+/// and including the second.
 pub(super) fn common(minima: &Minima<'_>, span: u64) -> u32 {
     let (low, high) = ((span >> 32) as u32, span as u32);
     if low == high {

@@ -25,7 +25,8 @@ use crate::progress::Progress;
 pub(crate) struct Dominators {
     /// For each number, the number of the immediate dominator, which is smaller. 0 is the super-root.
     pub(crate) idom: Array<u32>,
-    /// The last number that strong references reach, then soft references, then final references.
+    /// The last number that strong references reach, the last that soft references reach, and the last that final
+    /// references reach.
     pub(crate) levels: [u32; 3],
     pub(crate) core: Core,
 }
@@ -33,8 +34,8 @@ pub(crate) struct Dominators {
 /// Computes dominators over strong references. Then extends them to objects that only soft references reach, and to
 /// objects that only finalizers reach.
 ///
-/// Time: O(m log n) in the core. Memory: for each core object four 32-bit numbers; or two, and the numbers of the merge
-/// nodes' referrers, whichever is more.
+/// Time: O(m log n) in the core. Memory: four 32-bit numbers for each core object, or two for each core object and one
+/// for each referrer of a merge node, whichever is more.
 pub(crate) fn dominators(
     graph: &mut AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
@@ -202,14 +203,14 @@ fn for_each_edge<T: Sync>(
 /// Runs Lengauer and Tarjan's algorithm on numbers.
 ///
 /// Vertices are processed from the last to the first. Memory for their results is touched at the same pace as the
-/// memory of the input is freed, so the two never are in memory completely.
+/// memory of the input is freed, so the input and the results are never both completely in memory.
 fn immediate(
     predecessors: Predecessors,
     parent: Array<u32>,
     reached: u32,
     store: &Store,
 ) -> Result<Array<u32>> {
-    /// Number of vertices processed between two times that memory is freed. Their results fill a large page.
+    /// Memory is freed each time this number of vertices has been processed. Their results fill a large page.
     const STRETCH: usize = 1 << 17;
     let count = reached as usize + 1;
     let Predecessors {
@@ -455,8 +456,8 @@ fn extend(
     }
     drop(weaker);
     let found = found.into_array()?;
-    // The part of the dominator tree above the references, from the last node to the first, since dominators have
-    // smaller numbers.
+    // The part of the dominator tree above the references. It is collected from the last node to the first, because
+    // dominators have smaller numbers.
     let mut above = MappedBits::new(base as usize + 1, store)?;
     for &[from, to] in seeds.iter() {
         let (from, to) = (graph.note(from), graph.note(to));

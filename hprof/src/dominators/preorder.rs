@@ -75,7 +75,7 @@ pub(super) fn lay_out(
         .map(|number| members.place[number as usize])
         .collect();
     long.sort_unstable();
-    // Holds the object of each member first, and the member's place after it is laid out.
+    // First holds the object of each member. When a member is laid out, its place replaces its object.
     let mut place = objects(graph, &core, &members.place, store)?;
     let mut level: Array<u8> = store.zeroed(0)?;
     if levels[0] != levels[2] {
@@ -215,7 +215,7 @@ pub(super) fn lay_out(
     drop(insertion);
     drop((hung, starts, hung_parent));
     drop((members, place, placed));
-    // The results of the tasks took memory that the arrays of the tree need.
+    // Return the memory of the tasks' results to the system, because the arrays of the tree need it.
     mem::trim_heap();
     let missing = misplaced_classes(graph, class_of, &dominated, &weak);
     let preorder = Preorder {
@@ -413,9 +413,9 @@ fn misplaced_classes(
 
 /// The places of core members in the preorder of the core's dominator tree.
 struct Places {
-    /// The place of each number.
+    /// For each number of a member, the member's place.
     place: Array<u32>,
-    /// The end of each number's subtree.
+    /// For each number of a member, the end of the member's subtree.
     end: Array<u32>,
 }
 
@@ -439,7 +439,7 @@ impl Places {
         places[0] = 0;
         for n in 1..nodes {
             let up = idom[n] as usize;
-            // So every path up the tree ends at its root.
+            // Each dominator has a smaller number, so every path up the tree ends at the root.
             assert!(up < n, "{n} is dominated by {up}");
             let (at, size) = (next[up], places[n]);
             next[up] = at + size;
@@ -452,7 +452,7 @@ impl Places {
 
 /// The dominator tree of the core, in preorder.
 struct Members {
-    /// The place of each number.
+    /// For each number of a member, the member's place.
     place: Array<u32>,
     /// The place of each member's parent, from the last member to the first, so that the memory of the first members
     /// can be freed first.
@@ -551,8 +551,9 @@ fn objects(
 pub(super) struct Checks {
     /// For each class object, its level of reachability and the members that its dominator dominates.
     of_class: Vec<(usize, Range<u32>)>,
-    /// For each level of the referring object and each class object: the places of the members below which the
-    /// referring object has to be, as the first place and their number.
+    /// For each level of the referring object and each class object: the range of places that the class's dominator
+    /// dominates. The referring object has to be below a member in this range. The range is stored as its first place
+    /// and its length.
     pub(super) of_level: [Vec<(u32, u32)>; 3],
 }
 

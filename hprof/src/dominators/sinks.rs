@@ -25,11 +25,11 @@ use crate::dominators::ranges::Minima;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// The places of the referrers of each terminal merge node.
+/// For each terminal merge node, the places of its referrers.
 pub(super) struct Referrers {
-    /// The first and the last place for each.
+    /// For each terminal merge node, the first and the last place of a referrer.
     spans: Array<u64>,
-    /// The level at which each is reached; empty if strong references reach all of them.
+    /// For each terminal merge node, the level at which it is reached. Empty if strong references reach all of them.
     level: Array<u8>,
 }
 
@@ -142,7 +142,7 @@ impl Referrers {
             usize::from(is_reached)
         });
         let reached = reached.sum();
-        // Unreached ones come last.
+        // Terminal merge nodes that are not reached come last.
         hung.par_sort_unstable();
         hung.cut(reached)?;
         Ok(hung)
@@ -229,8 +229,8 @@ pub(super) struct Insertion<'a> {
     /// The number of nodes that are not inserted.
     nodes: u32,
     dominators: Ranks,
-    /// For each dominator of terminal merge nodes, the start of the first of these. The last element is the number of
-    /// all inserted nodes.
+    /// For each dominator of terminal merge nodes, the element of `starts` of its first terminal merge node. The last
+    /// element is the number of all inserted nodes.
     first: Array<u32>,
     of_sink: Ranks,
 }
@@ -265,7 +265,7 @@ impl<'a> Insertion<'a> {
         })
     }
 
-    /// Returns the new place of a node that is not inserted, or the place after all nodes.
+    /// Returns the new place of a node that is not inserted. `place` may also be the place after all nodes.
     #[inline(always)]
     pub(super) fn moved(&self, place: u32) -> u32 {
         place + self.first[self.dominators.before(place) as usize]

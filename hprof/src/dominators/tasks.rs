@@ -15,12 +15,12 @@ use crate::dominators::thresholds::Thresholds;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// Maximum and minimum number of tasks whose results are combined at a time. The number is as small as it can be with
-/// all threads busy, because until then each result is in memory twice.
+/// Maximum and minimum number of tasks whose results are combined at a time. While results are combined, they are in
+/// memory twice, so the number is only large enough to keep all threads busy.
 const BATCH: usize = 64;
 const LEAST_BATCH: usize = 16;
-/// Maximum and minimum number of members or references that one task starts with. The tasks of a batch have a part of
-/// the tree in memory twice. In a small heap, this part must be small, too.
+/// Maximum and minimum number of members or references that one task gets. The tasks of a batch have a part of the tree
+/// in memory twice. In a small heap, this part must be small, too.
 const LARGEST_SHARE: usize = 1 << 10;
 const LEAST_SHARE: usize = 1 << 6;
 /// Minimum number of batches into which the members are divided, unless shares would become smaller than the minimum.
@@ -36,11 +36,11 @@ pub(super) fn share(members: usize, tasks: usize) -> usize {
     (members / (tasks * BATCHES)).clamp(LEAST_SHARE, LARGEST_SHARE)
 }
 
-/// A part of the preorder.
+/// A part of the preorder that one task lays out.
 pub(super) enum Task {
     /// Members and the objects below them, except below members with a long list.
     Members(Range<u32>),
-    /// Objects below a member that a part of its long list refers to.
+    /// Objects below one member with a long list: those to which a part of the list leads.
     Row {
         member: u32,
         object: u32,
@@ -57,7 +57,7 @@ impl Task {
     }
 }
 
-/// Returns the last member of each run: each member with a long list, and the last member, each once.
+/// Returns the members with which a part of the preorder ends: each member with a long list, and the last member.
 fn ends(long: &[u32], nodes: u32) -> impl Iterator<Item = u32> {
     let rest = Some(nodes - 1).filter(|last| long.last() != Some(last));
     long.iter().copied().chain(rest)
@@ -102,7 +102,7 @@ pub(super) fn tasks(
     tasks
 }
 
-/// The result of a task. Places are relative to the task's start. Later tasks use it again.
+/// The result of a task. Places are relative to the task's start. Later tasks reuse its memory.
 pub(super) struct TaskOutput {
     pub(super) object: List<u32>,
     /// Parents; [`NONE`] for objects whose parent is the member that the task belongs to.
@@ -113,7 +113,7 @@ pub(super) struct TaskOutput {
     /// References to terminal merge nodes from strongly reached objects: the number of the merge node, and the place of
     /// the referrer, which is [`NONE`] for the member that the task belongs to.
     pub(super) to_sinks: Vec<(u32, u32)>,
-    /// True if there were more such references than a task may record.
+    /// True if there were more references to terminal merge nodes than a task may record.
     pub(super) more_to_sinks: bool,
     /// The unread part of each list above the current one: start, end, the object that has the list, and the object's
     /// place.
@@ -152,8 +152,8 @@ impl TaskOutput {
         self.parent.settle()
     }
 
-    /// Calls `visit` with the objects that only weaker references reach: 0 for soft references or 1 for finalizers, and
-    /// the objects. `level` has the level of each member.
+    /// Calls `visit` with groups of objects that only weaker references reach. The first argument is 0 for soft
+    /// references or 1 for finalizers, and the second contains the objects. `level` has the level of each member.
     pub(super) fn each_weak(
         &self,
         task: &Task,
@@ -195,7 +195,8 @@ pub(super) struct Walk<'a> {
     pub(super) classes: u32,
     /// Number of terminal merge nodes whose referrers are recorded.
     pub(super) sinks: u32,
-    /// A bit for each object of the core. Another object's bit is set when a task has placed it.
+    /// One bit for each object. The bits of objects in the core are set from the start. Another object's bit is set
+    /// when a task has placed the object.
     pub(super) placed: &'a [AtomicU64],
     pub(super) object_at: &'a [u32],
     pub(super) checks: &'a Checks,
@@ -260,7 +261,7 @@ impl Walk<'_> {
         target >= self.classes && target < self.inner && placed(target) == 0
     }
 
-    /// Places the objects below an object, which is at `above`, that a part of its list refers to.
+    /// Lays out the objects to which a part of an object's list leads. `above` is the place of the object.
     fn follow(
         &self,
         q: u32,

@@ -24,7 +24,7 @@ pub struct Thresholds {
     /// Two numbers for objects that refer only to their class. In each piece of the file, the first `bare[0]` such
     /// objects of each class are not leaves. After them, every `bare[1]`-th is not a leaf.
     pub bare: [u32; 2],
-    /// Counters of the paths taken.
+    /// Counters of how often each path was taken.
     pub tally: Option<&'static Tally>,
 }
 
@@ -83,10 +83,11 @@ pub struct Tally {
     pub leaves_again: AtomicUsize,
     /// Members with a long adjacency list.
     pub long: AtomicUsize,
-    /// Times that the witnesses were not enough.
+    /// Times that the computation was repeated because the witnesses were not enough.
     pub wanting: AtomicUsize,
     /// Classes that have leaves referring to them.
     pub bare: AtomicUsize,
-    /// Times that the dump was read again without such leaves.
+    /// Times that the dump was read again because references from leaves to their classes would have changed
+    /// dominators.
     pub read_again: AtomicUsize,
 }

@@ -51,9 +51,10 @@ pub struct DominatorTree {
     pub(crate) parent: Column<u32>,
     /// The end of each node's subtree, as the next node after it.
     pub(crate) end: Column<u32>,
-    /// Bytes of all nodes before this one and of the leaves below these. The last element is the total.
+    /// For each node, the bytes of all nodes before it and of the leaves below those nodes. The last element is the
+    /// total.
     pub(crate) bytes: Sums,
-    /// Number of leaves below the nodes before this one. The last element is the total.
+    /// For each node, the number of leaves below the nodes before it. The last element is the total.
     pub(crate) leaf_start: Sums,
     /// Leaves, in the order of the nodes that dominate them.
     pub(crate) leaves: Column<u32>,
@@ -496,7 +497,7 @@ fn hang_leaves(
     inner: u32,
     store: &Store,
 ) -> Result<(Sums, Array<u32>)> {
-    /// Limit, so that reading all leaves takes less time than storing them.
+    /// Maximum number of tasks. With more tasks, reading all leaves in each task would take longer than storing them.
     const MOST_TASKS: usize = 16;
     const AHEAD: usize = 32;
     let mut start: Array<u32> = store.zeroed(nodes)?;

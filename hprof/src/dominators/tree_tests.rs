@@ -298,7 +298,7 @@ fn sinks_are_put_between_nodes_of_large_trees() {
         let mut rows = Vec::new();
         let mut class_of = vec![NONE; inner as usize];
         for object in 1..OBJECTS {
-            // A tree that becomes deeper.
+            // The parent is one of the last 50 objects, so the tree becomes deeper with each object.
             let above = random.below(object).max(object.saturating_sub(50));
             rows.push((n(above), n(object)));
             if random.below(20) == 0 {
@@ -309,7 +309,7 @@ fn sinks_are_put_between_nodes_of_large_trees() {
             rows.extend([n(OBJECTS + far), n(OBJECTS + near)].map(|shared| (n(object), shared)));
         }
         for shared in OBJECTS..3 * OBJECTS {
-            // Some of them have a subtree.
+            // Some of the shared objects have a subtree.
             if shared % 4 == 0 && shared + 1 < 3 * OBJECTS {
                 rows.push((n(shared), n(shared + 1)));
             }
@@ -413,7 +413,7 @@ fn a_class_that_a_single_leaf_keeps_hangs_on_it() {
 
 #[test]
 fn joins_below_a_soft_reference_are_no_ones_own() {
-    // Once with a class, and once without.
+    // Test once without a class and once with one.
     for classes in [0, 1] {
         let n = |object: u32| classes + object;
         let mut case = Case {
@@ -565,7 +565,7 @@ fn leaves_hang_in_their_order() {
     const INNER: u32 = 7;
     let scattered = |leaf: u32| match leaf.wrapping_mul(0x9e37_79b1) >> 16 {
         node if node % 10 == 0 => NONE,
-        // Half of the other leaves are below two nodes.
+        // Half of the remaining leaves are below two nodes.
         node if node % 4 < 2 => 1500 + node % 2,
         node => node % NODES as u32,
     };

@@ -25,16 +25,16 @@ use crate::error::Result;
 use crate::ids::NONE;
 
 /// Added to the number of referrers of objects that are never settled: objects that roots or weaker references hold,
-/// and objects with very many referrers. The number of references is smaller.
+/// and objects with very many referrers. It is larger than any number of references.
 const NEVER: u32 = 1 << 31;
 /// One of this many pieces of the graph is examined to find out whether settling is worthwhile.
 const SAMPLED: usize = 8;
 
 /// Finds objects that have one referrer if back edges are ignored, and sets their note to this referrer. Does nothing
-/// if there are few back edges. `held` has objects that are held not only by references of other objects, including
-/// class objects.
+/// if there are few back edges. `held` has the class objects and the objects that something other than a reference of
+/// an object holds, such as a GC root.
 ///
-/// Cost: one pass over the references, and one look at the list of each settled object. Memory: eight bytes for each
+/// Cost: one pass over the references, and one visit of the list of each settled object. Memory: eight bytes for each
 /// object.
 pub(super) fn settle(
     cells: Cells<'_>,
@@ -103,7 +103,7 @@ fn row<'a>(cells: Cells<'_>, targets: &'a [u32], object: u32) -> &'a [u32] {
     &targets[cells.begin(object) as usize..cells.begin(object + 1) as usize]
 }
 
-/// Returns true if an object has one referrer, and refers to it.
+/// Returns true if an object has only one referrer and refers to that referrer.
 #[inline(always)]
 fn leads_back(cells: Cells<'_>, targets: &[u32], object: u32) -> bool {
     let referrer = cells.number(object);
@@ -222,7 +222,7 @@ mod tests {
             let (counts, popular) = counted(100, &rows);
             assert_eq!((counts[2], popular), (NEVER | 3, 1), "{referrers}");
         }
-        // References to objects that do not count, or from an object to itself, are not counted.
+        // References from an object to itself, and references to objects that do not count, are left out.
         let (counts, popular) = counted(100, &[(1, 0), (1, 1), (2, 0), (3, 0), (4, 0)]);
         assert!(counts.iter().all(|&count| count == 0) && popular == 0);
     }

@@ -28,7 +28,7 @@ use crate::ids::NONE;
 
 /// Address bits that slots leave out: one bit of the bitmap covers 2^3 = 8 bytes of heap.
 pub(crate) const GRAIN: u32 = 3;
-/// Words for each 64 slots: one for objects with references, one for leaves.
+/// Number of words for each 64 slots: one for objects with references, and one for leaves.
 const PAIR: usize = 2;
 /// Pairs of words that share one count. Four pairs are 64 bytes: one cache line.
 pub(crate) const PAIRS_IN_LINE: usize = 4;
@@ -287,7 +287,8 @@ pub(crate) struct Ranks {
 }
 
 impl Ranks {
-    /// Lines that [`Ranks::stretches`] includes or leaves out together. Their words take 4 KiB, a page of memory.
+    /// Number of lines in a stretch. [`Ranks::stretches`] includes or leaves out whole stretches. The words of a
+    /// stretch take 4 KiB, a page of memory.
     const STRETCH: usize = 64;
 
     /// Returns the rank of a marked slot among its kind, and true if its object is a leaf.
@@ -512,7 +513,7 @@ fn place<T: bytemuck::Pod + Send + Sync>(
     if numbers.iter().map(len).sum::<usize>() != parts.len() {
         return None;
     }
-    // Each task covers many stretches, because most of a sparse map stays untouched.
+    // Each task covers many stretches, because most stretches of a sparse map need no work.
     all.par_chunks_mut(size << 6)
         .enumerate()
         .for_each(|(task, all)| {
@@ -531,7 +532,7 @@ fn place<T: bytemuck::Pod + Send + Sync>(
 /// Maps ids to object numbers.
 #[derive(Debug)]
 pub(crate) enum AddressMap {
-    /// For files in address order: a rank is a number.
+    /// For files in address order: a rank is an object number.
     Ordered(Ranks),
     /// For files of a few runs: the number is the rank plus a constant of the run.
     Runs { ranks: Ranks, runs: RunTable },

@@ -4,12 +4,12 @@ use super::*;
 use crate::graph::runs::Runs;
 
 const BASE: u64 = 0x7_0000_0000;
-/// Slots of one stretch, of one task's share of the stretches, and of one chunk for counting.
+/// Number of slots in one stretch, in one task's share of the stretches, and in one chunk for counting.
 const STRETCH: u64 = (Ranks::STRETCH * PAIRS_IN_LINE * 64) as u64;
 const SHARE: u64 = STRETCH * 64;
 const PART: u64 = (PAIRS_IN_LINE as u64 * 64) << 14;
 
-/// The number of slots. It ends inside a stretch, so the last stretch is shorter than the others.
+/// The number of slots. It is not a multiple of the size of a stretch, so the last stretch is shorter than the others.
 const RANGE: Range = Range {
     base: BASE,
     end: BASE + 8 * (PART * 2 + STRETCH * 3 + 3 * 256 + 128),
@@ -25,7 +25,7 @@ fn slots() -> Vec<u64> {
     slots
 }
 
-/// Selects leaves: not every second or third slot, so that both kinds lie at edges.
+/// Selects irregular leaves, not every second or third slot, so that both kinds of objects lie at edges of stretches.
 fn is_leaf(slot: u64) -> bool {
     slot.count_ones().is_multiple_of(2)
 }
@@ -110,7 +110,7 @@ fn stretches_that_are_kept_make_the_same_map() {
     let same = again(&numbers, &bits, &counts).unwrap();
     assert_eq!(same.bits[..], ranks.bits[..]);
     check(&same);
-    // Without the last stretch, which is shorter, and with only the first stretch.
+    // Maps that lack the last stretch, which is shorter, and maps with only the first stretch.
     let (words, lines) = (STRETCH as usize / 64 * PAIR, Ranks::STRETCH * 2);
     let few = numbers.len() - 1;
     let fewer = again(
@@ -206,7 +206,7 @@ fn maps_of_any_order_lead_to_the_same_numbers() {
     assert!(!runs.is_ordered());
     check_map(&AddressMap::Runs { ranks, runs }, split, &numbered(&file));
 
-    // Unordered.
+    // A file in no order of addresses.
     let file: Vec<u64> = (0..900).map(|n| at[n * 7 % 900]).collect();
     let objects = numbered(&file);
     let of_kind = |leaf: bool| -> Vec<u32> {

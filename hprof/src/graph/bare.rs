@@ -1,8 +1,8 @@
 //! Bare objects: objects whose only reference is the one to their class.
 //!
-//! Most bare objects are leaves, even if the class is not a GC root and the object could keep it alive. Nearly all
-//! references from bare objects to classes change no dominator, so leaving them out saves memory. Two measures keep the
-//! result correct:
+//! Most bare objects are treated as leaves. This leaves out their reference to the class, although it matters if the
+//! class is not a GC root and only the object keeps it alive. Nearly all of these references change no dominator, so
+//! leaving them out saves memory. Two measures keep the result correct:
 //!
 //! - Some bare objects of each class stay among the objects with references. They can be witnesses (see
 //!   `dominators/core.rs`).
@@ -29,9 +29,9 @@ use crate::sizes::shape::{ShapeClasses, Shapes};
 /// The bare objects that stay among the objects with references.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
-    /// This number of each class, in each piece of the file, stay.
+    /// Number of bare objects of each class that stay in each piece of the file. They are the first ones in the piece.
     first: u32,
-    /// After them, every n-th bare object stays.
+    /// After these objects, every n-th bare object stays.
     every: u32,
 }
 
@@ -336,7 +336,8 @@ mod tests {
             self.rows.len() as u32
         }
 
-        /// Returns the references through leaves. The leaves have the classes after the first, in turn.
+        /// Returns the references through leaves. The first leaf is an instance of class 1, the second of class 2, and
+        /// so on. After the last class, class 1 follows again.
         fn by_leaves(&self, held: impl IntoIterator<Item = u32>) -> Vec<(u32, u32)> {
             let lens = self.rows.iter().map(|row| row.len() as u32);
             let ends = lens.scan(0, |sum, len| {
@@ -359,7 +360,7 @@ mod tests {
 
     #[test]
     fn classes_that_are_reached_without_them_are_referred_to_by_way_of_leaves() {
-        // The leaf is of class 1.
+        // The only leaf is an instance of class 1.
         let rows = || vec![vec![5], vec![5, 5], vec![]];
         let drawn = Drawn::new(2, &[], rows());
         assert_eq!(drawn.by_leaves([1, 2]), [(2, 1)]);
@@ -388,7 +389,7 @@ mod tests {
 
     #[test]
     fn of_what_is_near_to_roots_so_much_is_looked_at() {
-        // The limit of objects.
+        // The limit on the number of examined objects.
         let near = NEAR as u32;
         for objects in [near - 1, near, near + 1] {
             let leaf = 2 + objects;
@@ -396,8 +397,8 @@ mod tests {
             let found = drawn.by_leaves(1..2 + objects);
             assert_eq!(found.len() as u32, objects.min(near));
         }
-        // The limit of references of one object: a longer list is not followed to its end and gives no references to
-        // classes.
+        // The limit on the number of references of one object: a longer list is not followed to its end and gives no
+        // references to classes.
         for more in [0, 1] {
             let mut long = vec![4; LONG - 1 + more];
             long.push(3);
@@ -405,7 +406,7 @@ mod tests {
             let expected: &[(u32, u32)] = if more == 0 { &[(2, 1), (3, 1)] } else { &[] };
             assert_eq!(drawn.by_leaves([1, 2]), expected);
         }
-        // The limit of references that no record contains.
+        // The limit on the number of references that no record contains.
         let objects = LONG as u32 + 10;
         let leaf = 3 + objects;
         let mut rows = vec![vec![leaf]; objects as usize + 1];

@@ -84,8 +84,8 @@ impl Context<'_> {
         }
     }
 
-    /// Returns which bare objects are not leaves; `None` if no bare object is a leaf, because the plan says so or
-    /// because there are no bitmaps to mark leaves.
+    /// Returns the rule that selects the bare objects that are not leaves; `None` if no bare object is a leaf, because
+    /// the plan says so or because there are no bitmaps to mark leaves.
     fn kept(&self, plan: &Plan) -> Option<Kept> {
         let told = plan.bare_leaves && plan.reach.is_some();
         told.then(|| Kept::new(self.options.thresholds))

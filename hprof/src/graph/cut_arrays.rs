@@ -16,7 +16,7 @@ use crate::sizes::layout::Sizes;
 pub(crate) struct CutArray {
     pub(crate) id: u64,
     pub(crate) class: u32,
-    /// Elements in the dump.
+    /// Number of elements in the dump.
     pub(crate) len: u32,
 }
 
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn records_have_room_for_as_many_elements_as_hotspot_writes() {
-        // Elements of a `long[]`, as a JVM of JDK 17 wrote them.
+        // The number of elements of a `long[]` that a JVM of JDK 17 truncated.
         assert_eq!(CutArray::most_elements(Kind::Long, 8), 536_870_909);
         for kind in [Kind::Object, Kind::Int, Kind::Short, Kind::Byte] {
             for id_size in [4, 8] {

@@ -58,8 +58,8 @@ impl HeapGraph {
     /// Memory: four bytes for each object and each reference, and temporarily a sorted copy of the references.
     ///
     /// # Errors
-    /// Returns an error if a reference or a root names an object number that is not below `objects`, if there are more
-    /// objects or references than 32 bits can number, or if there is not enough memory.
+    /// Returns an error if there is not enough memory, or if there are more objects or references than 32 bits can
+    /// number. Also returns an error if a reference or a root has an object number that is not below `objects`.
     pub fn from_edges(objects: u32, edges: &[(u32, u32)], roots: &[u32]) -> Result<Self> {
         let limit = |what, count: u64| Error::Limit {
             what,

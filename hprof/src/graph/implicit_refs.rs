@@ -15,8 +15,8 @@ use crate::records::record::Kind;
 use crate::records::walk::{Root, RootKind};
 use crate::sizes::shape;
 
-/// Returns for each class true if it is certainly a GC root, so that no object is needed to keep it alive. The result
-/// is that of the last pass over a dump with these roots.
+/// Returns for each class true if it is certainly a GC root, so that no object is needed to keep it alive. The last
+/// pass over a dump with these roots gives the same result.
 pub(crate) fn pinned_classes(classes: &Classes, roots: &[Root]) -> Vec<bool> {
     let rooted = rooted_classes(classes, roots);
     let pinned = |(i, c): (ClassIndex, &Class)| {
@@ -44,8 +44,9 @@ pub(crate) fn class_references<'a>(
         .filter(|&id| id != 0)
 }
 
-/// Returns true if the boot loader keeps a class alive although no root names it. Array classes live as long as the
-/// class of their elements, but have no root. A dump without roots for system classes leaves out all of these roots.
+/// Returns true if the boot loader keeps a class alive although no GC root refers to it. Array classes live as long as
+/// the class of their elements, but have no root. A dump without roots for system classes leaves out all of these
+/// roots.
 fn held_by_boot_loader(class: &Class, sticky: bool) -> bool {
     class.loader.is_null() && class.dumped && (!sticky || class.element.is_some())
 }

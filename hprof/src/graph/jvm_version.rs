@@ -83,7 +83,7 @@ impl<'a> Parts<'a> {
         let waypoint = self.scanned.waypoints.before(leaf.is_some(), nth);
         let start = waypoint.unwrap_or(0).clamp(piece.start, piece.end);
         let mut visitor = RecordVisitor { id, at: None };
-        // The pass over all objects reported any damage.
+        // Errors of the walk are ignored, because the pass over all objects already reported any damage.
         let _ = walk::walk(self.source, start, piece.end, self.id_size, &mut visitor);
         let (at, found) = visitor.at?;
         let body = |head: usize, len: usize| self.source.get(at + 1 + head..)?.get(..len);

@@ -1,7 +1,7 @@
-//! Whole dumps in which GC roots are missing, and the objects that count as roots instead.
+//! Complete dumps that lack GC roots, and the objects that count as roots in their place.
 //!
-//! Two writers leave roots out. HotSpot of JDK 19 to 21 writes no frames of parked virtual threads (JDK-8299426), and a
-//! `jdk.internal.vm.StackChunk` has no references to locals in a dump. `jhsdb jmap --binaryheap` writes only threads
+//! Two programs leave roots out. HotSpot of JDK 19 to 21 writes no frames of parked virtual threads (JDK-8299426), and
+//! a `jdk.internal.vm.StackChunk` has no references to locals in a dump. `jhsdb jmap --binaryheap` writes only threads
 //! and JNI locals as roots. Objects that only the missing roots hold are in such a dump, but no path from a root leads
 //! to them.
 //!
@@ -29,17 +29,17 @@ use crate::snapshot::Snapshot;
 /// The first and the last JDK that writes no frames of parked virtual threads.
 const WITHOUT_PARKED_FRAMES: std::ops::RangeInclusive<u32> = 19..=21;
 
-/// GC roots that a dump lacks although it is whole.
+/// GC roots that a dump lacks although it is complete.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MissingRoots {
-    /// The frames of parked virtual threads: HotSpot of JDK 19 to 21.
+    /// The dump lacks the frames of parked virtual threads. HotSpot of JDK 19 to 21 writes such dumps.
     ParkedThreads,
-    /// Java frames, JNI globals and system classes: `jhsdb jmap --binaryheap`.
+    /// The dump lacks Java frames, JNI globals and system classes. `jhsdb jmap --binaryheap` writes such dumps.
     Frames,
 }
 
 impl MissingRoots {
-    /// Returns the kind of the objects that count as GC roots instead.
+    /// Returns the kind of the objects that count as GC roots in place of the missing ones.
     #[must_use]
     pub const fn root_kind(self) -> RootKind {
         match self {
@@ -145,7 +145,7 @@ fn parked_threads(parts: &Parts<'_>) -> Option<Parked> {
     };
     let stacks = stats.stack_chunks.values().sum::<u64>() + count(&of_stacks);
     let threads = count(&of_threads);
-    // A thread that was parked once has a stack in the heap.
+    // A thread that was parked at least once has a stack in the heap.
     if threads + stacks == 0 || (stacks == 0 && !of_stacks.is_empty()) {
         return None;
     }

@@ -71,7 +71,8 @@ pub(crate) fn permute(
             next,
         };
         let Segment { start, end } = piece.segment;
-        // The pass before reported any damage. This walk ends at the same place.
+        // Errors of the walk are ignored, because the previous pass already reported any damage. This walk ends at the
+        // same place.
         let _ = walk::walk(context.source, start, end, id_size, &mut place);
     });
     Ok(AddressMap::Permuted {

@@ -62,7 +62,7 @@ pub(crate) struct Plan {
     pub(crate) alignment: u64,
     /// True if the graph gets references from objects to their classes, except classes that are certainly GC roots.
     pub(crate) class_references: bool,
-    /// True if objects that refer only to such a class may be leaves.
+    /// True if an object may be a leaf although it refers to its class and the class is not certainly a GC root.
     pub(crate) bare_leaves: bool,
     pub(crate) late_classes: LateClasses,
     pub(crate) reach: Option<Reach>,
@@ -266,7 +266,7 @@ fn leading_classes(
     };
     let mut end = 0;
     for segment in segments {
-        // The pass over the objects reports damage.
+        // Errors of the walk are ignored here. The pass over the objects reports damage.
         end = walk::walk(source, segment.start, segment.end, id_size, &mut leading)
             .unwrap_or_else(|d| d.offset);
         if leading.stopped {

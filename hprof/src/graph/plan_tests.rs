@@ -90,7 +90,7 @@ fn the_alignment_is_that_of_classes_and_first_objects() {
         for (classes, first, expected) in [
             ([0x100, 0x200], 0x1000, 256),
             ([0x120, 0x200], 0x1000, 32),
-            // Two arrays of one kind give the same result.
+            // Two class addresses with the same alignment give the same result.
             ([0x120, 0x160], 0x1000, 32),
             ([0x100, 0x200], 0x1010, 16),
             ([0x108, 0x208], 0x1010, 8),
@@ -179,7 +179,7 @@ fn class_objects_far_from_all_objects_are_referred_to() {
         heap.set_class_address(array_class, BASE + 0x100);
         let phases = Phases::default();
         let graph = HeapGraph::of(&source(&heap), &Options::default(), &phases).unwrap();
-        // Three class objects, then the array.
+        // The file has three class objects, then the array.
         let held: Vec<u32> = graph.references(ObjectIndex(3)).map(|o| o.0).collect();
         let classes: Vec<u32> = held.into_iter().filter(|&o| o < 3).collect();
         assert!(classes.starts_with(&[1, 0]), "{classes:?}");

@@ -121,10 +121,10 @@ mod tests {
         let of = |low, high| Reach::new(low, high, 1000, true).map(|r| (r.range.base, r.range.end));
         assert_eq!(of(BASE + 72, BASE + 136), Some((BASE + 64, BASE + 192)));
         assert_eq!(of(BASE + 64, BASE + 192), Some((BASE + 64, BASE + 192)));
-        // At least one word.
+        // A range has at least one word.
         assert_eq!(of(BASE, BASE), Some((BASE, BASE + 64)));
         assert_eq!(of(BASE + 128, BASE), Some((BASE + 128, BASE + 192)));
-        // These are not addresses of objects.
+        // These ids are not addresses of objects.
         assert_eq!(of(BASE + 4, BASE + 64), None);
         assert_eq!(of(BASE, u64::MAX), None);
     }
@@ -160,7 +160,7 @@ mod tests {
         let file = 1 << 20;
         let flat = of(1 << 10, file, true);
         let end = flat.range.end;
-        // No object is outside, so another pass would find the same.
+        // No object is outside the range, so another pass would give the same result.
         assert_eq!(flat.with(BASE, end, file as usize), None);
         assert_eq!(flat.with(BASE + 64, end - 64, file as usize), None);
         let wider = flat.with(BASE - 64, end, file as usize).unwrap();
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!((roomy.range, roomy.in_blocks), (blocks.range, true));
         assert!(roomy.is_roomy);
         assert_eq!(roomy.with(base, end, file as usize), None);
-        // A file in no order stays so, and a roomy reach stays roomy.
+        // Extending the range does not change the other properties of a reach.
         for (reach, is_roomy) in [(blocks, false), (roomy, true)] {
             let wider = reach.with(base, end + 64, file as usize).unwrap();
             assert!(wider.in_blocks && wider.range.end > end);

@@ -155,11 +155,11 @@ impl Row {
 /// The table of runs of a file whose runs do not overlap.
 #[derive(Debug)]
 pub(crate) struct RunTable {
-    /// The first slot of each run, ascending, without the lowest run.
+    /// The first slot of each run except the lowest run, ascending.
     starts: Vec<u64>,
     offsets: Vec<[u32; 2]>,
     rows: Vec<Row>,
-    /// The indices of the rows, in file order.
+    /// The indices of the table's rows, in file order.
     in_file: Vec<u32>,
 }
 
@@ -190,7 +190,7 @@ impl RunTable {
             return None;
         }
         let table = Self::new(rows);
-        // Each run starts in the file where the run before it ends, and together they have all objects.
+        // In the file, each run starts where the previous run ends, and the runs together contain all objects.
         let mut next = [0, 0];
         for &row in &table.in_file {
             let row = row as usize;
@@ -228,8 +228,8 @@ impl RunTable {
         rank.wrapping_add(self.offsets[self.row_of(slot)][usize::from(leaf)])
     }
 
-    /// Returns the rank of the object with a number among its kind, and a slot at or before it from which to count on.
-    /// The slot is `near` if that is in the same run.
+    /// Returns the rank of the object that has a number among its kind. Also returns a slot, not after the object, from
+    /// which the caller can count. This slot is `near` if `near` is in the same run.
     pub(crate) fn rank(&self, number: u32, leaf: bool, near: u64) -> Option<(u32, u64)> {
         let kind = usize::from(leaf);
         let numbers = |&row: &u32| self.rows[row as usize].numbers[kind];

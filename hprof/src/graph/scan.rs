@@ -55,7 +55,7 @@ pub(crate) struct Piece {
 #[derive(Debug)]
 pub(crate) struct Scanned {
     pub(crate) pieces: Vec<Piece>,
-    /// A zero, then for each class object and each object with references the end of its references in `targets`.
+    /// A zero, followed by one end offset into `targets` for each class object and each object with references.
     pub(crate) ends: Array<u32>,
     pub(crate) targets: Array<u32>,
     pub(crate) inner_shapes: Array<u32>,
@@ -68,11 +68,11 @@ pub(crate) struct Scanned {
     pub(crate) roots: Vec<Root>,
     /// Class records that come after the first objects.
     pub(crate) late_classes: Vec<ClassDump>,
-    /// Ids of classes that objects name but that have no record, and the class ids that object arrays name.
+    /// The ids of classes that objects refer to but that have no record, and the class ids that object arrays refer to.
     pub(crate) unknown_classes: BTreeSet<u64>,
     pub(crate) unknown_arrays: BTreeSet<u64>,
-    /// Objects whose allocation site is known: number among their kind, true for a leaf, and the serial number of the
-    /// stack trace.
+    /// Objects whose allocation site is known: the object's number among objects of its kind, true for a leaf, and the
+    /// serial number of the stack trace.
     pub(crate) sites: Vec<(u32, bool, u32)>,
     pub(crate) stats: Stats,
     /// The runs of ascending ids.
@@ -94,9 +94,10 @@ pub(crate) struct Job<'a, T: Targets> {
     pub(crate) classes: &'a Classes,
     /// For each class, true if it is certainly a GC root, so that no object is needed to keep it alive.
     pub(crate) pinned: &'a [bool],
-    /// True if references from objects to their classes are recorded like others.
+    /// True if references from objects to their classes are recorded like other references.
     pub(crate) class_references: bool,
-    /// Which objects that refer only to their class are not leaves; `None` if no such object is a leaf.
+    /// Rule that selects the objects that refer only to their class and are not leaves. `None` if no such object is a
+    /// leaf.
     pub(crate) bare: Option<Kept>,
     pub(crate) refs: Refs,
     /// True if positions in an adjacency list must identify fields. Shapes then record which fields are null. If a
@@ -112,8 +113,8 @@ pub(crate) struct Job<'a, T: Targets> {
     pub(crate) store: &'a Store,
 }
 
-/// Maximum number of bytes of a piece that are mapped before it is read. A larger piece has one large array, and the
-/// elements of a primitive array are not read.
+/// Maximum number of bytes of a piece that are mapped before it is read. A larger piece consists of one large array.
+/// The elements of an array of primitives are not read.
 const MOST_PREPARED: usize = 16 << 20;
 
 /// The results of one piece. Numbers are relative to the piece.
@@ -310,7 +311,8 @@ struct PieceVisitor<'a, 'j, T: Targets, const ID: usize> {
     worker: &'a mut Worker,
     shapes: &'a Shapes,
     pending: Pending,
-    /// The object before this one, for the distance to it; and the id of the last object, whatever came in between.
+    /// The previous object, to compute the distance to it. And the id of the last object, even if other records came
+    /// after it.
     last: Last,
     previous: Option<u64>,
     /// The id and the number of the class looked up last.
@@ -492,8 +494,8 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
     }
 
     /// Records the references of an object whose adjacency list has all fields, including null. If the record ends
-    /// before some fields of the class, returns a shape that says so. The missing fields are not in the list, because a
-    /// short record can lack very many of them.
+    /// before some fields of the class, returns a shape that records this. The missing fields are not in the list,
+    /// because a short record can lack very many of them.
     #[cold]
     fn all_fields(
         &mut self,
@@ -758,7 +760,8 @@ fn check_numbers(
         count: count as u64,
         limit: u64::from(NONE) - 1,
     };
-    // Class objects need two numbers each, because adjacency lists that were searched name them by marks.
+    // Class objects count twice. The second number is reserved for marks of class objects in adjacency lists that were
+    // searched.
     let objects = classes * 2 + objects;
     if objects >= NONE as usize || !shapes_fit {
         return Err(limit("objects", objects));

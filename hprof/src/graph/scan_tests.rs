@@ -103,7 +103,7 @@ fn number(built: &Built, classes: &Classes, id: u64) -> u32 {
 
 #[test]
 fn a_class_without_a_record_is_not_referred_to() {
-    // With slots, and with numbers for ids that are not addresses.
+    // Test with slots, and with object numbers, which are recorded if ids are not addresses.
     for odd in [0, 1] {
         let mut heap = heap();
         let known = class(&mut heap, "Known", 2);
@@ -225,7 +225,7 @@ fn a_referent_may_be_the_last_field() {
         .map(|o| o.0)
         .collect();
     assert_eq!(found, [held]);
-    // An object that ends before its referent has none.
+    // An object whose record ends before its referent has no referent.
     let weak = heap.address(weak);
     add_instance(&mut heap, BASE + 0x5000, weak, 7, BASE + 0x1000);
     let (built, classes) = self::built(&heap, options());
@@ -254,7 +254,7 @@ fn objects_that_do_not_go_with_their_class_are_counted_as_its_instances() {
         let [plain, array] = [plain, array].map(|id| classes.by_id(ObjectId(id)).unwrap());
         let counts = [plain, array].map(|c| built.scanned.stats.classes[c.index()].instances);
         assert_eq!(counts, [3, 2]);
-        // The last objects are arrays whose class is not an array class. Their shapes say so only if fields must be
+        // The last objects are arrays whose class is not an array class. Their shapes show this only if fields must be
         // identified.
         let shapes = &built.scanned.inner_shapes;
         assert_eq!(shapes.len(), 3);
@@ -284,14 +284,14 @@ fn nulls_and_fields_cut_off_are_in_the_shape() {
     let [one, three] = [one, three].map(|class| heap.address(class));
     add_instance(&mut heap, BASE + 0x5000, three, 8, id);
     add_instance(&mut heap, BASE + 0x5100, three, 23, id);
-    // Not even the first.
+    // These records are too short even for the first field.
     add_instance(&mut heap, BASE + 0x5200, three, 4, id);
     add_instance(&mut heap, BASE + 0x5300, one, 4, id);
     let (built, _) = telling_fields(&heap);
     let nulls = [0, 0b010, 0, 0b110, 0b100].map(InRow::FieldsBut);
     assert_eq!(rows(&built), nulls);
     assert_eq!(built.scanned.leaf_shapes.len(), 2);
-    // From the last pass over the objects.
+    // Only the last pass over the objects counts.
     assert_eq!(built.scanned.stats.short_bodies, 2 + 1 + 3 + 1);
 }
 
@@ -301,7 +301,7 @@ fn of_many_fields_those_cut_off_are_told_and_null_ones_are_in_the_row() {
     let mut heap = heap();
     let many = class(&mut heap, "Many", FIELDS);
     let held = class(&mut heap, "Held", 0);
-    // The class of an array has no fields, but a damaged file may say so.
+    // The class of an array has no fields, but in a damaged file it may have some.
     let array = class(&mut heap, "[LHeld;", FIELDS);
     let to = heap.address(held);
     heap.add_instance(many, &[Ref::from(held).into()]);

@@ -5,17 +5,17 @@
 pub struct Encoder(pub Vec<u8>);
 
 impl Encoder {
-    /// Eight bytes.
+    /// Adds a number as eight bytes.
     pub fn u64(&mut self, value: u64) {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// Four bytes.
+    /// Adds a number as four bytes.
     pub fn u32(&mut self, value: u32) {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// One byte.
+    /// Adds a number as one byte.
     pub fn flag(&mut self, value: bool) {
         self.0.push(u8::from(value));
     }
@@ -54,22 +54,22 @@ impl<'a> Decoder<'a> {
         Some(taken)
     }
 
-    /// Eight bytes.
+    /// Reads a number of eight bytes.
     pub fn u64(&mut self) -> Option<u64> {
         Some(u64::from_le_bytes(*self.take(8)?.first_chunk()?))
     }
 
-    /// Eight bytes, as a size in memory.
+    /// Reads a number of eight bytes, and returns it as a size in memory.
     pub fn usize(&mut self) -> Option<usize> {
         usize::try_from(self.u64()?).ok()
     }
 
-    /// Four bytes.
+    /// Reads a number of four bytes.
     pub fn u32(&mut self) -> Option<u32> {
         Some(u32::from_le_bytes(*self.take(4)?.first_chunk()?))
     }
 
-    /// One byte, 0 or 1.
+    /// Reads a flag: one byte, 0 or 1.
     pub fn flag(&mut self) -> Option<bool> {
         match self.take(1)? {
             [0] => Some(false),

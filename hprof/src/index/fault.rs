@@ -12,13 +12,13 @@ pub enum IndexFault {
     /// The file is not an index.
     #[error("the file is not an index")]
     Foreign,
-    /// Another version of the program wrote it, or it was written for other options.
+    /// Another version of the program wrote the index, or the index was written for other options.
     #[error("the file was written {0}")]
     Other(&'static str),
     /// The dump has changed since the index was written.
     #[error("the file belongs to another dump, or the dump has changed")]
     Stale,
-    /// The content is not the content that was written.
+    /// The content of the index is not what was written.
     #[error("damaged: {0}")]
     Damaged(&'static str),
     /// Dumps that are compressed or read from a pipe have no index.

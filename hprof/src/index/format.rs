@@ -40,13 +40,15 @@ pub(super) enum Section {
     LeafShapes,
     /// Class and length of each array whose shape does not contain them.
     LongArrays,
-    /// Object number and stack trace serial.
+    /// Objects with an allocation site: object number and stack trace serial.
     Sites,
-    /// The stretches of the address map that have marks, then their words, then their counts.
+    /// The parts of the address map that have marks, in three sections: the numbers of the stretches, their words, and
+    /// their counts.
     MapStretches,
     MapBits,
     MapCounts,
-    /// Object numbers by rank of objects with references; of all objects if ids are not addresses.
+    /// For each rank, the object number. The section covers objects with references, or all objects if ids are not
+    /// addresses.
     MapNumbers,
     MapLeaves,
     MapIds,

@@ -85,10 +85,10 @@ impl Snapshot {
 struct WalkedPiece<'a> {
     snapshot: &'a Snapshot,
     start: usize,
-    /// The numbers of its first object with references and of its first leaf.
+    /// The numbers of the piece's first object with references and of its first leaf.
     first: [u32; 2],
     positions: [Vec<u32>; 2],
-    /// References whose target is still an id: (id of the target, source).
+    /// References as (id of the target, source), for targets whose number is not known yet.
     pending: Vec<(u64, u32)>,
     /// References as (target, source).
     found: Vec<(u32, u32)>,
@@ -109,7 +109,7 @@ impl<'a> WalkedPiece<'a> {
             found: Vec::new(),
         };
         snapshot.source().will_read(start, end - start);
-        // Damage was reported when the dump was loaded.
+        // Errors of the walk are ignored, because this damage was already reported when the dump was loaded.
         let id_size = snapshot.header().id_size;
         let _ = walk::walk(snapshot.source(), start, end, id_size, &mut walked);
         walked.look_up();

@@ -9,9 +9,9 @@
 //! referrers 1003, 1003, 1010 with the guess 1000:     length 3 * 2 | +3 * 2 | 0 | 7
 //! ```
 //!
-//! Lists of more than [`NEAR`] numbers are stored separately, so that readers can skip them quickly. Then one is added
-//! to the doubled length, and the location of the list follows. All numbers are variable-length: seven bits per byte,
-//! the lowest first. An object that refers to another object twice is in its list twice.
+//! Lists of more than [`NEAR`] numbers are stored separately, so that readers can skip them quickly. For such a list,
+//! the doubled length plus one is stored, followed by the location of the list. All numbers are variable-length: seven
+//! bits per byte, the lowest first. An object that refers to another object twice is in its list twice.
 
 use std::ops::Range;
 
@@ -124,7 +124,7 @@ fn read(count: usize, mut bytes: &[u8], guess: u32, limits: &Range<u32>) -> Opti
     for at in 0..count {
         let number = take(&mut bytes)?;
         last = match at {
-            // The first number may be below the guess (odd), or not (even).
+            // The lowest bit is 1 if the first number is below the guess, and 0 otherwise.
             0 if number & 1 == 1 => last.checked_sub((number >> 1) + 1)?,
             0 => last.checked_add(number >> 1)?,
             _ => last.checked_add(number)?,

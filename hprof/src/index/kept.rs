@@ -15,11 +15,12 @@ use crate::bytes::stamp::{Stamp, hash};
 use crate::options::Refs;
 use crate::snapshot::Snapshot;
 
-/// The first bytes of such a file.
+/// The first bytes of a file of this kind.
 pub(super) const MAGIC: &[u8] = b"heapdiff summary\r\n";
-/// Size in bytes: the magic bytes, two words of four bytes, and eight of eight (see [`Kept::header`]).
+/// Size of the header in bytes: the magic bytes, two words of four bytes, and eight of eight (see [`Kept::header`]).
 const HEADER: usize = MAGIC.len() + 2 * 4 + 8 * 8;
-/// The range of the header with the version of the program. It is zero if the file is independent of a dump.
+/// The range of the header that holds the version of the program. Its bytes are zero if the file is independent of a
+/// dump.
 const PROGRAM: std::ops::Range<usize> = 26..34;
 
 /// A stamp that distinguishes a dump's file from other files and from its earlier content. Works for compressed files,
@@ -54,11 +55,11 @@ impl Snapshot {
     }
 }
 
-/// The identity of a content.
+/// The data that identifies a content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// The dump beside which the file is. `None` for a content that replaces a dump and is independent of its location.
-    /// Later versions of the program can read such a content if they have the same version of the content.
+    /// The dump beside which the file is stored. `None` for content that replaces a dump and does not depend on the
+    /// dump's location. Later versions of the program can read such content if the version of the content is the same.
     pub stamp: Option<FileStamp>,
     /// The reference objects that retain their referents.
     pub refs: Refs,
@@ -67,7 +68,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Returns true if a file begins like such a file.
+    /// Returns true if a file begins like a file of this kind.
     #[must_use]
     pub fn is_one(path: &Path) -> bool {
         let mut start = [0; MAGIC.len()];
@@ -151,7 +152,7 @@ impl Kept {
     }
 }
 
-/// Returns the bytes of a file that may be such a file.
+/// Returns the bytes of a file that may be of this kind.
 fn whole(path: &Path, limit: u64) -> Result<Vec<u8>, IndexFault> {
     let file = File::open(path)?;
     let len = file.metadata()?.len();

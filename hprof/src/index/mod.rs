@@ -7,16 +7,16 @@
 //!
 //! # What is checked
 //!
-//! - That the index belongs to this dump: its size, its modification time to the nanosecond, and a hash of its first
+//! - The index belongs to this dump: its size, its modification time to the nanosecond, and a hash of its first
 //!   and last 64 KiB. If a file is changed in the middle and its modification time is set back, the change is not
 //!   detected.
-//! - That the index has this format, this program's version and the same [`Refs`](crate::Refs).
-//! - That the content is not damaged. The header with the table has a checksum, and so has each section: a hash of the
+//! - The index has this format, this program's version and the same [`Refs`](crate::Refs).
+//! - The content is not damaged. The header with the table has a checksum, and so has each section: a hash of the
 //!   hashes (XXH3, 64 bits) of its blocks. All sections that are used are verified first, in parallel, at about the
 //!   speed of memory. The lists of referrers are an exception, because they are large and most questions need little of
 //!   them. Their block hashes are stored, and each block is verified right before it is used first. If a block is
 //!   damaged, the answer is computed from the dump, and [`is_damaged`] returns true.
-//! - That the numbers fit together: no number leads outside its array, parents come before their children, runs ascend.
+//! - The numbers fit together: no number leads outside its array, parents come before their children, runs ascend.
 //!   So an index with forged checksums can cause wrong figures, but nothing worse. An index is not signed. Anyone who
 //!   can write it can change the figures, so check first who owns the file.
 //!
@@ -40,7 +40,7 @@ mod write;
 pub use fault::IndexFault;
 pub use read::is_damaged;
 pub use write::{can_be_written, max_bytes, write};
-// Public for summaries.
+// Public because summary files use it.
 #[doc(hidden)]
 pub use {
     encode::{Decoder, Encoder},

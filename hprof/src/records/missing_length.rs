@@ -14,7 +14,8 @@ const LOOK_AHEAD: usize = 8;
 
 /// True if objects, classes or GC roots follow a heap record of length 0, and not other records.
 ///
-/// Both begin with small numbers. So a few records in a row have to be plausible.
+/// The first byte does not distinguish the two cases, because both kinds of records begin with small numbers. So a few
+/// records in a row have to be plausible.
 pub(crate) fn is_missing(bytes: &[u8], start: usize, id_size: usize) -> bool {
     start < bytes.len()
         && !are_top_level_records(bytes, start, id_size)
@@ -43,7 +44,7 @@ pub(crate) fn end_of_content(
     let limit = next_dump.filter(|&at| at > start).unwrap_or(bytes.len());
     match walk::walk(bytes, start, limit, id_size, &mut TopLevelRecord) {
         Ok(end) if end == limit || are_top_level_records(bytes, end, id_size) => end,
-        // The pass over the objects reports the unreadable part.
+        // Errors of the walk are ignored here. The pass over the objects reports the unreadable part.
         _ => limit,
     }
 }

@@ -38,7 +38,8 @@ pub(crate) struct TraceAt {
     pub(crate) offset: usize,
 }
 
-/// By class id, without array classes: the number of live objects including the class object, and the bytes of all.
+/// For each class id (except array classes): the number of live objects, including the class object, and the total of
+/// their bytes.
 pub(crate) type LiveObjects = HashMap<u64, (u64, u64)>;
 
 /// The offsets of all records outside the heap.
@@ -55,7 +56,7 @@ pub(crate) struct Outline {
     pub(crate) complete: bool,
     /// Offset of the next dump in the same file.
     pub(crate) next_dump: Option<usize>,
-    /// True if the file ends inside a record, and true if that is a heap record.
+    /// `cut_off` is true if the file ends inside a record. `is_heap_cut_off` is true if that record is a heap record.
     cut_off: bool,
     is_heap_cut_off: bool,
     /// Offset of the next heap under the same header. The hprof agent of JDK 5 to 8 writes a heap for each SIGQUIT.
@@ -67,7 +68,7 @@ pub(crate) struct Outline {
     begun: bool,
     /// True if the heap is complete. The next heap record then starts another heap, which has the same objects again.
     closed: bool,
-    /// By class serial: live objects and their bytes, which the hprof agent reports after a heap.
+    /// For each class serial: the number of live objects and their bytes, which the hprof agent reports after a heap.
     live: HashMap<u32, (u64, u64)>,
     /// The layout that a forked child recorded.
     pub(crate) recorded: Option<Recorded>,

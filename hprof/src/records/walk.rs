@@ -27,17 +27,17 @@ pub enum RootKind {
     Monitor,
     /// An interned string (Android).
     InternedString,
-    /// Awaiting finalization (Android).
+    /// An object awaiting finalization (Android).
     Finalizing,
-    /// Held by a debugger (Android).
+    /// An object held by a debugger (Android).
     Debugger,
-    /// Awaiting reference clean-up (Android).
+    /// An object awaiting reference clean-up (Android).
     ReferenceCleanup,
-    /// Held by the VM (Android).
+    /// An object held by the VM (Android).
     VmInternal,
     /// A JNI monitor (Android).
     JniMonitor,
-    /// The dump does not contain the kind.
+    /// A root whose kind the dump does not contain.
     Unknown,
     /// A class of an incomplete dump, in which GC roots may be missing.
     LoadedClass,
@@ -366,7 +366,7 @@ pub(crate) fn split_points(
         next: start + piece,
         piece,
     };
-    // The pass that reads the pieces reports damage.
+    // Errors of the walk are ignored here. The pass that reads the pieces reports damage.
     let _ = walk(bytes, start, end, id_size, &mut splitter);
     splitter.points
 }

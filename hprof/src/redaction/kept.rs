@@ -26,7 +26,7 @@ pub(super) struct Kept {
     pub(super) whole: HashSet<u64>,
     /// Arrays that get other content.
     pub(super) anew: HashMap<u64, Vec<u8>>,
-    /// The ids of both. Each array of the dump is looked up here.
+    /// The ids of the arrays in `whole` and `anew`. Each array of the dump is looked up here.
     ids: IdTable,
 }
 

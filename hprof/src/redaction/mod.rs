@@ -124,7 +124,8 @@ impl<'a> Redaction<'a> {
                         bytes: rest.len().saturating_sub(MAGIC.len()),
                     };
                     done.warn(Warning::at(start as u64, &flaw));
-                    // Its first bytes are those of every dump. They mark the end of the previous dump, so keep them.
+                    // The first bytes of this dump are those of every dump. They mark the end of the previous dump, so
+                    // keep them.
                     let (magic, content) = rest.split_at(MAGIC.len().min(rest.len()));
                     if !is_zero(content) {
                         done.left.unknown.add(rest.len());

@@ -423,7 +423,7 @@ impl Visitor for BlockVisitor<'_, '_> {
 /// The constants or static fields in a class's record. Each has a number or a name, a type, and a value.
 struct Fields<'a> {
     bytes: &'a [u8],
-    /// The offset of the next field, or after the last one.
+    /// The offset of the next field, or the offset after the last field.
     at: usize,
     left: u16,
     key: usize,

@@ -97,7 +97,7 @@ pub(super) struct Survey {
     /// Ids of the names of classes, fields, methods and files.
     pub(super) names: HashSet<u64>,
     pub(super) blocks: Vec<Block>,
-    /// By class number. `None` for classes without a plan.
+    /// For each class number, the plan for instances. `None` for classes without a plan.
     plans: Vec<Option<BodyPlan>>,
     /// Number of classes with too many fields for a plan.
     pub(super) unplanned: u64,
@@ -230,7 +230,7 @@ struct TopRecords {
 impl TopRecords {
     fn read(bytes: &[u8], header: &Header) -> Self {
         let mut this = Self::default();
-        // The first implausible record, until enough plausible records follow.
+        // Set from the first implausible record on, until enough plausible records follow.
         let mut doubtful: Option<Damage> = None;
         let (mut fitting, mut others) = (0, 0);
         for next in TopLevel::after(bytes, header) {

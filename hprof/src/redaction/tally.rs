@@ -34,7 +34,7 @@ pub struct Left {
     pub texts: Amount,
     /// Arrays of other primitive types.
     pub arrays: Amount,
-    /// Names of no class, field, method or frame, such as constants of programs.
+    /// Names that belong to no class, field, method or frame, such as string constants of programs.
     pub unused_names: Amount,
     /// Hashes of strings and keys, in fields of JDK classes.
     pub hashes: Amount,

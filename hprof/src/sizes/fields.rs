@@ -271,9 +271,9 @@ impl LaidOut {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Contended {
     Nothing,
-    /// The named fields, as one group.
+    /// Padding around the named fields, as one group.
     Fields(&'static [&'static str]),
-    /// The whole class, with more padding around the named fields.
+    /// Padding around the whole class, and more padding around the named fields.
     Class(&'static [&'static str]),
 }
 
@@ -546,7 +546,8 @@ mod tests {
 
     #[test]
     fn references_come_first_in_a_class_loader_of_jdk_8_and_11() {
-        // Measured: a loader has 72 bytes on 8 and 88 bytes on 11. An ordinary class with such fields has 64 and 80.
+        // Measured: a class loader has 72 bytes on JDK 8 and 88 bytes on JDK 11. An instance of an ordinary class with
+        // such fields has 64 and 80 bytes.
         for (references, expected) in [(10, [72, 64]), (14, [88, 80])] {
             let mut fields = vec![("a", Object); references];
             fields.push(("defaultAssertionStatus", Boolean));

@@ -46,7 +46,8 @@ pub(crate) fn measure(
                 let at = next_mirror.get_or_insert_with(|| mirrors.partition_point(|&m| m < id));
                 let mut next = id;
                 while let Some(&mirror) = mirrors.get(*at).filter(|&&m| m <= id) {
-                    // The first class object ends the object before it. Class objects themselves are not measured.
+                    // The first class object after the previous object is that object's neighbour. Class objects
+                    // themselves are not measured.
                     next = next.min(mirror);
                     *at += 1;
                 }

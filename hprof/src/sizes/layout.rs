@@ -545,8 +545,8 @@ fn choose(
     (model, u64::try_from(score).unwrap_or(0))
 }
 
-/// Returns the smallest space between two adjacent class objects for an instance of `java.lang.Class` without static
-/// fields.
+/// Returns an upper bound of the size of a class object without static fields. For each two adjacent class objects, it
+/// is their distance minus the static fields of the first. The smallest of these values is returned.
 fn mirror_room(classes: &Classes, model: &Model, mirrors: &Mirrors) -> Option<u64> {
     let room = |class: &Class| {
         let room = mirrors.next(class.id.0)? - class.id.0;
@@ -560,7 +560,7 @@ fn mirror_room(classes: &Classes, model: &Model, mirrors: &Mirrors) -> Option<u6
         .min()
 }
 
-/// Returns the size of an array header that goes with an object header.
+/// Returns the size of an array's header in a JVM whose object headers have `header` bytes.
 fn array_header(stats: &Stats, header: u32, wide: bool) -> u32 {
     match header {
         _ if !wide => 12,

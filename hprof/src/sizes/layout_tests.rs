@@ -176,7 +176,7 @@ fn a_class_object_has_its_statics_and_ends_before_the_next() {
     };
     let own = world.infer().instance(world.class("java.lang.Class"));
     assert!(own >= 24);
-    // Nothing was measured; addresses are not multiples of eight; addresses are multiples of eight.
+    // Three cases: nothing was measured, addresses are not multiples of eight, and addresses are multiples of eight.
     for (bits, near) in [(0, own), (4, own), (8, 8)] {
         world.stats.address_bits = bits;
         assert_eq!(sizes(&world), (own, own + 16, near), "{bits}");
@@ -225,12 +225,13 @@ fn stack_chunks_have_a_stack_and_its_bitmap() {
     let mut sizes = world.infer();
     let own = sizes.instance(class);
     assert_eq!(sizes.arrays[class.index()], (own as u32, STACK));
-    // The bitmap has a bit for each half of a word: one word for 10 words, and four words for 100.
+    // The bitmap has one bit for each half word of the stack. A stack of 10 words needs one bitmap word, and a stack of
+    // 100 words needs four.
     assert_eq!(sizes.array(class, 10), own + 11 * 8);
     assert_eq!(sizes.array(class, 100), own + 104 * 8);
     let all = (5, 5 * own + (3 * 11 + 2 * 104) * 8);
     assert_eq!(sizes.arrays(class, number, &world.stats), all);
-    // With references of 8 bytes, it has a bit for each word.
+    // With references of 8 bytes, the bitmap has one bit for each word of the stack.
     sizes.layout.reference = 8;
     assert_eq!(sizes.array(class, 64), own + 65 * 8);
     assert_eq!(sizes.array(class, 65), own + 67 * 8);
@@ -330,7 +331,8 @@ fn class_objects_side_by_side_bound_their_size() {
         class("java.lang.Class", 0x1000, &[]),
         statics,
         class("B", 0x1200 + 104, &[]),
-        // From C to D is less than a header; from Many to E is less than the static fields of Many.
+        // The distance from C to D is smaller than a header. The distance from Many to E is smaller than the static
+        // fields of Many.
         class("C", 0x1700, &[]),
         class("D", 0x1708, &[]),
         many,
@@ -341,7 +343,7 @@ fn class_objects_side_by_side_bound_their_size() {
     assert_eq!(mirrors.next(0x40), Some(0x1000));
     assert_eq!(mirrors.next(0x3f), Some(0x40));
     assert_eq!(mirrors.next(0x1808), None);
-    // 104 bytes, less a long.
+    // The distance of 104 bytes minus a static field of type `long`.
     assert_eq!(mirror_room(&world.classes, &MODEL, &mirrors), Some(96));
 
     let class = world.class("java.lang.Class");
@@ -386,7 +388,7 @@ fn arrays_tell_the_header() {
 
 #[test]
 fn the_variant_of_a_class_is_the_one_that_fits_its_distance() {
-    // Without the field `bottom`, either the JVM adds fields (40 bytes) or it adds none that are known (24 bytes).
+    // If the class has no field `bottom`, the JVM adds either fields (40 bytes in total) or no known fields (24 bytes).
     let chunk = class(
         "jdk.internal.vm.StackChunk",
         0x1000,

@@ -9,8 +9,8 @@ use crate::sizes::layout::Sizes;
 /// Arrays with fewer elements than this have their length in the shape.
 const SHORT: u32 = 256;
 
-/// Flag in shapes of instances with null references. These shapes exist only while a graph is built whose rows must
-/// show fields. Their bits are:
+/// Flag in shapes of instances with null references. These shapes exist only while a graph is built whose adjacency
+/// lists must identify fields. Their bits are:
 ///
 /// ```text
 /// bit 31      bit 30     bits 29 to 17                         bits 16 to 0
@@ -61,14 +61,14 @@ pub(crate) fn cut_off(class: u32, fields: usize) -> Option<u32> {
     has_room.then_some(MASKED | DAMAGED | fields << CLASS_BITS | class)
 }
 
-/// The references in an object's row, according to its shape.
+/// The references in an object's adjacency list, according to its shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InRow {
-    /// All fields except those whose bits are set.
+    /// The list has all reference fields except those whose bits are set.
     FieldsBut(u32),
-    /// This number of fields, from the first on.
+    /// The list has the first reference fields: this number of them.
     First(u32),
-    /// Elements, although the shape is not that of an array.
+    /// The list has elements, although the shape is not that of an array.
     Elements,
 }
 
@@ -85,9 +85,9 @@ pub(crate) const fn in_row(shape: u32) -> InRow {
     }
 }
 
-/// Decodes and encodes shapes. The numbers of shapes begin with one for instances of each class. Then comes one for the
-/// class object of each class, then one for each array class and length below [`SHORT`], then one for each longer
-/// array, in file order.
+/// Decodes and encodes shapes. Shapes are numbered in this order: one shape for the instances of each class, one for
+/// the class object of each class, one for each array class and length below [`SHORT`], and one for each longer array,
+/// in file order.
 #[derive(Debug, Default)]
 pub(crate) struct Shapes {
     classes: u32,

@@ -72,7 +72,7 @@ impl Peak {
     }
 }
 
-/// Returns a line of `/proc/self/status` in bytes; 0 if there is no such line.
+/// Returns the value in a line of `/proc/self/status`, in bytes; 0 if there is no such line.
 fn status(name: &str) -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(name));
@@ -97,7 +97,7 @@ impl Cpu {
 /// Returns user and system time of this process, from kernel ticks of 10 ms.
 fn cpu_time() -> Duration {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The process name before it, in brackets, may contain spaces.
+    // The process name comes first, in brackets, and may contain spaces.
     let after_name = text.rsplit(')').next().unwrap_or_default();
     let ticks = after_name.split_whitespace().skip(11).take(2);
     let ticks: u64 = ticks.filter_map(|t| t.parse::<u64>().ok()).sum();

@@ -1,4 +1,4 @@
-//! Tests objects that refer only to their class. Such an object may be all that keeps the class.
+//! Tests objects that refer only to their class. Such an object may be the only one that keeps its class alive.
 
 use std::sync::Mutex;
 
@@ -47,8 +47,9 @@ impl Heap {
         holder
     }
 
-    /// Analyzes the heap three times: the number of instances that are treated as objects with references is the usual
-    /// threshold, one, and none. Returns how many instances of the class are leaves of the tree in the last analysis.
+    /// Analyzes the heap three times. The threshold for instances that are treated as objects with references is the
+    /// usual one, then one, then none. Returns how many instances of the class are leaves of the tree in the last
+    /// analysis.
     fn check(&self) -> usize {
         let mut leaves = 0;
         for first in [Thresholds::USUAL.bare[0], 1, 0] {
@@ -165,7 +166,7 @@ fn a_holder_of_the_loader_and_of_instances_holds_the_class_by_no_reference() {
 
 #[test]
 fn an_instance_in_another_part_of_the_heap_is_seen() {
-    // Far from the roots: behind a list.
+    // The instance is far from the roots: behind a long list.
     let mut heap = Heap::new();
     let mut all = heap.instances(20);
     all.push(Ref::Object(heap.loader));

@@ -107,7 +107,7 @@ fn thresholds(seed: u64, tally: Option<&'static Tally>) -> Thresholds {
             tally,
             ..Thresholds::LOW
         },
-        // As few witnesses as possible; the other thresholds are the usual ones.
+        // Thresholds that choose as few witnesses as possible. The other thresholds are the usual ones.
         _ => Thresholds {
             rare: 0,
             every: 1 << 20,

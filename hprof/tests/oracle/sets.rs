@@ -128,7 +128,7 @@ fn one_object_retains_as_a_set_what_the_tree_says() {
             let snapshot = &both.snapshot;
             for &object in &both.numbers {
                 let of_tree = snapshot.retained_bytes(object);
-                // With the object given twice, the set algorithm is used.
+                // If an object is given twice, the result comes from the algorithm for sets.
                 let found = snapshot.retained_by_all(&[object; 2], &Silent).unwrap();
                 assert_eq!(found.map(|t| t.bytes), of_tree, "{plan:?} {refs:?}");
             }
@@ -175,7 +175,7 @@ fn a_deep_size_is_what_a_walk_finds() {
 #[test]
 fn classes_are_left_out_or_ended_at_as_asked() {
     let mut mattered = [0_u32; 2];
-    // With fewer heaps, not all options would make a difference.
+    // At least 40 heaps, because with fewer heaps some options would make no difference.
     for seed in 0..rounds(400).max(40) {
         let plan = plan(8_000_000 + seed, 60);
         let both = both_of(world::dump(&plan), Refs::Soft, seed);

@@ -50,7 +50,7 @@ pub(crate) fn dump(plan: &Plan) -> Vec<u8> {
         bytes: [200, 1000, 1 << 20][rng.below(3)],
     };
     let place = |n| if n == 0 { Place::Start } else { Place::End };
-    // Mostly in HotSpot's order.
+    // Most heaps have HotSpot's order of records.
     options.classes = place(1 - usize::from(rng.below(5) > 0));
     options.roots = place(rng.below(5));
     options.sticky_classes = rng.below(6) > 0;
@@ -255,7 +255,7 @@ impl World {
     }
 
     fn link(&self, heap: &mut HeapBuilder, rng: &mut Rng) {
-        // From trees to dense graphs.
+        // Heaps range from trees to dense graphs.
         let density = 1 + rng.below(6);
         for (&object, &room) in self.objects.iter().zip(&self.slots) {
             if room == 100 {

@@ -123,7 +123,7 @@ fn circular(list: Contents, array: ArrayView<'_>, head: i64, range: &Range<u64>)
         return list;
     };
     let (start, end) = (range.start.min(size), range.end.min(size));
-    // The sums are less than twice the length of an array.
+    // Each of these indexes is less than twice the array's length, so at most one wrap-around is needed.
     let (first, last) = (head + start, head + end.max(start));
     let parts = [
         first.min(len)..last.min(len),
@@ -211,7 +211,7 @@ fn maps(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Contents>
     }
 }
 
-/// Reads a map in one array, in which each key comes before its value.
+/// Reads a map that stores keys and values alternately in one array.
 fn alternating(fields: &Fields<'_>, map: Contents, range: &Range<u64>) -> Option<Contents> {
     fields.get("table")?;
     let Some(array) = fields.array("table") else {
@@ -244,7 +244,8 @@ fn immutable(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Cont
         Some(name) => name,
         None => return few(fields, name, range),
     };
-    // JDK 9 has classes for 0, 1 and 2 elements. Later JDKs have a mark for a missing element.
+    // In JDK 9, each of the sizes 0, 1 and 2 has its own class. Later JDKs fill the place of a missing element with a
+    // sentinel object.
     let nothing = fields
         .snapshot
         .sentinel("java.util.ImmutableCollections", "EMPTY");
@@ -323,7 +324,7 @@ fn wrapped(fields: &Fields<'_>, name: &str, range: &Range<u64>, views: usize) ->
             kind: ContentsKind::Set,
             ..plain("al")?
         }),
-        // In JDK 8, the entries are in the superclass.
+        // In JDK 8, `Properties` has no field `map`. The superclass `Hashtable` then stores the entries.
         "Properties" => plain("map"),
         "Collections$UnmodifiableCollection"
         | "Collections$SynchronizedCollection"
@@ -490,7 +491,7 @@ fn atomic(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Content
             let value = fields.integer("value")?;
             Some(single(Some(Value::Boolean(value != 0))))
         }
-        // The fields are in the superclass.
+        // `LongAdder` and similar classes inherit their fields from `Striped64`.
         "Striped64" => {
             let sum = fields
                 .integer("base")?
@@ -526,7 +527,8 @@ fn buffer(fields: &Fields<'_>, range: &Range<u64>) -> Option<Contents> {
     buffer.bounds = Some(Bounds { position, limit });
     buffer.size = limit.checked_sub(position);
     buffer.whole &= buffer.size.is_some() && Some(limit) <= buffer.capacity;
-    // The subclass for the element type declares the array. Direct buffers have no array.
+    // The subclass for the element type (such as `ByteBuffer`) declares the field with the array. Direct buffers have
+    // no array.
     let below = fields.of_object();
     let array = below.array("hb");
     if let Some(array) = array {

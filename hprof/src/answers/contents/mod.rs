@@ -12,15 +12,15 @@ use crate::answers::objects::object::{ArrayView, Body, Content, FieldValue, Raw,
 use crate::ids::{ClassIndex, ObjectId, ObjectIndex};
 use crate::snapshot::Snapshot;
 
-/// Maximum number of views, each of another collection, that are followed.
+/// Maximum number of nested views to follow. A view, such as an unmodifiable list, only wraps another collection.
 const VIEWS: usize = 8;
 
 /// The kind of an object's contents.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ContentsKind {
-    /// Elements in an order: lists, queues, deques, atomic arrays.
+    /// Ordered elements: lists, queues, deques, atomic arrays.
     List,
-    /// Elements without an order.
+    /// Unordered elements.
     Set,
     /// Keys with values.
     Map,
@@ -71,7 +71,8 @@ pub struct Bounds {
 pub struct Contents {
     /// The kind of contents.
     pub kind: ContentsKind,
-    /// The number of elements, entries or characters according to the object's fields. `None` if no field has it.
+    /// The number of elements, entries or characters according to the object's fields. `None` if no field stores this
+    /// number.
     pub size: Option<u64>,
     /// The number of elements for which there is space. For hash tables, the number of buckets. `None` if the object
     /// has no capacity.
@@ -82,8 +83,8 @@ pub struct Contents {
     pub text: Option<String>,
     /// The index in the collection of the first entry in `entries`.
     pub first: u64,
-    /// The requested elements or entries, in the order of Java's iteration. The order is that of the array for heaps
-    /// (`PriorityQueue`), `Hashtable`, `WeakHashMap`, and immutable sets and maps.
+    /// The requested elements or entries, in the order of Java's iteration. For heaps (`PriorityQueue`), `Hashtable`,
+    /// `WeakHashMap`, and immutable sets and maps, the order is that of the underlying array.
     pub entries: Vec<Entry>,
     /// True if the fields are consistent. They may not be if a thread was changing the collection when the dump was
     /// taken.
@@ -129,7 +130,8 @@ impl Contents {
         contents
     }
 
-    /// Adds the entries that were found. If all of them were found, checks or sets the size.
+    /// Adds the entries that were found. If they are all entries of the collection, their number is compared with the
+    /// size, or becomes the size if no field stores it.
     fn found(mut self, found: nodes::FollowedNodes, range: &Range<u64>) -> Self {
         self.whole &= found.whole;
         if let (true, Some(size)) = (found.complete, self.size) {
@@ -162,12 +164,13 @@ impl Contents {
     }
 }
 
-/// Converts an index to that of an array element. Larger numbers become `u32::MAX`, which no array has.
+/// Converts a number to an array index. Numbers that do not fit become `u32::MAX`, an index that no array has.
 fn narrow(place: u64) -> u32 {
     u32::try_from(place).unwrap_or(u32::MAX)
 }
 
-/// The fields of an object, from the class on that is known.
+/// The fields of an object that are declared by a known JDK class or its superclasses. The object's own class can be a
+/// subclass of that JDK class.
 struct Fields<'a> {
     snapshot: &'a Snapshot,
     raw: Raw<'a>,
@@ -188,7 +191,7 @@ impl<'a> Fields<'a> {
         fields.find(|f| f.name == name)?.value
     }
 
-    /// True if a class is a subclass of the known one.
+    /// True if a class is a subclass of the known JDK class.
     fn is_below(&self, class: ClassIndex) -> bool {
         class != self.class && self.snapshot.classes().is_subclass(class, self.class)
     }
@@ -273,7 +276,7 @@ impl Snapshot {
         None
     }
 
-    /// Returns an array, to read its elements.
+    /// Reads an array. Returns `None` if the object is not an array.
     fn array_of(&self, object: ObjectIndex) -> Option<ArrayView<'_>> {
         match self.read(object).ok()?.content {
             Content::Array(array) => Some(array),

@@ -19,9 +19,9 @@ const NODES: u64 = 10_000;
 pub(super) struct FollowedNodes {
     /// The entries in the range.
     pub(super) entries: Vec<Entry>,
-    /// Number of entries passed, including those before the range.
+    /// Number of entries visited, including those before the range.
     pub(super) total: u64,
-    /// True if the entries are complete.
+    /// True if all entries of the structure were visited.
     pub(super) complete: bool,
     /// True if each node exists, has the expected fields and occurs only once.
     pub(super) whole: bool,
@@ -54,7 +54,7 @@ impl FollowedNodes {
 /// The names of a node's fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Names {
-    /// `None` if nodes hold single elements.
+    /// The name of the field with the key. `None` if nodes hold single elements.
     pub(super) key: Option<&'static str>,
     pub(super) value: &'static str,
     pub(super) next: &'static str,
@@ -85,7 +85,8 @@ impl Names {
 }
 
 /// Reads nodes one after the other. Nodes that were created together are mostly close together in the file. So when a
-/// piece of the file is walked, all its objects are cached. With an index, which locates objects, no pieces are cached.
+/// piece of the file is walked, all its objects are cached. If there is an index, it locates each object, and no pieces
+/// are cached.
 struct NodeReader<'a> {
     snapshot: &'a Snapshot,
     pieces: Vec<(u32, Vec<(u32, Raw<'a>)>)>,
@@ -245,7 +246,7 @@ impl Snapshot {
         let mut found = FollowedNodes::new();
         let mut nodes = NodeReader::new(self);
         let mut visited = HashSet::new();
-        // The nodes whose left subtree is done or in progress, each as its entry and its right subtree.
+        // The nodes whose left subtree is done or in progress. For each node, its entry and its right subtree.
         let mut above: Vec<(Entry, Value)> = Vec::new();
         let mut at = root;
         for _ in 0..NODES {

@@ -20,15 +20,16 @@ pub struct DeclaredField {
 /// The reference fields of a dump's classes that are known to be final.
 #[derive(Clone, Debug, Default)]
 pub struct FinalFields {
-    /// For each class, two lists: for each of its instance fields, and for each of its static fields, true if the field
-    /// is final. `None` if unknown.
+    /// For each class, a list for its instance fields and a list for its static fields. An element is true if the field
+    /// is final. `None` if this is unknown.
     own: Vec<[Option<Box<[bool]>>; 2]>,
 }
 
 impl FinalFields {
-    /// Calls `declared` for each class that has reference fields. It returns the class's fields, or `None` if it does
-    /// not know the class. The returned fields are used only if they include all reference fields that the class has in
-    /// the dump. Otherwise they belong to another version of the class.
+    /// Finds the final fields of all classes. Calls `declared` with the name of each class that has reference fields.
+    /// `declared` returns the class's fields, or `None` if it does not know the class. The returned fields are used
+    /// only if they include all reference fields that the class has in the dump. Otherwise they belong to another
+    /// version of the class.
     ///
     /// Fields of records and captured variables of lambdas are known to be final without a call.
     ///
@@ -71,8 +72,9 @@ impl FinalFields {
         own.is_some_and(|own| own[1].is_some())
     }
 
-    /// For each class, true for each reference field of its instances that is known to be final. The order is that of
-    /// [`RawVia::Field`](crate::answers::objects::reference::RawVia). The list is empty if nothing is known.
+    /// For each class, a flag for each reference field of its instances: true if the field is known to be final. The
+    /// order is that of [`RawVia::Field`](crate::answers::objects::reference::RawVia). The list is empty if nothing is
+    /// known.
     pub(crate) fn by_reference(&self, classes: &Classes) -> Vec<Box<[bool]>> {
         let all = classes.iter().map(|(index, _)| {
             let known = |c: &ClassIndex| self.own.get(c.index()).is_some_and(|o| o[0].is_some());

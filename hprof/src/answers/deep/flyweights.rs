@@ -46,8 +46,8 @@ impl Flyweights {
 impl Snapshot {
     /// Returns the values that the whole program shares.
     ///
-    /// Cost: one look at each object's class, and a walk over each piece of the file that holds a cache of boxes or a
-    /// class's resolved constants.
+    /// Cost: one look-up of the class of every object, and a walk over each piece of the file that holds a cache of
+    /// boxes or a class's resolved constants.
     #[must_use]
     pub fn flyweights(&self) -> Flyweights {
         Flyweights {
@@ -108,7 +108,7 @@ impl Snapshot {
             let statics = owner.statics.iter();
             let resolved = statics.filter(|s| &*s.name == RESOLVED && s.kind == Kind::Object);
             arrays.extend(resolved.filter_map(|s| self.find(ObjectId(s.value))));
-            // Other JVMs write constant pools.
+            // JVMs other than HotSpot write constant pools, which contain the string constants.
             let pool = owner
                 .others
                 .iter()

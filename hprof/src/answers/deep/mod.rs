@@ -34,16 +34,16 @@ use crate::records::walk::{self, Object, Visitor};
 use crate::sizes::totals::Total;
 use crate::snapshot::Snapshot;
 
-/// Maximum number of objects to read one by one before the whole file is read instead. This many take a tenth of a
-/// second.
+/// Maximum number of objects to read one by one before the whole file is read instead. Reading this many objects takes
+/// a tenth of a second.
 const LOOKS: usize = 1 << 17;
-/// Additional cost of each level of references, in objects.
+/// Additional cost of each level of references, as a number of object reads.
 const LOOKS_OF_LEVEL: usize = 3;
 /// Maximum number of objects that one thread follows (at most half of the heap's objects). If there are more, all
 /// threads start the walk again.
 const NARROW: u64 = 1 << 16;
-/// Number of pieces of the file that are read together. Their references are in memory twice: in the list of the piece
-/// and in that of all pieces.
+/// Number of pieces of the file that are read together. Meanwhile their references are in memory twice: in the list of
+/// one piece and in the list of all pieces.
 const BATCH: usize = 128;
 
 /// Options for deep sizes: the objects that count, and the references that are followed.
@@ -78,7 +78,8 @@ pub struct Deep<'a> {
     pub(crate) snapshot: &'a Snapshot,
     rules: Rules,
     rows: RowIndex,
-    /// The targets of all rows. References that are never followed are not included.
+    /// The targets of the references of all objects, object after object. References that are never followed are not
+    /// included.
     targets: Array<u32>,
     /// Objects that the current walk has reached. Empty between walks.
     seen: Bits,
@@ -87,9 +88,10 @@ pub struct Deep<'a> {
 /// The position of each object's references in `targets`.
 #[derive(Debug)]
 enum RowIndex {
-    /// For each object with references, the start of its row. One more entry holds the end of the last row.
+    /// For each object with references, the index in `targets` of its first reference. One more entry holds the end of
+    /// the last object's references.
     All(Array<u32>),
-    /// The start and end of the rows of some objects.
+    /// For some objects, the start and end of their references.
     Some(FxHashMap<u32, (u32, u32)>),
 }
 
@@ -102,7 +104,7 @@ pub struct DeepSize {
     pub by_class: Vec<Total>,
 }
 
-/// Rules by class and by object: which references are followed.
+/// Rules, by class and by object, for the references to follow.
 #[derive(Debug)]
 struct Rules {
     /// For each class, true if references of its instances are not followed.
@@ -158,8 +160,8 @@ impl Rules {
         }
     }
 
-    /// Calls `f` for each reference of a record that is followed. References to class objects are included. To
-    /// recognize them, the class of each target must be read, so callers do that.
+    /// Calls `f` for each reference of a record that is followed. References to class objects are included, and callers
+    /// have to filter them out. To recognize them, the class of each target must be read.
     #[inline(always)]
     fn each(
         &self,
@@ -257,7 +259,8 @@ impl Snapshot {
                     let Segment { start, end } = piece.segment;
                     self.source().will_read(start, end - start);
                     let id_size = self.header().id_size;
-                    // Damage was reported when the dump was opened.
+                    // Errors of the walk are ignored, because this damage was already reported when the dump was
+                    // opened.
                     let _ = walk::walk(self.source(), start, end, id_size, &mut rows);
                     progress.advance((end - start) as u64);
                     rows
@@ -279,7 +282,7 @@ impl Snapshot {
                 }
             }
         }
-        // Objects without references get an empty row.
+        // Objects without references get an empty range.
         let mut last = 0;
         for end in offsets.iter_mut() {
             last = last.max(*end);
@@ -308,9 +311,9 @@ struct RowsOfPiece<'a> {
     snapshot: &'a Snapshot,
     rules: &'a Rules,
     numbering: Numbering<'a>,
-    /// The smallest number that the next object can have: numbers follow the order of the file.
+    /// The smallest number that the next object can have. Numbers ascend in the order of the file.
     next: u32,
-    /// For each object with references, the end of its row in `targets`.
+    /// For each object with references, the end of its references in `targets`.
     ends: Vec<(u32, u32)>,
     targets: Vec<u32>,
 }
@@ -349,15 +352,15 @@ impl Visitor for RowsOfPiece<'_> {
     }
     #[inline(always)]
     fn primitive_array(&mut self, object: Object, kind: Kind, len: u32, elements: &[u8]) {
-        // Arrays of primitives have no references, but they advance the numbering of leaves.
+        // Arrays of primitives have no references. They are leaves, so they advance the numbering of leaves.
         self.numbering
             .counted(object.id, Body::Primitives(kind, len, elements));
     }
 }
 
 impl Deep<'_> {
-    /// Returns the counted classes for which it is unknown which fields are final, sorted. Deep sizes follow the final
-    /// fields of these classes. Empty if final fields are followed anyway.
+    /// Returns, sorted, the classes whose final fields are unknown, among the classes and superclasses of counted
+    /// objects. Deep sizes follow the final fields of these classes. Empty if final fields are followed anyway.
     #[must_use]
     pub fn unknown_finals(&self, starts: &[ObjectIndex], size: &DeepSize) -> Vec<ClassIndex> {
         let Some(finals) = &self.rules.finals else {
@@ -453,7 +456,7 @@ impl Deep<'_> {
             };
         });
         if !whole {
-            // `reached` lacks objects that the walk met but did not visit, so clear all bits.
+            // `reached` lacks the objects that were marked as seen but not visited, so clear all bits.
             self.forget();
             return None;
         }
@@ -541,7 +544,7 @@ impl Deep<'_> {
         }
     }
 
-    /// Reads the rows of all objects that `starts` reach. Returns false if there are too many.
+    /// Reads the references of all objects that `starts` reach. Returns false if there are too many.
     fn follow(&mut self, starts: &[ObjectIndex]) -> Result<bool> {
         let (snapshot, split) = (self.snapshot, self.snapshot.split);
         let mut level: Vec<u32> = Vec::new();

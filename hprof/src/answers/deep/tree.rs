@@ -13,23 +13,24 @@ const CHUNK: usize = 1 << 16;
 /// Objects that are reached by the same fields. See [`Deep::tree`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeepLine {
-    /// Index of the line above. `None` for the first line, the objects asked for.
+    /// Index of the line above. `None` for the first line, which has the requested objects.
     pub above: Option<u32>,
-    /// Number of fields and elements on the way to this line.
+    /// Number of fields and elements on the path from the requested objects to this line.
     pub depth: u32,
-    /// How the objects of the line above refer to these. Elements of arrays form one line.
+    /// The reference from the objects of the line above to these objects. All elements of arrays form one line.
     pub via: Option<Via>,
     /// The class of all these objects. `None` if they have several classes, or are class objects.
     pub class: Option<ClassIndex>,
     /// The objects of this line.
     pub own: Total,
-    /// The objects of this line and of all lines below it, including objects deeper than the last line.
+    /// The objects of this line and of all lines below it, including objects beyond the depth limit.
     pub all: Total,
 }
 
 impl Deep<'_> {
-    /// Splits a deep size by field, down to `depth` references from the objects. Deeper objects count in the last line
-    /// above them. The sum over all lines is the result of [`Deep::of_set`]. Each line comes after the line above it.
+    /// Splits a deep size by field path. Paths have at most `depth` references. An object farther away is added to the
+    /// line of the longest listed path that leads to it. The sum over all lines is the result of [`Deep::of_set`]. Each
+    /// line comes after the line above it.
     ///
     /// Cost: as [`Deep::of_set`], plus, for each level, a walk over each piece of the file that holds an object of the
     /// level.

@@ -13,13 +13,14 @@ use crate::sizes::totals::Total;
 
 /// Number of objects that a task visits before the work is distributed again.
 const TURN: usize = 1 << 16;
-/// Minimum number of objects on the stack for several threads. With fewer, one thread continues for one turn.
+/// Minimum number of objects on the stack to distribute them to several threads. With fewer objects, one thread
+/// continues for one turn.
 const FEW: usize = 1 << 8;
 /// Number of words of the bitmap that one task sums up.
 const WORDS: usize = 1 << 10;
 
 impl Deep<'_> {
-    /// Computes the deep size of a set on several threads. `None` if the rows of only some objects are in memory.
+    /// Computes the deep size of a set on several threads. `None` if the references of only some objects are in memory.
     ///
     /// Cost: all threads visit each reference of the objects reached, and pass once over the dump's objects.
     pub(super) fn of_many(&mut self, starts: &[ObjectIndex]) -> Option<DeepSize> {
@@ -34,14 +35,15 @@ impl Deep<'_> {
         }
         while let Some(object) = found.pop() {
             if object < split.classes {
-                // References never lead to class objects, so they occur only among the starts.
+                // References to class objects were left out, so class objects occur only among the starts.
                 self.step(object, &mut stack);
             } else {
                 stack.push(object);
             }
         }
-        // References to mirrors are not followed. Mark the mirrors that are not class objects as seen during the walk.
-        // There are few of them.
+        // References to instances of `java.lang.Class` are not followed. Some of these instances are not class objects
+        // (for example, those that represent primitive types). Mark those as seen during the walk. There are few of
+        // them.
         let mirrors = snapshot.class_class().map(|c| snapshot.instances(&[c]));
         let mut mirrors: Vec<u32> = mirrors.into_iter().flatten().map(|o| o.0).collect();
         mirrors.retain(|&o| o >= split.classes && !self.seen.has(o));
@@ -156,7 +158,8 @@ mod tests {
 
     #[test]
     fn several_threads_find_what_one_finds() {
-        // A long list in which every thousandth node refers to 2,000 random objects, and objects without references.
+        // Test graph: a long list in which every thousandth node refers to 2,000 random objects, and objects without
+        // references.
         let (classes, inner, all) = (3_u32, 200_000_u32, 260_000_u32);
         let mut state = 7_u64;
         let mut random = |below: u32| {

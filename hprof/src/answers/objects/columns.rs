@@ -8,9 +8,9 @@ use crate::records::record::Kind;
 use crate::snapshot::Snapshot;
 
 impl Snapshot {
-    /// Returns the values of the fields with these names, for many instances. A name means the first field with that
-    /// name from the object's class upwards. A field that does not exist is `None`, and so is an object that is not an
-    /// instance.
+    /// Returns the values of the fields with these names, for many instances. If several classes declare a field with a
+    /// name, the one nearest to the object's own class is read. A field that does not exist is `None`, and so is an
+    /// object that is not an instance.
     ///
     /// Cost: as [`Snapshot::ids`]. Unlike [`Snapshot::read_all`], this allocates nothing for each object.
     #[must_use]
@@ -68,8 +68,8 @@ impl Snapshot {
         self.place_in(class, name, |_| true)
     }
 
-    /// Returns the same as [`Snapshot::place_of`], for the first field with the name in a class that `declares`
-    /// accepts.
+    /// Returns the offset and type like [`Snapshot::place_of`], for the first field with the name in a class that
+    /// `declares` accepts.
     fn place_in(
         &self,
         class: ObjectId,

@@ -11,7 +11,8 @@ use crate::snapshot::Snapshot;
 /// The prefix that reports print before a frame whose local variables hold objects.
 const LOCAL: &str = "local variable of ";
 
-/// Returns the frame in a name. The name has the prefix of local variables, or it is a frame with its source line.
+/// Extracts the frame from a name. The name is either a frame with its source line, or has the prefix that means local
+/// variables.
 pub(super) fn frame(name: &str) -> Option<&str> {
     // Reports of one dump print `CLASS, a local variable of FRAME`.
     let local = name

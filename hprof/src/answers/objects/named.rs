@@ -1,4 +1,5 @@
-//! Finds the objects of a name: a class, a field, the elements of arrays, local variables, or a thread.
+//! Resolves a name to objects. The name is that of a class, a field, the elements of arrays, local variables, or a
+//! thread.
 
 use std::borrow::Cow;
 
@@ -83,7 +84,7 @@ impl Snapshot {
         (!objects.is_empty()).then_some(Selected::Values(objects))
     }
 
-    /// Returns the class objects of classes with a name.
+    /// Returns the class objects of the classes with this name.
     pub(super) fn class_objects(
         &self,
         name: &str,
@@ -98,7 +99,7 @@ impl Snapshot {
                 return Ok(Selected::Values(sorted(all)));
             }
             if let Some((class, field)) = name.rsplit_once('.') {
-                // Reports of paths print `static` and then a field.
+                // Reports with paths print the word `static` before a static field.
                 let classes = self.classes_named(class, printed);
                 if let Ok(object) = self.static_object(&classes, class, field) {
                     return Ok(Selected::Object(object));
@@ -141,7 +142,7 @@ impl Snapshot {
         }
     }
 
-    /// Resolves a field of classes that have one name. A static field comes before a field of instances.
+    /// Resolves a field of the classes with one name. A static field takes precedence over an instance field.
     fn field(
         &self,
         classes: &[ClassIndex],

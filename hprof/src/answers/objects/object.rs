@@ -188,7 +188,7 @@ pub(crate) struct Raw<'a> {
 }
 
 impl Raw<'_> {
-    /// Returns the id of the class that the record names.
+    /// Returns the id of the class that the record contains.
     pub(crate) const fn class(&self) -> Option<ObjectId> {
         match self.body {
             Body::Instance(class, _) | Body::Objects(class, _) => Some(ObjectId(class)),
@@ -267,7 +267,7 @@ impl<'a> Numbering<'a> {
         }
     }
 
-    /// Passes a record whose number may not be needed. Returns the number only if records must be counted.
+    /// Skips a record whose number may not be needed. Returns the number only if records must be counted.
     #[inline(always)]
     pub(crate) fn counted(&mut self, id: u64, body: Body<'_>) -> Option<u32> {
         self.sorted.then(|| self.of(id, body))
@@ -316,7 +316,8 @@ impl Snapshot {
     /// megabyte) that holds one of the objects.
     #[must_use]
     pub fn ids(&self, objects: &[ObjectIndex]) -> Vec<Option<ObjectId>> {
-        // To count up to the address from the start of a piece takes longer than to read the record.
+        // If the snapshot has an index, reading the record is faster than finding the address by counting from the
+        // start of a piece.
         let addresses: Option<Vec<_>> = match &self.positions {
             Some(_) => None,
             None => objects.iter().map(|&o| self.address_of(o)).collect(),
@@ -399,7 +400,7 @@ impl Snapshot {
             let (piece, begin, _) = group[0];
             self.find_in(&self.pieces[piece as usize], begin, &numbers)
         };
-        // To wake another thread takes longer than to read a few hundred records.
+        // Waking another thread takes longer than reading a few hundred records.
         let alone = match (&self.positions, self.waypoints.is_empty()) {
             (Some(_), _) => 64,
             (None, false) => 4,
@@ -472,7 +473,7 @@ impl Snapshot {
             found: Vec::with_capacity(wanted.len()),
         };
         let segment = piece.segment;
-        // Damage was reported when the dump was opened.
+        // Errors of the walk are ignored, because this damage was already reported when the dump was opened.
         let _ = walk::walk(
             self.source(),
             segment.end.min(segment.start + begin as usize),
@@ -515,7 +516,7 @@ impl Snapshot {
         found
     }
 
-    /// True if the record of the object with the id `own` is that of a leaf. `next` is the number that the object would
+    /// True if a record is that of a leaf. `own` is the object's id, and `next` is the number that the object would
     /// have as a leaf.
     fn is_leaf(&self, own: u64, body: Body<'_>, next: ObjectIndex) -> bool {
         let id_size = self.header().id_size;
@@ -545,7 +546,8 @@ impl Snapshot {
                 (class, refers)
             }
         };
-        // If instances keep their class alive, none of them is a leaf. Then `next` is of another class.
+        // If instances keep their class alive, none of them is a leaf. `next` is then the number of an object of
+        // another class.
         !refers
             && u64::from(next.0) < self.object_count()
             && self.class_of(next) == self.classes().by_id(ObjectId(id))
@@ -635,7 +637,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns the fields in an instance's body, from its class upwards.
+    /// Returns the fields in an instance's body. The fields of the instance's own class come first, then those of its
+    /// superclasses.
     pub(crate) fn fields_in<'a>(
         &'a self,
         class: ObjectId,
@@ -660,7 +663,8 @@ impl Snapshot {
         })
     }
 
-    /// Returns the value of the first field with this name, from the object's class upwards.
+    /// Returns the value of the first field with this name. The object's own class is searched first, then its
+    /// superclasses.
     pub(crate) fn field_in(&self, raw: &Raw<'_>, name: &str) -> Option<Value> {
         let Body::Instance(class, body) = raw.body else {
             return None;

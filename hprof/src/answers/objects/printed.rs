@@ -16,16 +16,16 @@ const HELD: [&str; 2] = [" (several paths)", " (a chain)"];
 const BY_LOCALS: &str = " (local variable)";
 /// Maximum number of characters of a name that are compared.
 const NAME: usize = 1000;
-/// The prefix of a thread local whose values are meant.
+/// The prefix before the name of a thread local that selects its values.
 const VALUES_OF: &str = "values of ";
-/// Words in place of the references of many objects.
+/// Words that reports print in place of several references. They do not name an object.
 const NO_NAMES: [&str; 4] = ["(several paths)", "several paths", "GC roots", "[]"];
 /// A name as a report prints it, split into its parts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Printed<'a> {
     /// The object at an address.
     Address(ObjectId),
-    /// A shorter name of the same objects.
+    /// A shorter name that resolves to the same objects.
     Name(&'a str),
     /// The name in the heap of an object that a headline shows by its name in Scala or Kotlin source.
     InHeap(String),
@@ -40,7 +40,7 @@ enum Printed<'a> {
     LocalsOf(&'a str),
     /// The values of thread locals.
     ValuesOf(&'a str),
-    /// Not the name of an object.
+    /// The text does not name an object.
     NoName,
 }
 

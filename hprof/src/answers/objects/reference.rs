@@ -10,30 +10,31 @@ use crate::snapshot::Snapshot;
 /// The field, element or other way by which an object refers to another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Via {
-    /// By an instance field: the class that declares it, and its index among that class's fields.
+    /// An instance field: the class that declares it, and its index among that class's fields.
     Field(ClassIndex, u16),
-    /// By a static field: the class, and the field's index among its static fields.
+    /// A static field: the class that declares it, and its index among that class's static fields.
     Static(ClassIndex, u16),
-    /// By an element of an array.
+    /// An element of an array, by its index.
     Element(u32),
-    /// By elements of arrays, if several references are shown as one.
+    /// Any element of an array, if several references are shown as one.
     Elements,
-    /// From an object to its class.
+    /// The reference from an object to its class.
     Class,
-    /// From a class to its superclass.
+    /// The reference from a class to its superclass.
     Superclass,
-    /// From a class to its loader.
+    /// The reference from a class to its loader.
     Loader,
-    /// From a class to its signers, its protection domain or an entry of its constant pool.
+    /// A reference from a class to its signers, its protection domain or an entry of its constant pool.
     ClassPart,
-    /// From a class loader to a class that it defined.
+    /// The reference from a class loader to a class that it defined.
     Loads,
-    /// From a thread to an object on its stack. The number counts frames from the top; `None` if no frame is known.
+    /// The reference from a thread to an object on its stack. The number is that of the frame, counted from the top.
+    /// `None` if the frame is unknown.
     Local(Option<u32>),
 }
 
 impl Via {
-    /// Returns the same without the index of an element or the number of a frame.
+    /// Returns the reference without the index of an array element and without the frame number.
     #[must_use]
     pub const fn merged(self) -> Self {
         match self {
@@ -47,7 +48,8 @@ impl Via {
 /// A reference within a record, cheap to create. [`Snapshot::via`] computes its [`Via`] when needed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RawVia {
-    /// The n-th reference field, not counting the referent, from the object's class upwards.
+    /// The n-th reference field, without the referent. The fields of the object's own class come first, then those of
+    /// its superclasses.
     Field(u32),
     Referent,
     Element(u32),
@@ -60,7 +62,7 @@ pub(crate) enum RawVia {
     Local(i32),
 }
 
-/// References that are not in any record: source, target, way. Sorted.
+/// References that are not in any record, as (source, target, kind of reference). Sorted.
 #[derive(Debug, Default)]
 pub(crate) struct ImplicitRefs {
     list: Vec<(u32, u32, RawVia)>,
@@ -172,7 +174,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns the reference for a raw reference, and its strength.
+    /// Converts a raw reference. Also returns the strength of the reference.
     pub(crate) fn via(&self, source: ObjectIndex, way: RawVia) -> (Via, Reference) {
         let via = match way {
             RawVia::Field(n) => self.field_at(source, Some(n)),
@@ -220,7 +222,7 @@ impl Snapshot {
                 left -= u32::from(!referent && n.is_some());
             }
         }
-        // Not reached: a record has only fields of its class.
+        // This line is never reached, because a record contains only fields of its class.
         Via::ClassPart
     }
 

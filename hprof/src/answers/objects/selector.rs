@@ -27,7 +27,7 @@ const CHUNK: usize = 1 << 16;
 const STRETCH: usize = 1 << 9;
 const FEW: usize = 3;
 
-/// Names objects of a dump.
+/// A selector, which names objects of a dump.
 #[derive(Clone, Debug)]
 pub enum Selector {
     /// `0x7f0012345678`: the object with this id.
@@ -42,7 +42,7 @@ pub enum Selector {
     Pattern(Regex),
 }
 
-/// An error in a selector, whatever the dump.
+/// An error in a selector that is found without a dump.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseSelectorError {
     /// The selector is empty.
@@ -117,7 +117,8 @@ impl std::fmt::Display for Selector {
 pub enum Selected {
     /// One object.
     Object(ObjectIndex),
-    /// The values of a field of instances, the elements of arrays, or local variables: at least one, sorted, each once.
+    /// The values of a field of instances, the elements of arrays, or local variables: a sorted list of at least one
+    /// object, without duplicates.
     Values(Vec<ObjectIndex>),
     /// All instances of these classes, sorted.
     Classes(Vec<ClassIndex>),
@@ -126,7 +127,7 @@ pub enum Selected {
 impl Snapshot {
     /// Returns the objects that a selector names, sorted and without duplicates. There is at least one.
     ///
-    /// Cost: as [`Snapshot::resolve`]. For classes, also one look at each object's class.
+    /// Cost: as [`Snapshot::resolve`]. For classes, also one look-up of the class of every object.
     ///
     /// # Errors
     /// If the selector names no object.
@@ -159,7 +160,7 @@ impl Snapshot {
     /// Resolves a selector without listing the instances of classes.
     ///
     /// Cost: an address without an object takes a pass over the file to find its neighbours. A field of instances takes
-    /// one look at each object's class and a walk over the pieces of the file that hold the instances.
+    /// one look-up of the class of every object, and a walk over the pieces of the file that hold the instances.
     ///
     /// # Errors
     /// If the selector names no object and no class.
@@ -272,7 +273,7 @@ impl Snapshot {
         let objects = self.pieces.par_iter().map(|piece| {
             let mut near = NeighbourIds::new(id.0);
             let Segment { start, end } = piece.segment;
-            // Damage was reported when the dump was opened.
+            // Errors of the walk are ignored, because this damage was already reported when the dump was opened.
             let _ = walk::walk(self.source(), start, end, self.header().id_size, &mut near);
             near
         });
@@ -288,7 +289,7 @@ impl Snapshot {
 
     /// Returns all instances of these classes, sorted. For `java.lang.Class`, this includes the class objects.
     ///
-    /// Cost: one look at each object's class, in parallel.
+    /// Cost: one look-up of the class of every object, in parallel.
     #[must_use]
     pub fn instances(&self, classes: &[ClassIndex]) -> Vec<ObjectIndex> {
         let mut wanted = vec![false; self.classes().len()];
@@ -303,7 +304,7 @@ impl Snapshot {
             0..=FEW => self.shapes.ranges_of(classes),
             _ => Vec::new(),
         };
-        // Most groups of objects have no instance of a few classes. To check the group first is faster than to check
+        // Most groups of objects have no instance of a few classes. Checking the group first is faster than checking
         // each object.
         let may_have = |shapes: &[u32]| {
             let has = |range: &std::ops::Range<u32>| {

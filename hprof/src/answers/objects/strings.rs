@@ -26,7 +26,7 @@ impl Snapshot {
             .iter()
             .zip(&raws)
             .map(|(&object, raw)| {
-                // Without a record, the number may not be that of an object.
+                // Numbers without a record are skipped first, because they may not be valid object numbers.
                 let raw = raw.as_ref()?;
                 let class = self.class_of(object)?;
                 let raw = Some(raw).filter(|_| is_string(&self.classes()[class]))?;

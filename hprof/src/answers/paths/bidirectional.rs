@@ -3,9 +3,10 @@
 //! One search goes forwards from the beginnings of paths, level by level. The other goes backwards from the object. The
 //! search whose next level costs less continues, until the two meet. The result is the same path that a breadth-first
 //! search of the whole graph finds: of several shortest paths, the first in the order in which that search reaches
-//! objects. This order is that of the beginnings of paths, then that of the references at each step. So the path goes
-//! through the first object of the forward search's last level that the backward search has reached. From there it
-//! follows, in each row, the first reference that leads nearer to the target.
+//! objects. The search visits the beginnings of paths in their order, and the references of each object in the order of
+//! its adjacency list. So the path goes through the first object of the forward search's last level that the backward
+//! search has reached. From there it follows, in each adjacency list, the first reference that leads nearer to the
+//! target.
 
 use rustc_hash::FxHashMap;
 
@@ -22,13 +23,13 @@ use crate::snapshot::Snapshot;
 const TARGETS: usize = 64;
 /// Maximum cost of a search, in units of about ten nanoseconds: a third of a second.
 const BUDGET: u64 = 30_000_000;
-/// The cost of reading a record for its row, and of each element of an array.
+/// The cost of reading an object's references from its record, and of each element of an array.
 const RECORD: u64 = 100;
 const ELEMENT: u64 = 5;
 /// The cost of reading an object's list of referrers, and of each entry.
 const LIST: u64 = 30;
 const SOURCE: u64 = 5;
-/// Number of rows that are read together.
+/// Number of objects whose references are read together.
 const CHUNK: usize = 1 << 12;
 
 /// Searches for paths from both ends.
@@ -52,10 +53,10 @@ pub(crate) enum PathSearch {
 /// The objects that the forward search has reached, in breadth-first order. Each of its levels is complete.
 pub(crate) struct Forward {
     queue: Vec<u32>,
-    /// For each object, the place in the queue of the object before it on the path. [`NONE`] for beginnings.
+    /// For each object, the queue index of the previous object on the path. [`NONE`] for beginnings.
     parents: Vec<u32>,
     places: FxHashMap<u32, u32>,
-    /// The place in the queue where each level begins.
+    /// The queue index where each level begins.
     levels: Vec<usize>,
     /// The cost of the next level.
     cost: u64,
@@ -75,7 +76,7 @@ impl Forward {
         self.levels.last().copied().unwrap_or(0)..self.queue.len()
     }
 
-    /// Returns the path to a place in the queue.
+    /// Returns the path to the object at a queue index.
     fn path(&self, place: u32) -> Vec<u32> {
         let up = |&at: &u32| Some(self.parents[at as usize]).filter(|&p| p != NONE);
         let mut path: Vec<u32> = std::iter::successors(Some(place), up)
@@ -151,7 +152,7 @@ impl<'a> Bidirectional<'a> {
         forward
     }
 
-    /// Returns the cost of reading the rows of these objects.
+    /// Returns the cost of reading the references of these objects.
     fn cost_of_rows(&self, objects: &[u32]) -> u64 {
         let linked = objects.iter().filter(|&&o| o < self.snapshot.split.inner);
         let each = linked.map(|&o| {
@@ -168,8 +169,8 @@ impl<'a> Bidirectional<'a> {
         each.sum()
     }
 
-    /// Returns the targets of objects for this search. If paths begin at static fields, the row of an application class
-    /// has only the targets of its static fields.
+    /// Returns the targets of objects for this search. If paths begin at static fields, the result for an application
+    /// class contains only the targets of its static fields.
     fn rows_of(&self, objects: &[u32], statics: Statics<'_>) -> Vec<Vec<u32>> {
         let mut rows = self.rows.of(objects);
         for (&object, row) in objects.iter().zip(&mut rows) {
@@ -226,7 +227,7 @@ impl<'a> Bidirectional<'a> {
                 self.advance(forward, statics);
                 let new = forward.last_level();
                 if new.is_empty() {
-                    // The backward search continues alone. It ends without a path.
+                    // From here on only the backward search continues, and it does not find a path.
                     forward.cost = u64::MAX;
                     continue;
                 }
@@ -290,7 +291,8 @@ impl<'a> Bidirectional<'a> {
         let mut places: FxHashMap<u32, u32> = FxHashMap::default();
         let deepest = paths.iter().map(Vec::len).max().unwrap_or(0);
         for depth in 0..deepest {
-            // The place of the object before, the index among its references, and the object.
+            // The forest index of the previous object, the index of the reference in that object's list, and the
+            // object.
             let mut level: Vec<(u32, u32, u32)> = Vec::new();
             for path in paths {
                 let Some(&object) = path.get(depth) else {

@@ -145,7 +145,7 @@ impl WholeGraph<'_> {
     #[inline(always)]
     fn expand(&self, search: &mut BreadthFirst, at: usize, level: u8, statics: bool) {
         let (graph, inner) = (self.graph, self.graph.split.inner);
-        // Prefetch what a later step needs: first the start of the row, then the row.
+        // Prefetch what a later step needs: first the start of the adjacency list, then the list.
         if let Some(&soon) = search.queue[..search.tail].get(at + 16) {
             mem::prefetch(&graph.offsets, soon as usize);
         }
@@ -165,7 +165,8 @@ impl WholeGraph<'_> {
                 }
             }
         } else {
-            // If the graph follows all references, its row includes the referent once, among the others.
+            // If the graph follows all references, the adjacency list includes the referent once, among the other
+            // targets.
             let mut skip = match (self.snapshot.options.refs, referent) {
                 (Refs::All, Some((target, _))) => target,
                 _ => NONE,
@@ -189,7 +190,7 @@ impl WholeGraph<'_> {
     }
 }
 
-/// Reduces a search to the paths to the targets.
+/// Reduces the result of a search to the paths that lead to the targets.
 fn forest(search: BreadthFirst, targets: &[ObjectIndex]) -> Searched {
     let BreadthFirst {
         mut parent,
@@ -216,7 +217,7 @@ fn forest(search: BreadthFirst, targets: &[ObjectIndex]) -> Searched {
         }
         forest.strong += usize::from(at < strong);
         let from = parent[object as usize];
-        // The array is reused: for objects that are done, it holds the place in the forest.
+        // The array is reused: for objects that are done, it holds the index in the forest.
         parent[object as usize] = forest.objects.len() as u32;
         let up = if from < OFFSET {
             NONE

@@ -6,12 +6,12 @@ use crate::answers::objects::reference::Via;
 use crate::ids::{NONE, ObjectIndex};
 use crate::records::classes::Reference;
 
-/// An object on a path, and the reference to it from the object before.
+/// An object on a path, and the reference to it from the previous object on the path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
     /// The object.
     pub object: ObjectIndex,
-    /// The reference by which the object before refers to it. `None` for the first object.
+    /// The reference from the previous object. `None` for the first object.
     pub via: Option<Via>,
     /// If the object is the referent of a reference object, the kind of that reference object. [`Reference::No`] for
     /// strong references.
@@ -22,12 +22,12 @@ pub struct Step {
 #[derive(Debug, Default)]
 pub(crate) struct PathForest {
     pub(crate) objects: Vec<u32>,
-    /// The place of the object before. [`NONE`] for the first object of a path.
+    /// The forest index of the previous object. [`NONE`] for the first object of a path.
     pub(crate) parents: Vec<u32>,
     pub(crate) vias: Vec<(Via, Reference)>,
-    /// The targets with their places, sorted by target.
+    /// The targets with their forest indexes, sorted by target.
     pub(crate) targets: Vec<(u32, u32)>,
-    /// The objects before this place are reached by strong references only.
+    /// Strong references alone reach the objects before this index.
     pub(crate) strong: usize,
 }
 
@@ -44,7 +44,7 @@ impl PathForest {
         Some(self.targets[at].1 as usize)
     }
 
-    /// Returns the path to a place, from its first step on.
+    /// Returns the path to the object at an index, from its first step on.
     pub(super) fn steps(&self, place: usize) -> Vec<Step> {
         let up = |&at: &usize| Some(self.parents[at] as usize).filter(|&p| p != NONE as usize);
         let mut steps: Vec<Step> = std::iter::successors(Some(place), up)

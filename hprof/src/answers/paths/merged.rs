@@ -14,7 +14,7 @@ use crate::snapshot::Snapshot;
 /// How objects are merged into the lines of a tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Merge {
-    /// Objects of one class that are reached by the same fields.
+    /// One line for all objects of one class that are reached by the same fields.
     #[default]
     Class,
     /// No merging: each object has its own line.
@@ -46,7 +46,7 @@ pub struct PathNode {
     pub own_targets: u64,
     /// Shallow bytes of the targets that this line leads to.
     pub target_bytes: u64,
-    /// Number of lines below this one that the limit left out, and of the targets that they lead to.
+    /// Number of lines below this one that the limit left out, and number of targets that these lines lead to.
     pub hidden: (u64, u64),
 }
 
@@ -56,8 +56,8 @@ pub struct PathNode {
 pub struct PathTree {
     /// The lines. Each line is followed by the lines below it, those with most targets first.
     pub nodes: Vec<PathNode>,
-    /// Number of lines at depth 0 (with the lines below them) that the limit left out, and of the targets that they
-    /// lead to.
+    /// Number of lines at depth 0 that the limit left out, and number of targets that these lines lead to. The lines
+    /// below them are left out, too.
     pub hidden: (u64, u64),
 }
 
@@ -79,8 +79,8 @@ struct Group {
 #[derive(PartialEq, Eq, Hash)]
 struct LineKey {
     parent: u32,
-    /// True and the number of the class for class objects, so that each has its own line. False and the class for other
-    /// objects.
+    /// (true, class number) for a class object, so that each class object has its own line. (false, class) for any
+    /// other object.
     class: (bool, u32),
     via: Option<Via>,
 }

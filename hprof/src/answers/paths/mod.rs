@@ -93,7 +93,7 @@ impl Paths {
             let steps = self.full.steps(self.full.place(target)?);
             let by_static = |s: &Step| matches!(s.via, Some(Via::Static(..)));
             let own = |s: &Step| snapshot.is_application_class(s.object.0);
-            // A weaker path is also shown from its last static field of the application on.
+            // Like a strong path, a weaker path is shown only from its last static field of an application class on.
             let begin = steps
                 .windows(2)
                 .collect::<Vec<_>>()
@@ -193,7 +193,7 @@ impl Snapshot {
             whole.search(targets, statics).map(Some)
         };
         let paths = self.paths_by(&targets, options.from_statics, search)?;
-        // This search never gives up.
+        // The search through the whole graph never gives up, so this default is never used.
         Ok(paths.unwrap_or_else(|| Paths {
             near: PathForest::default(),
             full: PathForest::default(),
@@ -267,7 +267,7 @@ impl Snapshot {
     fn label(&self, forest: &mut PathForest) {
         const CHUNK: usize = 1 << 18;
         forest.vias = vec![(Via::ClassPart, Reference::No); forest.objects.len()];
-        // References, sorted by source: the source, the target, and the target's place.
+        // References, sorted by source: the source, the target, and the target's forest index.
         let mut edges: Vec<(u32, u32, u32)> = forest
             .objects
             .iter()

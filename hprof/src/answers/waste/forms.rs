@@ -9,7 +9,7 @@ use crate::records::record::Kind;
 /// How a collection uses its array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ArrayUse {
-    /// Elements from index 0 on, without gaps.
+    /// The array holds the elements from index 0 on, without gaps.
     List,
     /// A hash table. The number of buckets is a power of two. The table grows when it has more elements than three
     /// quarters of its buckets.
@@ -18,15 +18,16 @@ pub(super) enum ArrayUse {
     EarlyTable,
     /// A hash table like `Table`, with any number of buckets.
     AnyTable,
-    /// Keys and values alternate. The length is a power of two, and at most two thirds of it are used.
+    /// Keys and values alternate in the array. The length of the array is a power of two, and at most two thirds of it
+    /// are used.
     Pairs,
-    /// Characters of one or two bytes.
+    /// The array holds characters of one or two bytes.
     Text,
     /// The collection has no array but a chain or a tree.
     Nothing,
 }
 
-/// Where the fields of interest are. Numbers are byte offsets in an instance's body.
+/// The places of a class's fields that are of interest. Numbers are byte offsets in an instance's body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Form {
     /// A string: its array, and the field that shows if a character takes one or two bytes.
@@ -150,7 +151,7 @@ impl Subclass<'_> {
                 self.sized("size", "queue", ArrayUse::List)
             }
             "java.util.HashMap" => self.sized("size", "table", ArrayUse::Table),
-            // This is how it grows up to JDK 20.
+            // `WeakHashMap` grows at exactly three quarters up to JDK 20.
             "java.util.WeakHashMap" => self.sized("size", "table", ArrayUse::EarlyTable),
             "java.util.Hashtable" => self.sized("count", "table", ArrayUse::AnyTable),
             "java.util.IdentityHashMap" => self.sized("size", "table", ArrayUse::Pairs),

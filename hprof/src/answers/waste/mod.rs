@@ -398,10 +398,11 @@ impl<'a> WasteFinder<'a> {
         let mut largest = Largest::new(self.options.groups);
         let mut costs = Vec::new();
         let (cached, mut boxed) = (self.snapshot.cached_boxes(), ByClass::default());
-        // The key is the value, then the class in the upper half of the second word.
+        // Each box is two words: its value, then its class (upper half) and number (lower half). Boxes with the same
+        // value and class form a group.
         for group in boxes.chunk_by(|a, b| a[0] == b[0] && a[1] >> 32 == b[1] >> 32) {
             self.equal(WasteKind::DuplicateBoxes, &mut largest, &mut costs, group)?;
-            // The other objects of the group are already counted as savings.
+            // The group's other boxes are already counted as savings. The first box is left.
             let first = group.first().map_or(NONE, |key| key[1] as u32);
             if cached.binary_search(&ObjectIndex(first)).is_err() && self.is_content(first) {
                 let shallow = self.size(first);
@@ -573,7 +574,7 @@ impl<'a> WasteFinder<'a> {
     }
 }
 
-/// Groups by class, each with the savings of its example.
+/// The groups, one for each class. A group shows the savings of the object that is its example.
 #[derive(Default)]
 struct ByClass {
     groups: FxHashMap<u32, (u64, WasteGroup)>,
@@ -601,7 +602,7 @@ fn sort(groups: &mut Vec<WasteGroup>, limit: usize) {
     groups.truncate(limit);
 }
 
-/// The groups with the largest savings of all groups pushed.
+/// The groups with the largest savings among all groups that were pushed.
 struct Largest {
     limit: usize,
     groups: Vec<WasteGroup>,
@@ -636,7 +637,7 @@ struct HolderLookup<'a> {
     passes: Vec<bool>,
 }
 
-/// The holder's class, true for a static field, and [`Holders::key`].
+/// (class of the holder, true for a static field, [`Holders::key`]).
 type HolderKey = (u32, bool, u16);
 
 impl HolderLookup<'_> {

@@ -18,8 +18,8 @@ use crate::records::record::Kind;
 use crate::records::walk::{self, Object, Visitor, read_id};
 use crate::snapshot::Snapshot;
 
-/// Number of pieces of the file that are read together. Their findings are in memory twice: in the lists of the piece
-/// and in those of all pieces.
+/// Number of pieces of the file that are read together. Meanwhile their findings are in memory twice: in the lists of
+/// one piece and in the lists of all pieces.
 const BATCH: usize = 128;
 
 /// A collection whose number of elements is known.
@@ -39,7 +39,7 @@ pub(super) struct WasteScan {
     /// For each object without references: the hash of type, length and content if it is an array of primitives, else
     /// 0.
     pub(super) hashes: Array<u64>,
-    /// Each string, its array, and 1 if its characters take two bytes (else 0).
+    /// For each string: the string, its array, and 1 if its characters take two bytes (else 0).
     pub(super) strings: Array<[u32; 3]>,
     /// Each box: its value, then one word with its class (upper half) and number (lower half).
     pub(super) boxes: Array<[u64; 2]>,
@@ -87,7 +87,7 @@ pub(super) fn scan(
                 );
                 let Segment { start, end } = piece.segment;
                 snapshot.source().will_read(start, end - start);
-                // Damage was reported when the dump was opened.
+                // Errors of the walk are ignored, because this damage was already reported when the dump was opened.
                 let _ = walk::walk(snapshot.source(), start, end, id_size, &mut part);
                 progress.advance((end - start) as u64);
                 part
