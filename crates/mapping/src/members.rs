@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use proguard::{ProguardMapping, ProguardRecord};
 
-/// Maximum number of method names in a frame that can be any of several methods.
+/// Maximum number of method names to show for a frame whose method is ambiguous.
 const ALTERNATIVES: usize = 3;
 /// Maximum number of original frames for one frame.
 const INLINED: usize = 256;
@@ -116,7 +116,7 @@ impl Members {
         }
         let bare: Vec<&Method> = all.iter().filter(|m| m.lines.is_none()).collect();
         // Inlined methods are consecutive entries with the same line range. The last of them is the outermost method,
-        // which has the name in the dump.
+        // the one that the dump names.
         let outermost = || {
             let next = all.iter().skip(1).map(Some).chain([None]);
             let pairs = all.iter().zip(next);

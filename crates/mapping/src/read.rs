@@ -76,7 +76,7 @@ impl Mapping {
             0
         };
         let mut any = false;
-        // True if a comment here belongs to the class and not to one of its members.
+        // True until the first member of a class: a comment there belongs to the class, and not to a member.
         let mut of_class = false;
         for (number, whole) in (1..).zip(text[at..].split_inclusive(|&b| b == b'\n')) {
             let start = base + at;

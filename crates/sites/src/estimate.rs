@@ -26,7 +26,7 @@ pub struct Estimate {
 struct Sum {
     bytes: f64,
     variance: f64,
-    /// Sum of the squares of the bytes that each sample represents.
+    /// Sum of the squares of the samples' weights in bytes.
     squares: f64,
 }
 
@@ -129,7 +129,7 @@ impl Estimate {
         self.added.bytes - self.taken.bytes
     }
 
-    /// Returns the number of objects per byte, according to the samples: a mean over their sizes.
+    /// Returns the estimated number of objects per byte, from the sizes of the samples.
     pub(crate) fn objects_per_byte(&self) -> f64 {
         if self.added.bytes > 0.0 {
             self.objects / self.added.bytes
@@ -143,7 +143,8 @@ impl Estimate {
         whole(self.seen)
     }
 
-    /// Returns the effective number of samples: as many samples of equal weight would give the same precision (Kish).
+    /// Returns the effective number of samples (Kish): the number of samples of equal weight that would give the same
+    /// precision.
     pub(crate) fn equal_samples(&self) -> f64 {
         if self.added.squares > 0.0 {
             self.added.bytes * self.added.bytes / self.added.squares

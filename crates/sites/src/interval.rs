@@ -2,8 +2,8 @@
 //! counts, and for sums of these.
 //!
 //! The interval of a share is Wilson's score interval, that of a count the score interval of a Poisson distribution.
-//! Both are higher than a symmetric interval, which matters with few samples. Sums keep this asymmetry by the method of
-//! variance estimates recovery (Zou and Donner, Statistics in Medicine 27, 2008).
+//! Both intervals extend further up than down, which matters with few samples. Sums keep this asymmetry by the method
+//! of variance estimates recovery (Zou and Donner, Statistics in Medicine 27, 2008).
 
 use heapdiff_trend::Z95;
 

@@ -81,7 +81,7 @@ pub enum Follow {
     Nothing,
 }
 
-/// The kind of key that samples are grouped by.
+/// The kind of key by which samples are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
     /// Allocating stacks. A report lists only stacks that have samples.
@@ -156,7 +156,7 @@ impl Part {
 /// The strata of one class, divided among keys.
 #[derive(Clone, Debug)]
 pub struct Division<K> {
-    /// The part of each key; negative if more objects were freed than allocated.
+    /// Each key's part of the objects and bytes; negative if more objects were freed than allocated.
     pub parts: BTreeMap<K, Part>,
     /// Bytes of growth in strata without samples.
     pub unsampled: u64,
@@ -367,8 +367,8 @@ impl<K: Ord + Copy> Stratum<K> {
                 Some(correct) => correct(key, born),
                 None => born,
             };
-            // If no sample is among the freed objects, the samples of surviving objects show whose the freed ones may
-            // be.
+            // If there is no sample of the freed objects, the samples of surviving objects show which keys may have
+            // allocated the freed ones.
             let (lost, gone) = match (went.samples, kept.samples) {
                 (0, 0) => (own_came, Interval::exact(born.value)),
                 (0, _) => {
@@ -377,9 +377,9 @@ impl<K: Ord + Copy> Stratum<K> {
                 }
                 _ => (own_went, share(&own_went, &went, objects.gone.value)),
             };
-            // The number of objects follows from the bytes and the sizes of the key's samples, up to the number there
-            // is. The mean size of the stratum would be wrong, because strata of other sizes may have been merged into
-            // it.
+            // The number of objects is the bytes divided by the mean size of the key's samples, at most the number of
+            // all objects. The mean size of the stratum would be wrong, because strata of other sizes may have been
+            // merged into it.
             let net = bytes.born * born.value * own_came.objects_per_byte()
                 - bytes.gone.value * gone.value * lost.objects_per_byte();
             let net = net.clamp(-objects.before, objects.after);
@@ -461,7 +461,7 @@ fn total<K>(by: &BTreeMap<K, Estimate>) -> Estimate {
     all
 }
 
-/// Returns the share of the first dump's samples that survived. Without samples it is anything from 0 to 1.
+/// Returns the share of the first dump's samples that survived. Without samples, the interval is from 0 to 1.
 fn survival(kept: &Estimate, went: &Estimate) -> Interval {
     let (stayed, samples) = (float(kept.samples), float(kept.samples + went.samples));
     if samples > 0.0 {

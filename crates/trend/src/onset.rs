@@ -97,7 +97,8 @@ mod tests {
 
     #[test]
     fn units_do_not_matter() {
-        // Times of a tenth of a microsecond, figures near the maximum, and large figures with small differences.
+        // Times that differ by a tenth of a microsecond, figures near the maximum, and large figures with small
+        // differences.
         assert_eq!(onset(&[(0.0, 0.0), (1e-7, 0.0), (2e-7, 1.0)]), Some(1));
         assert_eq!(
             onset(&[(0.0, 1e308), (1.0, 1e308), (2.0, 1.5e308)]),

@@ -17,8 +17,8 @@ impl Random {
     }
 }
 
-/// A simulated place: the number of executed allocations, the parts of them that are removed and that survive, and
-/// whether they are counted.
+/// A simulated place: the number of executed allocations, the part that the compiler removes, the part that survives,
+/// and whether they are counted.
 #[derive(Clone, Copy)]
 struct Place {
     executed: u64,
@@ -274,7 +274,7 @@ fn no_more_is_alive_than_was_allocated_and_no_less_than_the_others_leave() {
     let sampled = shares([('a', 40), ('b', 60)]);
     let mut parts = sampled.clone();
     counts.narrow(&mut parts, 10_000.0, 10_000.0);
-    // By random variation `a` got more samples than its true part.
+    // By random variation, `a` got a larger share of the samples than of the objects.
     let (a, b) = (parts[&'a'], parts[&'b']);
     assert!((a.bytes.value - 3000.0).abs() < 1.0 && (b.bytes.value - 7000.0).abs() < 1.0);
     assert!((a.objects - 300.0).abs() < 0.1 && (b.objects - 700.0).abs() < 0.1);

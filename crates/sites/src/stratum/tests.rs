@@ -366,8 +366,8 @@ fn losses_widen_every_interval() {
     assert_eq!(unseen.widened(Interval::exact(10.0)), [6, 17]);
 }
 
-/// Returns results for a stack's share of arrays of several sizes, in thousandths: the part of intervals that contain
-/// its bytes, and the mean errors of bytes and of objects.
+/// Returns results for a stack that allocates some of the arrays of several sizes, in thousandths: the part of the
+/// intervals that contain the stack's bytes, and the mean errors of its bytes and of its objects.
 fn among_sizes(runs: u64, heap: impl Fn(&mut Random) -> Vec<(char, u64)>) -> [i64; 3] {
     let sampling = sampling(512 << 10);
     let (mut covered, mut errors) = (0_u64, [0.0_f64; 2]);
@@ -404,7 +404,7 @@ fn any_size(random: &mut Random, least: f64, most: f64) -> u64 {
 
 #[test]
 fn small_neighbours_are_no_objects_of_a_stack_of_large_ones() {
-    // Few samples of the other stacks are expected, and most often there is none.
+    // The other stacks are expected to have few samples, and most often have none.
     let [covered, bytes, objects] = among_sizes(100, |random| {
         let mut heap = vec![('a', 3016); 3000];
         heap.extend((0..10_000).map(|_| ('b', any_size(random, 24.0, 200.0))));
@@ -464,9 +464,9 @@ fn objects_are_those_of_the_bytes_at_the_sizes_that_were_sampled() {
     near(parts[&'a'].objects, 110.0);
 }
 
-/// Returns, for stacks with 1 or 2, with 3 to 9 and with more samples, the number of intervals that contain the truth
-/// and the number of intervals. Then returns the sums of the estimates and of the true bytes over all stacks with
-/// samples.
+/// Returns, for stacks with 1 or 2, with 3 to 9 and with more samples, the number of intervals that contain the true
+/// value and the number of all intervals. Also returns the sum of the estimates and the sum of the true bytes over all
+/// stacks with samples.
 fn small_stacks(runs: u64, keys: Keys) -> ([(u32, u32); 3], [f64; 2]) {
     const SIZES: [u64; 4] = [640, 4096, 40_000, 200_000];
     let sampling = sampling(512 << 10);
