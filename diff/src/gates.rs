@@ -100,7 +100,7 @@ impl Gates {
     }
 }
 
-/// Returns the bytes of growth if they reach the limit. No growth is never too much.
+/// Returns the bytes of growth if they reach the limit; `None` if nothing grew, even with a limit of 0.
 fn reaches(bytes: i64, limit: u64) -> Option<u64> {
     u64::try_from(bytes).ok().filter(|&b| b > 0 && b >= limit)
 }

@@ -38,7 +38,7 @@ pub(crate) struct Aligned<'a> {
     /// For each step of the last trie, the step with the same labels in each trie. In the last trie, this is the step
     /// itself.
     same: Vec<Vec<Option<StepId>>>,
-    /// Growth in number of each class's reachable instances, wherever they are held.
+    /// Growth of the number of reachable instances of each class, whatever holds them.
     instances: BTreeMap<&'a str, i64>,
     /// Minimum growth in bytes; smaller growth is noise.
     least: i64,
@@ -263,8 +263,8 @@ impl<'a> Aligned<'a> {
         }
     }
 
-    /// Returns the objects of a class in an earlier dump that are in none of the aligned steps, minus those that are in
-    /// no step of the last dump either.
+    /// Returns the number of objects of a class in an earlier dump that are in none of the aligned steps, minus the
+    /// number of objects of the class that are in no step of the last dump.
     fn left_over(&self, class: &str, dump: usize) -> u64 {
         let of_class = |trie: &Trie, is_counted: &dyn Fn(StepId) -> bool| -> u64 {
             let steps = (1..trie.len() as u32).map(StepId);
@@ -404,7 +404,7 @@ impl<'a> Aligned<'a> {
             }
             let row = |s: &StepId| self.same[s.0 as usize][i];
             let inside: BTreeSet<StepId> = steps.iter().filter_map(row).collect();
-            // Buffers of a step that was too small to be stored count for the step above it.
+            // Buffers of a step that was too small to be stored are counted at the step above it.
             let pooled: BTreeSet<StepId> = steps
                 .iter()
                 .filter(|s| row(s).is_none())
@@ -597,7 +597,7 @@ impl<'a> Aligned<'a> {
     }
 
     /// Limits the retained bytes of a candidate to those of the fields that hold it. If nodes hold nodes, the content
-    /// of a node counts once more in each step below that leads back to nodes.
+    /// of a node is otherwise counted again in each step below it that contains nodes.
     fn bound(&self, candidate: &mut Candidate, fields: &BTreeSet<StepId>) {
         let trie = self.last();
         let above = |s: StepId| trie.above(trie[s].parent).any(|a| fields.contains(&a));
@@ -615,12 +615,13 @@ impl<'a> Aligned<'a> {
         }
     }
 
-    /// Returns the innermost step that is held by a field of an application class, down to the head of what grows.
+    /// Returns the innermost step that is held by a field of an application class, on the path from the root to the top
+    /// object of the growing structure.
     pub(crate) fn own_field(&self, candidate: &Candidate) -> Option<StepId> {
         self.innermost(candidate, &is_application)
     }
 
-    /// Returns the fields of application classes on the path down to the head of what grows.
+    /// Returns the fields of application classes on the path from the root to the top object of the growing structure.
     fn own_fields(&self, candidate: &Candidate) -> Vec<Name> {
         let trie = self.last();
         let path = self.down_to_head(candidate);
@@ -639,14 +640,14 @@ impl<'a> Aligned<'a> {
         up.find(|&s| wanted(self.kind(trie[s].via)))
     }
 
-    /// Returns the steps from below the root down to the head of what grows.
+    /// Returns the steps from below the root down to the top object (the head) of the growing structure.
     fn down_to_head(&self, candidate: &Candidate) -> Vec<StepId> {
         let trie = self.last();
         let mut path = trie.path(candidate.at);
         // The field that holds the head of a chain is the label of the first step of the content.
         path.extend(candidate.content.first());
-        // The path ends at the root of a tree of application classes. Its nodes are of classes that occur again below
-        // the head.
+        // If the growing structure is a tree of application objects, the path ends at the tree's root. Nodes of the
+        // tree are recognized by their class, which occurs again below the head.
         if let Some(&head) = candidate.content.first() {
             let again = trie.classes_below(head);
             let is_node = |&s: &StepId| {
@@ -664,7 +665,7 @@ impl<'a> Aligned<'a> {
         path
     }
 
-    /// Returns the references from the root down to the head of what grows.
+    /// Returns the references from the root down to the top object of the growing structure.
     pub(crate) fn labels(&self, candidate: &Candidate) -> Vec<Label> {
         let trie = self.last();
         let path = self.down_to_head(candidate);

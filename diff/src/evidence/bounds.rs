@@ -17,7 +17,7 @@ use crate::names;
 use crate::sentence::Evidence;
 use crate::trie::StepId;
 
-/// A bound of more than this many times the number of held objects is ignored.
+/// A bound is ignored if it is larger than this factor times the number of held objects.
 const FAR: u64 = 64;
 /// Smaller numbers are rarely bounds of a collection that grows.
 const LEAST: u64 = 16;
@@ -79,7 +79,7 @@ fn reference(context: &SuspectContext<'_>, step: StepId) -> Option<Reference> {
     Some(context.snapshot.classes()[class].reference)
 }
 
-/// The part of the growth that stays is ignored if it is smaller than 1/8.
+/// Growth that would stay when the JVM clears soft references is ignored if it is less than 1/8 of all growth.
 const STAYING_PART: u64 = 8;
 /// The reference from a reference object to its referent.
 const REFERENT: &str = "java.lang.ref.Reference.referent";
@@ -162,7 +162,7 @@ pub(crate) fn stays_when_cleared(context: &SuspectContext<'_>) -> Option<Evidenc
         .last()
         .map_or(0, |s| s.info.reachable_bytes);
     let stays = u64::try_from(all.saturating_sub(softly)).ok()?;
-    // Entries of a cache with large values are small compared with the values.
+    // In a cache with large values, the entries that stay are small compared with the values, so they are ignored.
     let is_large = stays >= all.unsigned_abs() / STAYING_PART && stays >= least(reachable);
     is_large.then(|| Evidence::StaysWhenCleared {
         class: context.class(of).to_owned(),
@@ -177,7 +177,8 @@ fn weak(context: &SuspectContext<'_>) -> Option<Evidence> {
     if table.is_some_and(|table| is_own(context, table)) {
         return Some(Evidence::WeakHashMap);
     }
-    // Subclasses that hold something else (entries of thread locals) are not named, so they do not match.
+    // Subclasses that also hold something else, such as entries of thread locals, do not match: the report names what
+    // they hold.
     let step = context.candidate.named;
     if reference(context, step) != Some(Reference::Weak) {
         return None;
@@ -314,7 +315,8 @@ fn library(context: &SuspectContext<'_>) -> Option<Evidence> {
             }
             None => return None,
         };
-        // Weights can have any unit, so a bound can be far above the number of elements held, but not below it.
+        // If a cache weighs its entries, the weights can have any unit, and the bound can be far above the number of
+        // entries. A bound far below that number does not apply to them.
         let holders = context.trie()[step].objects.max(1);
         let held = context.ends(context.candidate.content[0]).1 / holders;
         let is_bounded = is_own(context, step) && held <= bound.saturating_add(bound / 2);
@@ -366,7 +368,7 @@ fn stated(context: &SuspectContext<'_>) -> Option<Bound> {
             let &sample = trie[step].samples.first()?;
             let of_step = trie[step].objects.max(1);
             match context.snapshot.represents(sample) {
-                // A static limit may be that of all collections together or of each.
+                // A static limit may apply to all collections together, or to each of them.
                 Some(class) => [1, holders].into_iter().find_map(|holders| {
                     let held = Held::new(&content, holders);
                     held.bound(static_bound(context, class, held.now)?)
@@ -380,8 +382,8 @@ fn stated(context: &SuspectContext<'_>) -> Option<Bound> {
         .or_else(|| bound_of_whole(context, &path[..at], &content))
 }
 
-/// Returns the bound of a collection that consists of parts with their own collections, the objects at the end of a
-/// path. The bound limits the elements of all parts together.
+/// Returns the bound of a collection that consists of parts, such as segments, each with a collection of its own. The
+/// parts are the objects at the end of the path. The bound limits the elements of all parts together.
 fn bound_of_whole(context: &SuspectContext<'_>, path: &[StepId], content: &[u64]) -> Option<Bound> {
     let (whole, parts) = whole_of(context, path)?;
     let held = Held::new(content, context.trie()[whole].objects.max(1));
@@ -411,11 +413,11 @@ fn whole_of(context: &SuspectContext<'_>, path: &[StepId]) -> Option<(StepId, St
     Some((*above.last()?, parts.first().copied().unwrap_or(part)))
 }
 
-/// The number of elements for each object that may state a limit.
+/// The number of elements per object that may state a limit.
 struct Held {
     now: u64,
-    /// Number of elements added since the dump before. A field such as `maxActive` may be a high-water mark: then it is
-    /// about equal to the number of elements, although many were added.
+    /// Number of elements added since the previous dump. A field such as `maxActive` may be a high-water mark: then it
+    /// is about equal to the number of elements, although many were added.
     late: u64,
     is_one: bool,
 }

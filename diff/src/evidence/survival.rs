@@ -23,21 +23,21 @@ const NEW: u64 = 16;
 /// Samples at one place in the first dump and in the last dump of the same JVM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Survival {
-    /// Number of samples there in the first dump, downsampled to the rate of the last dump.
+    /// Number of samples at the place in the first dump, downsampled to the rate of the last dump.
     pub(crate) held: u64,
-    /// Number of `held` samples that are still there in the last dump.
+    /// Number of `held` samples that are still at the place in the last dump.
     pub(crate) kept: u64,
     /// Number of `held` samples that are alive in the last dump, at any place.
     pub(crate) alive: u64,
-    /// Number of samples there in the last dump.
+    /// Number of samples at the place in the last dump.
     pub(crate) live: u64,
     /// Number of samples added since the first dump, by the quarter of the time between the dumps in which they were
     /// allocated.
     pub(crate) quarters: [u64; 4],
-    /// The part that is alive, in thousandths, of all samples taken at the stacks that allocated the growth.
+    /// Part of all samples taken at the stacks that allocated the growth that is alive, in thousandths.
     pub(crate) permille: u64,
-    /// The part that was collected, in thousandths, of the samples at those stacks. Only stacks with enough tracked
-    /// samples count.
+    /// Part of the samples at those stacks that was collected, in thousandths. Only stacks with enough tracked samples
+    /// count.
     pub(crate) gone_permille: u64,
 }
 
@@ -145,8 +145,8 @@ impl Attribution {
     }
 }
 
-/// Returns the part of all samples taken at these stacks that is known to be alive, in thousandths. Samples of stacks
-/// with too few tracked ones do not count as alive.
+/// Returns the part of all samples taken at these stacks that is known to be alive, in thousandths. If too few samples
+/// of a stack are tracked, its samples do not count as alive.
 fn alive_permille(stacks: &[Stack]) -> u64 {
     let samples: u64 = stacks.iter().map(|s| s.samples).sum();
     let known = stacks.iter().filter(|s| s.survival_known);

@@ -50,7 +50,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) usage: Option<Usage>,
     /// Number of objects added, if they are few and retain little of the heap.
     pub(crate) few: Option<u64>,
-    /// Steps in which the number of objects here grew while that of their class did not.
+    /// Steps between dumps in which the number of objects at this place grew, but the number of all objects of their
+    /// class did not.
     pub(crate) moved: Moved,
 }
 
@@ -146,8 +147,8 @@ impl Evidence<'_> {
         self.course.trend.is_steady() && self.course.telling > 2 && !is_level
     }
 
-    /// True if the suspect grew at each step of at least [`LEAST_POINTS`] dumps, which random variation does not
-    /// explain.
+    /// True if there are at least [`LEAST_POINTS`] dumps and the suspect grew at each step. Random variation does not
+    /// explain that.
     fn rises_in_many_dumps(&self) -> bool {
         self.course.trend.is_steady() && self.course.telling >= LEAST_POINTS
     }
@@ -177,8 +178,8 @@ impl Evidence<'_> {
             })
     }
 
-    /// True if the growth is less than 1/10 of what was replaced meanwhile, unless at least [`LEAST_POINTS`] dumps all
-    /// rise.
+    /// True if the growth is less than 1/10 of what was replaced meanwhile. False if there are at least
+    /// [`LEAST_POINTS`] dumps and the size rises at each step.
     fn wavers(&self) -> bool {
         self.finding.is_none()
             && !self.rises_in_many_dumps()
@@ -404,7 +405,7 @@ mod tests {
         assert_eq!(with(5000, 0, 0).verdict(), Some(Verdict::Leak));
         assert!(says(with(5000, 0, 0), "5,000 puts, 0 removals and 0 reads"));
         assert!(!says(with(5000, 0, 0), UNSURE) && !says(with(5000, 0, 0), ASKED));
-        // A cache that is still filling is read, too. Nothing else distinguishes it from a leak.
+        // A cache that is still filling is read. Only the reads distinguish it from a leak.
         assert_eq!(with(5000, 0, 9000).verdict(), Some(Verdict::Growth));
         assert!(says(with(5000, 0, 9000), UNSURE) && says(with(5000, 0, 9000), ASKED));
         // A bound, or samples that show replacement, prevents the verdict `leak`.
@@ -512,9 +513,9 @@ mod tests {
             ..evidence(figures)
         };
         assert_eq!(churn(0, levels).verdict(), None);
-        // Twice the load holds twice as much.
+        // If the load doubles, its content doubles.
         assert_eq!(churn(0, &[10_000, 20_000]).verdict(), None);
-        // More than that is growth, and so is a queue.
+        // If the size more than doubles, it is growth. If a queue grows at all, it is growth.
         assert_eq!(churn(0, &[1000, 90_000]).verdict(), Some(Verdict::Growth));
         let queue = Evidence {
             finding: finding(false),
@@ -591,10 +592,10 @@ mod tests {
             ..evidence(figures)
         };
         let levels = &[12_100, 12_200, 12_400];
-        // 300 added while 6,700 were replaced.
+        // 300 objects were added, and 6,700 were replaced.
         assert_eq!(with(45, levels).verdict(), None);
         assert_eq!(with(45, &[12_100, 12_400]).verdict(), None);
-        // 300 added while 1,200 were replaced: it can be random variation, but nothing proves that.
+        // 300 objects were added, and 1,200 were replaced. This can be random variation, but nothing proves that.
         assert_eq!(with(90, levels).verdict(), Some(Verdict::Growth));
         // Without enough samples, the number of replaced objects is unknown.
         assert_eq!(evidence(levels).verdict(), Some(Verdict::Growth));
@@ -606,7 +607,7 @@ mod tests {
             ..evidence(levels)
         };
         assert_eq!(few.verdict(), Some(Verdict::Growth));
-        // Five dumps that all rise are not random variation, and neither is a queue that fills up.
+        // Growth at each step of five dumps is not random variation. The growth of a queue is not, either.
         let rises = &[12_100, 12_200, 12_300, 12_400, 12_500];
         assert_eq!(with(45, rises).verdict(), Some(Verdict::Growth));
         let queue = Evidence {
@@ -636,7 +637,7 @@ mod tests {
         ));
         for figures in [
             &[20_000, 21_000, 22_100][..],
-            // Five dumps that all rise are rare enough.
+            // Random variation rarely lets a size rise at each step of five dumps.
             &[20_000, 20_700, 21_300, 21_900, 22_600],
         ] {
             assert_eq!(evidence(figures).verdict(), Some(Verdict::Leak));

@@ -24,13 +24,15 @@ use crate::trie::StepId;
 
 /// Maximum number of steps to inspect below a candidate.
 const BELOW: usize = 64;
-/// With at least this number of threads, an application thread class is not a pool: the program keeps making threads.
+/// Threads of an application class are not a pool if there are at least this number of them: the program keeps creating
+/// threads.
 const POOL: u64 = 64;
-/// Maximum number of levels of dominated objects, and of objects of each level, to search for a chain.
+/// Maximum number of levels of dominated objects to search for a chain, and maximum number of objects to search on each
+/// level.
 const LINKS: usize = 6;
 const LOOKED_AT: usize = 64;
 
-/// The factor `parts / of` by which a step has more parts than the step above.
+/// The factor `parts / of`: the number of parts of a step, divided by the number of parts of the step above.
 #[derive(Clone, Copy, Debug)]
 struct Fan {
     parts: u64,
@@ -100,8 +102,8 @@ impl Aligned<'_> {
         found
     }
 
-    /// Returns the steps above direct buffers that own at least `least` bytes outside of the heap. The buffers are a
-    /// candidate, and the steps above them are not.
+    /// Returns the steps above direct buffers that own at least `least` bytes outside of the heap. These steps are not
+    /// candidates, because the buffers themselves are one.
     fn above_buffers(&self, least: u64) -> BTreeSet<StepId> {
         let trie = self.last();
         let large = self.summaries.last().into_iter();
@@ -183,8 +185,8 @@ impl Aligned<'_> {
         below.all(|s| own.is_as_wide(self.fan(parts, s)))
     }
 
-    /// Returns how many times more parts a step has than the step above. Threads of a pool are not an accumulation, so
-    /// counting starts again at what each thread holds.
+    /// Returns the number of parts of a step, divided by that of the step above. Threads of a pool are not an
+    /// accumulation, so counting starts again at what each thread holds.
     fn fan(&self, parts: &mut Parts<'_>, step: StepId) -> Fan {
         let trie = self.last();
         let is_pool = |parts: &mut Parts<'_>, s: StepId| {

@@ -1,8 +1,8 @@
 //! Summary files: a summary as bytes, which can replace the dump in the next comparison.
 //!
 //! A decoded summary equals the encoded one, except for the name that the report gives the dump. Inconsistent data is
-//! rejected: an index outside of its list, a step that is not below an earlier one, or a figure so large that sums
-//! could overflow.
+//! rejected. Examples are an index outside of its list, a step whose parent is not an earlier step, and a figure so
+//! large that sums could overflow.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,7 +27,7 @@ const MOST: u64 = 64 << 20;
 const PART: u64 = 8;
 /// Maximum size of a summary file that the user asked for, in bytes. It may be larger than a cached one.
 const MOST_ALONE: u64 = 1 << 30;
-/// Figures and sums of bytes are below this limit: 4 TiB.
+/// All figures and sums of bytes are below this limit, 4 TiB.
 const LARGEST: u64 = 1 << 42;
 
 impl Summary {
@@ -44,7 +44,7 @@ impl Summary {
             return None;
         }
         let content = self.encoded(snapshot.object_count());
-        // A summary with figures that the reader rejects is not worth a file.
+        // Figures can be too large for the reader. Then no file is written, because reading it would fail.
         Self::decoded(&content, None)?;
         let file = of.file(&content);
         (file.len() as u64 <= most).then_some(file)
@@ -57,7 +57,7 @@ impl Summary {
     #[must_use]
     pub fn to_file(&self, snapshot: &Snapshot) -> Option<Vec<u8>> {
         let content = self.encoded(snapshot.object_count());
-        // A summary with figures that the reader rejects is not worth a file.
+        // Figures can be too large for the reader. Then no file is written, because reading it would fail.
         Self::decoded(&content, None)?;
         let file = kept(None, snapshot.refs()).file(&content);
         (file.len() as u64 <= MOST_ALONE).then_some(file)

@@ -16,7 +16,7 @@ const LOOKED_AT: usize = 256;
 const SMALL_PART: u64 = 8;
 /// A view of an `ArrayList`.
 const SUB_LIST: &str = "List$SubList";
-/// Arrays of fewer elements are ignored.
+/// Arrays with fewer elements than this are ignored.
 const LARGE: u32 = 256;
 
 /// Detects direct byte buffers, whose memory is not in the figures of the heap.

@@ -54,7 +54,8 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     Some(Finding::new("hash-key", sentence).certain())
 }
 
-/// Returns those keys of the nodes that are of their most frequent class, if it is an application class.
+/// Returns the nodes' keys of the most frequent key class, and this class. Returns `None` if it is not an application
+/// class, or has no fields.
 fn keys(
     context: &SuspectContext<'_>,
     nodes: &[ObjectIndex],
