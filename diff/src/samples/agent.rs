@@ -50,9 +50,9 @@ pub(super) fn read(
 /// The sites and classes to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Which {
-    /// Those with a sample that is still in the heap.
+    /// The sites and classes of samples that are still in the heap.
     Remembered,
-    /// All with an allocation.
+    /// All sites and classes with an allocation.
     All,
 }
 
@@ -120,7 +120,7 @@ impl Reader<'_> {
             .sum();
         let mut live = found.live(&references, &agent);
         live.sort_unstable_by_key(|s| (s.uid, s.object));
-        // A class that was both defined and sampled counts as defined.
+        // If a class object has both a class definition and a sample, only the definition is used.
         let defined: BTreeSet<ObjectIndex> = live
             .iter()
             .filter(|s| s.is_definition)
@@ -143,7 +143,7 @@ impl Reader<'_> {
             }
             same
         });
-        // If only few samples are tracked, a site may have none, and only its counts are known.
+        // If only few samples are tracked, a site may have no tracked sample. Only its counts are known then.
         let site_types = self.site_types()?;
         if which == Which::All || site_types {
             found.site(0);

@@ -33,7 +33,8 @@ const THREADS: usize = 8;
 pub(super) struct Line {
     pub(super) samples: u64,
     pub(super) part: Part,
-    /// True if some are samples rather than definitions of classes. Collected definitions are not counted.
+    /// True if some of the samples are of objects rather than definitions of classes. Collected definitions are not
+    /// counted.
     is_sampled: bool,
     threads: BTreeMap<u32, u64>,
 }
@@ -297,7 +298,7 @@ pub struct LiveBySite {
     pub unseen: Unseen,
     /// The part of `bytes` that stacks without a sample allocated. The samples of rare stacks give the estimate.
     pub other_stacks_bytes: u64,
-    /// Reachable bytes that no sample represents, of any stack.
+    /// Reachable bytes that no sample represents. Their stacks are unknown.
     pub unsampled_bytes: u64,
     /// Bytes of large objects, which the JVM under-samples ([`Sampling::shortfall`]).
     pub undersampled_bytes: u64,

@@ -1,7 +1,7 @@
 //! Compares what samples estimate for a line of code with the exact count there.
 //!
-//! If both agree, the count is divided among the line's stacks by their samples. If they disagree, neither replaces the
-//! other, because both can be right:
+//! If both agree, the count is divided among the line's stacks in proportion to their samples. If they disagree, both
+//! figures are reported, because both can be right:
 //!
 //! - The JIT compiler removes allocations. They are executed and counted, but never sampled.
 //! - Some sampled allocations may not be counted.

@@ -236,7 +236,8 @@ pub struct Samples {
     pub(crate) counting: Option<counting::Counting>,
     /// Names of classes and threads; the first is empty.
     pub names: Vec<String>,
-    /// Classes of live samples, each with its reachable objects by size; empty if every object is a sample.
+    /// Classes of live samples, each with the number of its reachable objects by size; empty if every object is a
+    /// sample.
     pub(crate) counted: Vec<population::CountedClass>,
     /// Number of samples left out because they were being made when the dump was taken.
     pub unfinished: u64,

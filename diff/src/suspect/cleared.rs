@@ -115,7 +115,7 @@ impl<'a> Search<'a> {
         let mut through_field = Vec::new();
         let mut other = self.path(&[above], (node, below), Some(&mut through_field))?;
         if other.is_none() && through_field.is_empty() {
-            // No record has the references from a class loader to its classes.
+            // A class loader has references to its classes, but no record in the dump contains them.
             let classes: Vec<ObjectIndex> = shared_paths::loaded_by(self.snapshot, above).collect();
             if classes.contains(&below) {
                 return Some(Between::NoField);

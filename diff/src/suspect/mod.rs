@@ -63,7 +63,8 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         reasons
     };
     reasons.extend(outside::reasons(context));
-    // Steps that several paths lead to. Steps above the class with the static field do not matter.
+    // The steps whose objects are reachable on several paths. Steps above the class with the static field do not
+    // matter.
     let mut shared_steps: Vec<usize> = (0..steps.len())
         .filter(|&at| trie.names.kind(trie[steps[at]].via) == LabelKind::Shared)
         .filter(|&at| start.is_none_or(|class| at > class))
@@ -88,7 +89,7 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
     let path = resolved.path(&labels, begin);
     let down_to_head = resolved.path(&aligned.labels(candidate), 0);
     let mut also_held_by: Vec<String> = Vec::new();
-    // If a field of the application holds the objects further down, the several paths only lead to the owner of the
+    // If a field of the application further down holds the objects, the paths differ only above the owner of that
     // field.
     let shared_at = shared_steps.first().copied().unwrap_or(0);
     let has_own_holder = |labels: &[Label]| {
@@ -96,7 +97,7 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         below.clone().any(|l| growth::is_application(l.1))
     };
     if has_own_holder(&aligned.labels(candidate)) {
-        // The holder is named, and there is only one.
+        // The path names the only holder.
     } else if let Some((parent, found)) = resolved.ways() {
         let ways = shared_holders(context, parent, found);
         reasons.extend(several(&ways));
@@ -217,7 +218,7 @@ pub(crate) fn judge(
     };
     suspect.verdict = verdict;
     let mut reasons = evidence.reasons();
-    // The sentences are ordered: the cause, the way in which it is held, the evidence for the verdict.
+    // The order of the sentences: the cause, how the content is held, the evidence for the verdict.
     let cause = usize::from(suspect.detector.is_some());
     reasons.splice(cause..cause, suspect.reasons.drain(..));
     let stays = bounds::stays_when_cleared(context);
@@ -231,7 +232,7 @@ pub(crate) fn judge(
     true
 }
 
-/// Fewer new objects than [`FEW`] are not called a leak if they retain less than 1/100 of the heap.
+/// Growth by fewer objects than [`FEW`] is not called a leak if they retain less than 1/100 of the heap.
 const FEW: u64 = 30;
 const SMALL_PART: i64 = 100;
 
@@ -290,7 +291,8 @@ pub(crate) fn fold_collections(
     suspects: &mut Vec<Suspect>,
     mention: impl Fn(&Suspect) -> sentence::Evidence,
 ) {
-    // The largest first, whatever its rank: a collection may look more like a leak than the objects that it holds.
+    // Start with the largest suspect, whatever its rank: a collection may look more like a leak than the objects that
+    // it holds.
     let mut order: Vec<usize> = (0..suspects.len()).collect();
     order.sort_by_key(|&i| Reverse(suspects[i].growth.retained_bytes));
     let mut kept: Vec<usize> = Vec::new();
@@ -543,7 +545,7 @@ fn mostly_one(context: &SuspectContext<'_>, at: StepId) -> Option<sentence::Evid
 /// Returns the sentence that describes how growth is spread over many holders; `None` for few holders.
 fn spread(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
     let at = spread_over(context);
-    // A thread local owns only a part of the entries.
+    // Each of these maps has entries for several thread locals, so a mean per map says little.
     if context
         .class(at)
         .starts_with("java.lang.ThreadLocal$ThreadLocalMap")
