@@ -72,7 +72,7 @@ fn a_weak_reference_is_no_path() {
     assert!(!s.reasons.iter().any(|r| r.contains("AWatch")));
 }
 
-/// One field refers to an array, another field to a view of it.
+/// One field refers to an array. Another field refers to a view of the same array.
 #[test]
 fn a_holder_that_frees_nothing_is_reported_with_the_other_holder() {
     let heap = |messages: usize| {
@@ -124,7 +124,7 @@ fn the_path_leads_to_the_table_that_grew() {
     let report = report([heap(500), heap(2500)]);
     let s = &report.suspects[0];
     assert_held(s, "com.acme.Table.rows", "com.acme.Row");
-    // `Store.meta` is nearer to the root, but it is another table.
+    // `Store.meta` is nearer to the root, but refers to another table.
     assert_eq!(
         s.path,
         [
@@ -137,7 +137,7 @@ fn the_path_leads_to_the_table_that_grew() {
     );
 }
 
-/// A B-tree: pages of references to pages.
+/// The heap has a B-tree: each page refers to further pages.
 #[test]
 fn the_holder_of_a_tree_is_the_field_with_its_root() {
     let heap = |leaves: usize| {
@@ -202,7 +202,8 @@ fn the_holder_is_no_field_of_a_library_of_collections() {
     assert_eq!(s.path, path);
 }
 
-/// A thread pool. The thread of its worker leads to it, and so does a field of the object whose method runs.
+/// The heap has a thread pool. Paths lead to it from its worker's thread, and from a field of the object whose method
+/// runs.
 #[test]
 fn a_path_can_begin_at_a_local_variable() {
     let heap = |tasks: usize| {

@@ -16,7 +16,7 @@ use testdata::writer::Rng;
 
 const NAMES: [&str; 4] = ["before", "after", "sampled-before", "sampled-after"];
 
-/// The committed dumps, decompressed and as they are.
+/// The committed dumps, both decompressed and compressed.
 struct Dumps {
     folder: tempfile::TempDir,
     all: Vec<PathBuf>,
