@@ -129,8 +129,8 @@ impl<'a> Aligned<'a> {
     /// Returns every place where something accumulates, sorted by trend and then by growth, the most first.
     pub(crate) fn candidates(&self) -> Vec<Candidate> {
         let trie = self.last();
-        // The larger of a step's own growth and the sum of its children's. A shrinking child can hide the growth of its
-        // sibling.
+        // For each step, the larger of its own growth and the sum of its children's growth. A child that shrinks can
+        // hide the growth of its sibling.
         let mut growing = vec![0_i64; trie.len()];
         for step in (0..trie.len() as u32).rev().map(StepId) {
             let below: i64 = trie[step]
@@ -292,8 +292,8 @@ impl<'a> Aligned<'a> {
         let is_missing = |i: usize| {
             !by_class.contains(&i) && all.iter().all(|s| self.same[s.0 as usize][i].is_none())
         };
-        // True if about as many instances exist in a dump as in the nearest known dumps around it, so that they are
-        // only held in another way. `None` if there is no known dump before or after it.
+        // True if about as many instances exist in a dump as in the nearest known dumps around it, which shows that
+        // only the paths to them changed. `None` if there is no known dump before or after it.
         let are_there = |i: usize| {
             let known = |&j: &usize| !is_missing(j);
             let before = (0..i).rev().find(known)?;
@@ -679,7 +679,7 @@ impl<'a> Aligned<'a> {
             .collect()
     }
 
-    /// Returns the name of the field whose content grows, or else the class that holds it.
+    /// Returns the name of the field whose content grows, or, if there is no field, the class that holds the content.
     fn holder(&self, candidate: &Candidate) -> String {
         let trie = self.last();
         holder(&self.labels(candidate))
@@ -695,9 +695,9 @@ pub(crate) fn is_application(kind: LabelKind) -> bool {
     )
 }
 
-/// Returns the field whose content grows, chosen among the references down to it: the nearest field of an application
-/// class, else the nearest static field, else the nearest field that is not internal to a collection, else the nearest
-/// field.
+/// Returns the field whose content grows, chosen among the references on the path to the content. It is the nearest
+/// field of an application class. If there is none, it is the nearest static field, else the nearest field that is not
+/// internal to a collection, else the nearest field.
 pub(crate) fn holder(path: &[Label]) -> Option<String> {
     let nearest = |wanted: &dyn Fn(LabelKind, &str) -> bool| {
         path.iter()

@@ -214,7 +214,7 @@ mod tests {
             application_frames(&frames(&["java.lang.Thread.run"]), "a.B"),
             [""; 0]
         );
-        // If there is nothing but the constructor, it is the answer.
+        // If the stack has only the constructor's frame, the headline names the constructor.
         let alone = frames(&["a.B.<init>(B.java:1)"]);
         assert_eq!(application_frames(&alone, "a.B"), ["a.B.<init>(B.java:1)"]);
     }

@@ -114,8 +114,8 @@ pub(crate) fn is_generated(name: &str) -> bool {
     PARTS.iter().any(|p| name.contains(p))
 }
 
-/// True for a JDK class that is used for unrelated purposes. The path to one of its objects says nothing about the
-/// other objects.
+/// True for a JDK class that is used for unrelated purposes, such as `String`. The path to one of its objects does not
+/// show how the others are held.
 pub(crate) fn is_of_all_kinds(name: &str) -> bool {
     let special = name.starts_with("jdk.internal.ref.") || name == "java.lang.VirtualThread";
     is_jdk(name) && !special

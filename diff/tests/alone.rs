@@ -254,7 +254,7 @@ fn a_tree_is_held_by_the_field_with_its_root() {
 
 #[test]
 fn only_a_chain_is_called_one() {
-    // A binary tree.
+    // The heap has a binary tree.
     let mut app = App::new();
     let node = app.class("com.acme.Node", &["left", "right", "body"], &[]);
     let nodes: Vec<Obj> = (0..2047)
@@ -281,7 +281,7 @@ fn only_a_chain_is_called_one() {
         ) && !says(s, "chain"),
         "{s:?}"
     );
-    // Nested arrays.
+    // The heap has nested arrays.
     let mut app = App::new();
     let cells: Vec<Obj> = (0..60)
         .map(|_| {

@@ -102,7 +102,7 @@ fn direct_buffers_are_held_by_the_list_of_the_application() {
     );
     assert_eq!(suspect.detector.as_deref(), Some("direct-buffer"));
     assert_eq!(suspect.off_heap_bytes, [90_000_000, 180_000_000]);
-    // A limit of 50 MB rejects 90 MB outside the heap.
+    // Growth of 90 MB outside the heap exceeds a limit of 50 MB.
     let gates = Gates {
         growth: Some(50_000_000),
         suspect: false,
@@ -514,7 +514,7 @@ fn a_few_slots_of_an_array_that_fill_are_no_leak() {
     assert_eq!(five.verdict, Verdict::Leak, "{five:#?}");
 }
 
-/// The number of arrays stays the same. Half of the arrays became larger, the other half smaller.
+/// The number of arrays does not change. Half of the arrays become larger, the other half smaller.
 #[test]
 fn not_each_object_became_larger() {
     let heap = |sizes: [usize; 2]| {

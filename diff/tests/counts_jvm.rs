@@ -74,7 +74,7 @@ fn allocations<'a>(samples: &Samples, all: &'a Allocations, start: &str) -> &'a 
 struct Found {
     stacks: u32,
     held: u32,
-    /// Compare the sums of the widths of the intervals, with counts and without.
+    /// Sum of the widths of all intervals with counts, and the same without counts.
     width: u64,
     without: u64,
 }

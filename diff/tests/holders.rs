@@ -33,7 +33,7 @@ fn a_weak_reference_is_no_path() {
         let queue = app.class("com.acme.Queue", &["messages"], &[]);
         let server = app.class("com.acme.Server", &["queue"], &["instance"]);
         let monitor = app.class("com.acme.Monitor", &["queue"], &["instance"]);
-        // `AWatch` comes first by name and by position, but its reference is weak.
+        // `AWatch` is the first class by name and by position, but it refers to the queue weakly.
         let watch = app.class("com.acme.AWatch", &[], &["watched"]);
         let rows = app.rows(message, messages, 200);
         let array = app.array(rows);
@@ -65,7 +65,7 @@ fn a_weak_reference_is_no_path() {
             "java.lang.Object[*]"
         ]
     );
-    // Both paths lead to the queue, which alone holds the messages. Emptying it frees them.
+    // Both paths lead to the queue. Only the queue holds the messages, so emptying it frees them.
     let several = |r: &String| r.contains("several paths");
     assert!(!s.reasons.iter().any(several), "{:?}", s.reasons);
     assert!(s.also_held_by.is_empty(), "{:?}", s.also_held_by);
@@ -210,7 +210,7 @@ fn a_path_can_begin_at_a_local_variable() {
         let mut app = App::new();
         let task = app.class("com.acme.Task", &["body"], &[]);
         let mailer = app.class("com.acme.Mailer", &["sender"], &[]);
-        // The JDK's own classes.
+        // These are JDK classes.
         let [pool, worker] =
             ["java.util.concurrent.Pool", "java.util.concurrent.Worker"].map(|name| {
                 let object = Some(app.boot.object);

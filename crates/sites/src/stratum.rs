@@ -72,7 +72,7 @@ pub enum Totals {
     MostOfMore,
 }
 
-/// The way in which survivors of the first dump are identified in the last dump.
+/// How survivors of the first dump are identified in the last dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follow {
     /// By uid: both dumps are of one JVM, where samples keep their uids.
@@ -435,7 +435,7 @@ impl Flow {
         }
     }
 
-    /// Returns a key's share of what was allocated less its share of what was freed.
+    /// Returns a key's share of the allocated objects or bytes, minus its share of the freed ones.
     fn net(&self, born: Interval, gone: Interval) -> Interval {
         let around = |i: Interval| Interval {
             value: 0.0,

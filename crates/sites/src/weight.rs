@@ -239,7 +239,7 @@ mod tests {
             interval: 0,
             rate: 4,
         };
-        // (1 - p) / p² with p = 1/4.
+        // The variance is (1 - p) / p² with p = 1/4.
         let weight = count.weight(10).unwrap();
         assert_eq!((weight.objects, weight.bytes), (4.0, 40.0));
         assert_eq!(weight.objects_variance, 12.0);

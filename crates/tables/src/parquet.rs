@@ -257,7 +257,7 @@ impl Buffer {
                 all.extend_from_slice(text.as_bytes());
                 ends.push(all.len());
             }
-            // Null; `check` has rejected everything else.
+            // The cell is null: `check` has rejected everything else.
             _ => {}
         }
     }

@@ -406,7 +406,7 @@ mod tests {
             let short = timed(&[(0, 0), (75, 1000), (77, last)]);
             assert_eq!(short, (Trend::Steady, 2, Some(2)), "{last}");
         }
-        // The same figures at equal distances are a warm-up.
+        // If the dumps are at equal distances, the same figures are a warm-up.
         assert_eq!(
             timed(&[(0, 0), (75, 1000), (150, 1004)]),
             (Trend::WarmUp, 3, None)
@@ -441,7 +441,7 @@ mod tests {
 
     #[test]
     fn slowing_down_is_a_matter_of_rates() {
-        // The step has a tenth of the growth in a tenth of the time.
+        // The last step has a tenth of the growth in a tenth of the time.
         assert_eq!(
             timed(&[(0, 0), (75, 1000), (85, 1090)]),
             (Trend::Slowing, 3, None)
@@ -450,7 +450,7 @@ mod tests {
             timed(&[(0, 0), (75, 1000), (150, 1090)]),
             (Trend::WarmUp, 3, None)
         );
-        // Less growth in less time is not slowing down, and neither is the same growth in more time.
+        // Growth does not slow down if a step is shorter and has less growth, or is longer and has the same growth.
         assert_eq!(timed(&[(0, 0), (26, 1000), (62, 2000)]).0, Trend::Steady);
         assert_eq!(timed(&[(0, 0), (60, 600), (90, 900)]).0, Trend::Steady);
     }
@@ -513,7 +513,7 @@ mod tests {
 
     #[test]
     fn growth_that_is_significant_by_itself_is_not_over() {
-        // 200, 84,200 and 88,200 objects of 100 bytes, in a heap whose noise is 10,000 bytes.
+        // The dumps have 200, 84,200 and 88,200 objects of 100 bytes. Changes of at most 10,000 bytes are noise.
         let of = |figures: [u64; 3]| {
             let points: Vec<(u64, u64)> = (0..).zip(figures).collect();
             Course::of(&points, 10_000).trend

@@ -104,10 +104,10 @@ fn variance(points: &[(f64, f64)]) -> f64 {
     (term(points.len() as f64) - ties).max(0.0) / 18.0
 }
 
-/// Returns the largest value of Kendall's statistic that 95 % of all orders of `n` figures do not exceed, less 2 to
-/// convert it to ranks of slopes (Hollander and Wolfe, Nonparametric Statistical Methods, 9.3).
+/// Returns the value of Kendall's statistic that 95 % of all orders of `n` figures do not exceed, minus 2. The
+/// subtraction converts it to ranks of slopes (Hollander and Wolfe, Nonparametric Statistical Methods, 9.3).
 fn exact(n: usize) -> Option<f64> {
-    // Number of orders of n figures by their number of pairs in the wrong order.
+    // The number of orders of n figures that have i pairs in the wrong order, for each i.
     let mut orders = vec![1.0_f64];
     for k in 2..=n {
         let mut next = vec![0.0; orders.len() + k - 1];

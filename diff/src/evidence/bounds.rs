@@ -270,8 +270,9 @@ fn eldest(context: &SuspectContext<'_>) -> Option<Evidence> {
 
 /// Returns the sentence for a cache, queue or pool of a well-known library whose objects contain their maximum size.
 fn library(context: &SuspectContext<'_>) -> Option<Evidence> {
-    // The class, and the field that holds the bound of an instance. Caffeine's cache classes without a maximum lack the
-    // field. Other classes then have a number that is not a bound: negative, 0, or the largest.
+    // Each class, with the field that holds the bound of an instance. If a cache has no maximum, Caffeine uses a class
+    // without the field. The field of other classes then has a value that is not a bound: negative, 0, or the largest
+    // number.
     const BOUNDED: [(&str, &str); 7] = [
         ("com.google.common.cache.LocalCache", "maxWeight"),
         (
@@ -349,7 +350,7 @@ fn stated(context: &SuspectContext<'_>) -> Option<Bound> {
     let trie = context.trie();
     let path = trie.path(context.candidate.at);
     let field = context.own_field()?;
-    // The owner of the field, then the steps down to the collection.
+    // Search the owner of the field, and then the steps down to the collection.
     let at = path.iter().position(|&s| s == field).unwrap_or(path.len());
     let collection = path
         .get(at)
@@ -392,7 +393,7 @@ fn bound_of_whole(context: &SuspectContext<'_>, path: &[StepId], content: &[u64]
         Some(class) => static_bound(context, class, held.now)?,
         None => own_bound(context, whole, held.now)?,
     };
-    // `maxSegments` limits the number of segments.
+    // A field such as `maxSegments` limits the number of segments, not of elements.
     let limits_parts = share_a_word(&name, context.via(parts));
     held.bound((name, bound)).filter(|_| !limits_parts)
 }
@@ -465,7 +466,7 @@ impl Held {
 /// True if a field of this name limits a number of elements.
 fn is_bound(name: &str) -> bool {
     const WORDS: [&str; 4] = ["max", "limit", "capacity", "bound"];
-    // Words of limits with another unit: bytes, times, attempts, threads.
+    // These words name limits on something other than elements: bytes, time, attempts, threads.
     const UNITS: [&str; 12] = [
         "byte", "memory", "heap", "weight", "time", "milli", "second", "minute", "delay",
         "attempt", "retr", "thread",

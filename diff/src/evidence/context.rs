@@ -68,24 +68,24 @@ impl<'a> SuspectContext<'a> {
         self.aligned.last()
     }
 
-    /// Returns the class of a step's objects, as text.
+    /// Returns the name of the class of a step's objects.
     pub(crate) fn class(&self, step: StepId) -> &'a str {
         let trie = self.trie();
         trie.names.text(trie[step].class)
     }
 
-    /// Returns the reference through which a step's objects are held, as text.
+    /// Returns the name of the reference that holds a step's objects.
     pub(crate) fn via(&self, step: StepId) -> &'a str {
         let trie = self.trie();
         trie.names.text(trie[step].via)
     }
 
-    /// Returns the first step whose class is wanted.
+    /// Returns the first step whose class name `wanted` accepts.
     pub(crate) fn of_class(&self, wanted: impl Fn(&str) -> bool) -> Option<StepId> {
         self.steps.iter().copied().find(|&s| wanted(self.class(s)))
     }
 
-    /// Returns the first step that is held through a wanted reference.
+    /// Returns the first step that is held by a reference whose name `wanted` accepts.
     pub(crate) fn held_via(&self, wanted: impl Fn(&str) -> bool) -> Option<StepId> {
         self.steps.iter().copied().find(|&s| wanted(self.via(s)))
     }

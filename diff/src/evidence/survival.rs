@@ -53,7 +53,8 @@ impl Survival {
         came >= NEW && self.quarters[3] * 16 >= came
     }
 
-    /// True if almost nothing that was put there was collected, in any quarter of the time between the dumps.
+    /// True if almost no object that was added at the place was collected, in any quarter of the time between the
+    /// dumps.
     pub(crate) fn is_total(&self) -> bool {
         self.stays()
             && self.live >= 2 * ENOUGH
@@ -75,7 +76,8 @@ impl Survival {
         (self.held >= ENOUGH).then(|| gone / self.held)
     }
 
-    /// True if the growth is at most half of what was added to the content and removed again, at the same stacks.
+    /// True if the growth is at most half of the bytes that the same stacks allocated for the content and that were
+    /// removed again.
     pub(crate) fn is_within_passage(&self, grown: u64, held: u64) -> bool {
         let stayed = 1000_u64.saturating_sub(self.gone_permille);
         2 * u128::from(grown) * u128::from(stayed)
@@ -124,7 +126,7 @@ impl Attribution {
                 found.alive += u64::from(alive.contains(&sample.uid));
             }
         }
-        // The dumps' times by the agent's clock, no earlier than the latest samples in them.
+        // Convert the times of the dumps to the agent's clock. A dump is no earlier than the latest sample in it.
         let started = self.samples.agent()?.started_ms;
         let at = |of: &Self, taken: u64| {
             let latest = of.samples.live.iter().map(|s| s.time_ms).max();

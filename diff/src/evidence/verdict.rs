@@ -31,7 +31,7 @@ use heapdiff_units::Span;
 /// Growth of at most 1/20 of the size can be random variation if fewer than [`LEAST_POINTS`] dumps show it.
 const SLIGHT_PART: u64 = 20;
 
-/// Growth of less than 1/10 of what was replaced meanwhile is only variation in arrivals.
+/// Growth of less than 1/10 of the content that was replaced meanwhile is random variation.
 const WAVERING_PART: u128 = 10;
 
 /// All evidence for and against a suspect.
@@ -125,8 +125,8 @@ impl Evidence<'_> {
         })
     }
 
-    /// True if nothing of what the first dump held is in the last. Objects come and go, so their number at a dump is
-    /// random.
+    /// True if all objects of the first dump are gone in the last. Objects are replaced all the time, so their number
+    /// at a dump is random.
     fn is_replaced(&self) -> bool {
         self.survival.is_some_and(|s| s.is_replaced())
     }
@@ -455,7 +455,7 @@ mod tests {
         };
         assert_eq!(sampled().verdict(), Some(Verdict::Leak));
         assert!(!says(sampled(), "too short to show"));
-        // A leak that also grows in the short step.
+        // The growth goes on in the short step, so it is a leak.
         let on = timed(&[0, 75_000, 77_000], &[100, 10_000, 10_270]);
         assert_eq!(on.verdict(), Some(Verdict::Leak));
         // A level step that is as long as the first one rules out a leak.
@@ -542,10 +542,10 @@ mod tests {
             survival: survival(kept, [0, 0, 0, 100]).map(|s| Survival { gone_permille, ..s }),
             ..evidence(figures)
         };
-        // Weak entries are removed after a GC: two of three are gone.
+        // Entries are weak and removed after a GC: two of three are gone.
         let sawtooth = &[220, 125, 690];
         assert_eq!(with(0, 670, sawtooth).verdict(), None);
-        // Entries are no longer removed: most of all that was ever added is there.
+        // Entries are no longer removed: most entries that were ever added are still there.
         assert_eq!(with(0, 300, sawtooth).verdict(), Some(Verdict::Growth));
         // Survival is unknown for stacks whose samples were not tracked.
         assert_eq!(with(0, 0, sawtooth).verdict(), Some(Verdict::Growth));
@@ -716,7 +716,7 @@ mod tests {
             bound: bound(Strength::Enforced),
             ..evidence(figures)
         };
-        // A certain cause hides the bound.
+        // If the cause is certain, the bound is not reported.
         assert_eq!(with(true, &[100, 200]).reasons(), [THREAD_LOCAL]);
         assert_eq!(with(false, &[100, 200]).reasons(), [THREAD_LOCAL, WEAK_MAP]);
         // The hint to take a third dump appears only for two dumps for which nothing else decided.

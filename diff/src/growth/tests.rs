@@ -515,7 +515,7 @@ fn a_maps_values_are_named() {
 
 #[test]
 fn candidates_of_one_field_are_one() {
-    // Two kinds of nodes in one table, and a third kind in another field.
+    // One table has two kinds of nodes, and another field has a third kind.
     let dump = |nodes: u64| {
         let mut steps = map(nodes, 200, ("com.acme.Value", 500));
         let tree = ("java.util.HashMap$Node[*]", LabelKind::Element);
@@ -667,7 +667,7 @@ fn objects_to_which_two_candidates_lead_are_counted_once() {
         by_class: Vec::new(),
         elsewhere: Vec::new(),
     };
-    // A deque of direct buffers, and its first node.
+    // A field holds a deque of direct buffers. Another field of the deque refers to its first node.
     let mut deque = candidate(7, 849);
     deque.take_in(candidate(7, 849), true);
     assert_eq!(deque.objects, [0, 849]);

@@ -1,7 +1,7 @@
 //! Analysis of a single dump: the holders of most of its heap.
 //!
-//! One dump shows no growth, so nothing is called a leak. The report shows where much has accumulated and what holds
-//! it, with the wording and the names of a comparison.
+//! One dump shows no growth, so nothing is called a leak. The report names the places where much has accumulated and
+//! their holders, with the wording of a comparison.
 
 mod classes;
 mod died;

@@ -602,7 +602,7 @@ impl Fields {
     }
 }
 
-/// Returns an `int` whose bits are an unsigned number.
+/// Returns the value of an `int` field that stores an unsigned number.
 #[allow(
     clippy::cast_possible_truncation,
     reason = "the value of a field of 32 bits"

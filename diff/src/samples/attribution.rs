@@ -622,7 +622,7 @@ mod tests {
         let kept: Vec<Sample> = (0..1000)
             .filter_map(|uid| thinned(&sample(uid, false), &coarse, &finest))
             .collect();
-        // A quarter of them.
+        // The later sampling keeps a quarter of the samples.
         assert!((200..300).contains(&kept.len()), "{}", kept.len());
         for sample in &kept {
             assert_eq!(sample.weight.bytes, 4000.0);

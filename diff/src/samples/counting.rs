@@ -391,7 +391,7 @@ mod tests {
             other,
         };
         let times = [50, 2000, 3000, 4999];
-        // Before counting, during it, and too late for the copy.
+        // The samples were taken before counting began, during counting, and too late for the copy.
         let entries = times.map(|time| sample(3, 2, time));
         let counts = tallied(&entries, 0);
         assert_eq!(counts.stacks, [(3, of(Some(1), 2, 2))].into());
@@ -402,7 +402,7 @@ mod tests {
         // With two dumps, samples that the first dump already had are not new.
         let counts = tallied(&entries, 2000);
         assert_eq!(counts.stacks, [(3, of(Some(1), 1, 3))].into());
-        // A stack whose place is not counted.
+        // The place of this stack is not counted.
         let counts = tallied(&[sample(4, 2, 2000)], 0);
         assert_eq!(counts.stacks, [(4, of(None, 0, 1))].into());
     }

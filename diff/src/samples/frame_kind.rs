@@ -34,7 +34,7 @@ pub(crate) enum FrameKind {
 
 /// Returns the kind of a frame. `frame` is the text of a report.
 pub(crate) fn frame_kind(frame: &str) -> FrameKind {
-    // The generated class of a lambda, not the lambda's own code.
+    // A frame of the generated class of a lambda. The lambda's own code is application code.
     let is_generated = ["(proxy).", "(unknown method)"]
         .iter()
         .any(|p| frame.starts_with(p))

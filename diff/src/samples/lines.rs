@@ -44,7 +44,7 @@ impl Sampled {
         self.late += other.late;
     }
 
-    /// True if the counted bytes, plus what was allocated after the count, are within the samples' interval; `None` if
+    /// True if the counted bytes, plus the bytes allocated after the count, are within the samples' interval; `None` if
     /// the samples are exact.
     fn agrees(&self, counted: f64) -> Option<bool> {
         let (wide, after) = (self.wide(), self.after());

@@ -331,7 +331,7 @@ fn grown(suspect: &Suspect) -> Size {
 fn is_collection_of(suspect: &Suspect, of: &Suspect) -> bool {
     let (own, all) = (suspect.growth.objects, of.growth.objects);
     let is_held = of.holder == suspect.holder || of.also_held_by.contains(&suspect.holder);
-    // There is about one node for each object.
+    // The collection has about one node for each object.
     let as_many = own.abs_diff(all) <= all.unsigned_abs() / 8;
     is_held && as_many && all > 1 && is_jdk(&suspect.class)
 }
@@ -343,7 +343,7 @@ fn start(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
         return None;
     };
     let (before, after) = (first.stats.classes, last.stats.classes);
-    // Classes that are loaded at a constant rate are no sign of start-up.
+    // If classes are loaded at a constant rate, the program is not starting.
     let classes: Vec<(u64, u64)> = context
         .summaries
         .iter()
@@ -382,8 +382,8 @@ fn start(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
     })
 }
 
-/// True if hidden application classes of one family are most of the new classes. The program creates them one by one,
-/// not because it starts.
+/// True if hidden application classes of one family are most of the new classes. The program then creates them
+/// continually, not only during start-up.
 fn are_one_family(context: &SuspectContext<'_>, came: u64) -> bool {
     let mut families: BTreeMap<Cow<'_, str>, u64> = BTreeMap::new();
     for (index, class) in context.snapshot.classes().iter() {

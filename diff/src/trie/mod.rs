@@ -38,7 +38,7 @@ impl StepId {
     pub(crate) const ROOT: Self = Self(0);
 }
 
-/// Objects of one class that are held in the same way.
+/// Objects of one class that are held by the same reference.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     /// Label of the reference that holds the objects.

@@ -145,7 +145,8 @@ fn counts_narrow_intervals_that_go_on_to_hold() {
         counted: false,
         ..place(executed, 0.0, 1.0)
     };
-    // Places, the probability of a sample, and the minimum factor by which counts narrow the intervals.
+    // Each case has the places, the probability of a sample, and the minimum factor by which counts narrow the
+    // intervals.
     for (places, p, narrower) in [
         // All objects survive.
         (
@@ -185,7 +186,8 @@ fn counts_narrow_intervals_that_go_on_to_hold() {
             0.05,
             1.1,
         ),
-        // The compiler removes half of the allocations: at both places, at one, or with some objects dying as well.
+        // The compiler removes half of the allocations, first at both places, then at one. In the last case, some
+        // objects also die.
         (
             vec![place(6000, 0.5, 1.0), place(14_000, 0.5, 1.0)],
             0.05,

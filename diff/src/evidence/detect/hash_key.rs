@@ -32,7 +32,7 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     };
     let is_entry = |&&s: &&_| is_node(context.class(s)) && !context.class(s).ends_with("[]");
     let content = context.candidate.content.iter();
-    // The nodes of the innermost table.
+    // Take the nodes of the innermost table.
     let node = *context.steps.iter().rev().chain(content).find(is_entry)?;
     let nodes = context.members(node, LOOKED_AT);
     let (keys, class) = keys(context, &nodes)?;

@@ -29,7 +29,7 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     let entries = context.members(entry, ENTRIES);
     let keys = context.field(&entries, "referent");
     let values = context.field(&entries, "value");
-    // Each value with its key.
+    // A map from each value to its key.
     let pairs: BTreeMap<ObjectIndex, ObjectIndex> = values
         .into_iter()
         .zip(keys)
