@@ -18,13 +18,13 @@ use heapdiff_model::diff::{difference, least};
 use heapdiff_sites::packages::is_jdk;
 use heapdiff_trend::{Course, Trend};
 
-/// Minimum number of samples that show when almost nothing was allocated.
+/// Minimum number of samples from which periods with almost no allocation can be recognized.
 const ENOUGH_FOR_WORK: u64 = 1_000;
 
 /// Suffix of the label by which a class holds its resolved constants.
 const RESOLVED: &str = ".<resolved_references>";
 
-/// Interpolates between two figures: `part / all` of the way.
+/// Interpolates between two figures, at `part / all` of the distance.
 fn between(from: u64, to: u64, part: u64, all: u64) -> u64 {
     let (part, all) = (u128::from(part), u128::from(all).max(1));
     let rest = all.saturating_sub(part);
@@ -217,8 +217,8 @@ impl<'a> Aligned<'a> {
     }
 
     /// Returns the growth by which candidates are ranked. It is doubled if a field of the application holds the
-    /// candidate. The JDK's own lists (cleaners, finalizers) grow along with what the application holds, and of two
-    /// equal growths, the application's field is the one that a programmer can fix.
+    /// candidate. The JDK's own lists (cleaners, finalizers) grow along with the application's objects. If both grow
+    /// equally, the application's field is the one that a programmer can fix.
     pub(crate) fn weight(&self, candidate: &Candidate) -> i64 {
         let own = self.labels(candidate).iter().any(|l| is_application(l.1));
         candidate
@@ -423,8 +423,8 @@ impl<'a> Aligned<'a> {
     }
 
     /// True if the candidate's objects only moved: they existed before, and now a second path leads to them, or one of
-    /// two paths disappeared. In that case the class as a whole grew by less than half of what the candidate did, not
-    /// counting the growth of the candidates ranked before it.
+    /// two paths disappeared. In that case, the class as a whole grew by less than half as many objects as the
+    /// candidate. The growth of candidates with a higher rank is subtracted first.
     fn only_moved(&self, candidate: &Candidate, greater: &[Candidate]) -> bool {
         let trie = self.last();
         let shared = |&s: &StepId| trie.names.kind(trie[s].via) == LabelKind::Shared;
@@ -510,7 +510,8 @@ impl<'a> Aligned<'a> {
         }
     }
 
-    /// Returns the step that a report names. Nodes, entries and arrays are skipped down to what they hold.
+    /// Returns the step that a report names. Nodes, entries and arrays are skipped, and the step of the objects that
+    /// they hold is returned.
     fn named(&self, content: StepId) -> StepId {
         let trie = self.last();
         let mut best = content;
@@ -541,7 +542,7 @@ impl<'a> Aligned<'a> {
         best
     }
 
-    /// Merges candidates that a reader would call one:
+    /// Merges candidates that a reader would regard as one:
     ///
     /// - candidates of one holder and one class, such as two kinds of nodes in a table;
     /// - candidates below one application field or one static field of the JDK, such as the keys, values and table of a

@@ -89,7 +89,7 @@ impl IgnoreRules {
     /// Parses rules.
     ///
     /// # Errors
-    /// At the first line that is not a rule.
+    /// Returns an error for the first line that is not a rule.
     pub fn parse(text: &str) -> Result<Self, IgnoreError> {
         let mut rules = Vec::new();
         for (line, text) in (1..).zip(text.lines()) {

@@ -84,7 +84,7 @@ impl App {
     }
 }
 
-/// Returns the first suspect of three dumps with 1,000, 2,000 and 3,000 quotes.
+/// Returns the first suspect in a comparison of three dumps with 1,000, 2,000 and 3,000 quotes.
 fn suspect(heap: impl Fn(usize) -> Vec<u8>) -> Suspect {
     let dumps = [1000, 2000, 3000].map(|n| Source::from_bytes(heap(n)));
     let report: Report = common::report(dumps);

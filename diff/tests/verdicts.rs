@@ -538,7 +538,7 @@ fn a_map_that_may_remove_its_eldest_is_no_cache_for_that() {
             own
         );
     }
-    // A full cache that stays level has the verdict cache.
+    // A cache that is full and stays level has the verdict `cache`.
     let report = report([1000, 2000, 3000, 3000].map(|n| heap(n, true)).to_vec());
     let s = held_by(&report, "com.acme.Cache.map");
     assert_eq!(s.verdict, Verdict::Cache, "{s:#?}");

@@ -147,7 +147,7 @@ impl Members {
             }];
         };
         let line = match may_be[..] {
-            // A method without a range keeps its line numbers, or has only one line.
+            // If the mapping has no line range for a method, its line numbers are unchanged, or it has only one line.
             [one] if one.lines.is_none() => one.original_lines.map(|l| l.0).or(line),
             _ => None,
         };

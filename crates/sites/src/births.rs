@@ -8,8 +8,8 @@
 //! - If the number of samples taken at a place is known, the part of them that is alive gives an upper bound for the
 //!   part of the count that is alive.
 //!
-//! All bounds are one-sided. If the compiler removes allocations, a count is too large; then a bound is wider, never
-//! wrong.
+//! All bounds are one-sided. If the compiler removes allocations, a count is too large. Bounds are then wider than
+//! necessary, but not wrong.
 //!
 //! Objects that are not counted (allocated without bytecode, or after the counts were copied) are estimated from
 //! samples.

@@ -202,7 +202,7 @@ mod tests {
             one
         };
         let none = Unseen::default();
-        // Standard errors of 50 and 87 combine to 100.
+        // Standard errors add up as squares: 50 and 87 give 100.
         let mut sum = one(1000.0, 2500.0, 100);
         sum.merge(&one(500.0, 7500.0, 300));
         assert_eq!((sum.objects(), sum.bytes()), (4, 1500));

@@ -125,7 +125,7 @@ counters! {
     Collections,
     /// Number of times that the agent's thread looked for dead samples.
     Sweeps,
-    /// Internal errors of the agent that it survived.
+    /// Internal errors of the agent after which it continued.
     Faults,
     /// Bytes that the dropped samples (full, failed, pending) represent.
     DroppedBytes,

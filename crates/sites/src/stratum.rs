@@ -13,7 +13,7 @@
 //!
 //! The estimates of all stacks add up to the total.
 //!
-//! With two dumps, the total that is divided is what was allocated between them: the objects in the last dump less the
+//! With two dumps, the total that is divided is what was allocated between them: the objects in the last dump minus the
 //! survivors of the first. The number of survivors is estimated from the samples that are in both dumps.
 
 mod seen;
@@ -86,7 +86,7 @@ pub enum Follow {
 pub enum Keys {
     /// Allocating stacks. A report lists only stacks that have samples.
     Stacks,
-    /// A few groups of samples. A report lists all of them.
+    /// A few groups, all of which a report lists.
     Groups,
 }
 

@@ -79,8 +79,8 @@ impl Weight {
         }
     }
 
-    /// Returns the weight of a sample that was taken in an unknown way. Such samples are treated as independent, with a
-    /// Poisson-distributed number, so the variance of a sum is the sum of the squares.
+    /// Returns the weight of a sample for which the probability of sampling is unknown. Such samples are treated as
+    /// independent and their number as Poisson-distributed, so the variance of a sum is the sum of the squares.
     #[must_use]
     pub const fn poisson(objects: f64, bytes: f64) -> Self {
         Self {

@@ -1,7 +1,7 @@
 //! The time at which growth begins.
 
-/// Returns the index in a series of (time, figure) from which on it grows. `None` if the series does not grow or has
-/// fewer than three points; 0 if it grows from the first point on.
+/// Returns the index of the point at which a series of (time, figure) begins to grow. Returns `None` if the series does
+/// not grow or has fewer than three points, and 0 if it grows from the first point on.
 ///
 /// The index is the knee of the best-fitting line that is level up to the knee and rises after it:
 ///

@@ -2,20 +2,20 @@
 //!
 //! Every verdict except `growth` requires evidence. So does the decision that something is not a suspect:
 //!
-//! - Leak, one of these:
+//! - Leak, for one of these reasons:
 //!   - a certain cause
-//!   - growth at each of several steps, by more than the size of such a holder varies
+//!   - growth at each of several steps, by more than random variation
 //!   - new samples, while almost no sample is collected
-//!   - a collection that is filled all the time, from which nothing is removed or read
-//! - Cache: a bound of the collection that grows, enforced or reached; or growth that has ended.
-//! - Warm-up: growth that has ended; or growth of the JDK's own tables while classes are loaded.
-//! - Not a suspect, one of these:
+//!   - a collection to which elements are added all the time, and from which none is removed or read
+//! - Cache: the growing collection has a bound that is enforced or reached, or growth has ended.
+//! - Warm-up: growth has ended, or the JDK's own tables grow while classes are loaded.
+//! - Not a suspect, for one of these reasons:
 //!   - All content was replaced, and no more was added than that.
-//!   - The size fell and rose, while more passed through than was added.
+//!   - The size fell and rose, and more content was added and removed again than stayed.
 //!   - Far more was replaced than was added.
 //!
-//! Samples, which follow single objects, outrank the shape of the figures. For example, growth that looks finished is
-//! not finished if samples show new objects that stay.
+//! Samples follow single objects, so they outrank the figures. For example, growth that looks finished is not finished
+//! if samples show that new objects stay.
 
 use std::time::Duration;
 
@@ -141,7 +141,7 @@ impl Evidence<'_> {
 
     /// True if the suspect grew at every step, and more than one step is long enough to show growth.
     ///
-    /// A level last step that is too short shows neither growth nor its end.
+    /// If the last step is level but too short, it shows neither that growth goes on nor that it has ended.
     fn grew_steadily(&self) -> bool {
         let is_level = self.course.short_end.is_some();
         self.course.trend.is_steady() && self.course.telling > 2 && !is_level
@@ -163,8 +163,8 @@ impl Evidence<'_> {
     /// True if all content was replaced, and one of these holds:
     ///
     /// - The size grew by at most half.
-    /// - The size fell as well as rose, and the growth is small compared with what passed through. Objects that wait
-    ///   for a GC show this pattern.
+    /// - The size fell as well as rose, and the growth is small compared with the content that was replaced. Objects
+    ///   that wait for a GC show this pattern.
     ///
     /// Never true for a known leak pattern: a queue replaces its content too, and still grows.
     fn is_churn(&self) -> bool {
@@ -719,7 +719,7 @@ mod tests {
         // If the cause is certain, the bound is not reported.
         assert_eq!(with(true, &[100, 200]).reasons(), [THREAD_LOCAL]);
         assert_eq!(with(false, &[100, 200]).reasons(), [THREAD_LOCAL, WEAK_MAP]);
-        // The hint to take a third dump appears only for two dumps for which nothing else decided.
+        // The hint to take a third dump appears only if there are two dumps and no other evidence decided.
         let uneven = evidence(&[100, 200, 200, 300]).reasons();
         assert!(uneven.iter().all(|r| !r.starts_with("two dumps")));
         let level = evidence(&[100, 200]).reasons();

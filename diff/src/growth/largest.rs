@@ -1,9 +1,9 @@
 //! Finds the places in a single dump where something has accumulated, from how the retained size is divided.
 //!
-//! One object or many can make up what a step retains. The number of parts of a step is the number of objects, each as
-//! large as its largest one, that would retain as much as the step does. The search follows a chain of steps, each of
-//! which retains most of the one above. The place of the accumulation is the step at which the number of parts is
-//! multiplied by the largest factor, and its holder is the step above:
+//! One object or many objects can retain the bytes of a step. The number of parts of a step is the number of objects,
+//! each as large as its largest one, that would retain as much as the step does. The search follows a chain of steps,
+//! each of which retains most of the one above. The place of the accumulation is the step at which the number of parts
+//! is multiplied by the largest factor, and its holder is the step above:
 //!
 //! ```text
 //! step     map    table    entries     values
@@ -11,7 +11,7 @@
 //! factor            x 1  x 100,000        x 1     the entries accumulate, the table holds them
 //! ```
 //!
-//! A chain has one such step. It ends where no step below is large.
+//! A chain has one such step. A chain ends at a step below which no step is large.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -7,9 +7,9 @@
 //! size:    (s1 - s0) (n0 + n1) / 2
 //! ```
 //!
-//! What accumulates is the topmost step below the holder for which the share of the number is larger: there are more
-//! sessions, each about as large as before. If the share of the size is larger, the objects are holders themselves, and
-//! the growing content is further down.
+//! The objects that accumulate are those of the topmost step below the holder for which the share of the number is
+//! larger. For example, there are more sessions, each about as large as before. If the share of the size is larger, the
+//! objects are holders themselves, and the growing content is further down.
 
 /// True if a population grew more in number than in size, given its numbers and bytes in the first dump and the last. A
 /// single object is not a population. If there were no objects before, all growth is in number.

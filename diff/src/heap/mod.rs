@@ -59,7 +59,7 @@ impl OneDump {
     /// objects are read from the file. Waste costs as much as [`Snapshot::waste`].
     ///
     /// # Errors
-    /// If memory runs out.
+    /// Returns an error if memory runs out.
     pub fn of(
         summary: &Summary,
         snapshot: &Snapshot,

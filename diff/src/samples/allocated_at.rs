@@ -1,5 +1,5 @@
 //! Allocation sites of a class between two dumps, from the agent's counts. If the agent tracks only few samples, a leak
-//! may have none, and the counts are the only information about its stacks.
+//! may have no tracked sample. The counts are then the only information about its stacks.
 
 use std::cmp::Reverse;
 

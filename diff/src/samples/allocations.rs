@@ -21,8 +21,8 @@ use super::{Collected, Samples, SiteId};
 pub struct StackAllocations {
     /// Number of the stack.
     pub site: SiteId,
-    /// Classes of the remembered samples, the class with most samples first. If no sample is remembered, the class of
-    /// the last one, if the agent reports it.
+    /// Classes of the remembered samples, the class with most samples first. If no sample is remembered, this is the
+    /// class of the last sample, provided that the agent reports it.
     pub classes: Vec<String>,
     /// Number of samples.
     pub samples: u64,
@@ -102,8 +102,8 @@ impl Remembered {
 /// Returns the variance of an estimate of `bytes` from `samples` samples whose own sizes sum up to `seen`.
 ///
 /// A sample by bytes represents `w` bytes, `s` of which are its own, with the variance `w (w - s)`. `w - s` is at most
-/// the interval. With one interval, it falls as `w` rises. By Chebyshev's sum inequality, the sum of these variances is
-/// therefore at most that of the same number of equal samples.
+/// the interval. If the interval never changed, `w - s` falls as `w` rises. By Chebyshev's sum inequality, the sum of
+/// the variances is therefore at most that of the same number of equal samples.
 fn variance(
     sampling: &Sampling,
     is_first: bool,
@@ -244,7 +244,7 @@ impl Samples {
     /// classes. All stacks have to be read first ([`Self::with_all_sites`]).
     ///
     /// # Errors
-    /// If the dump does not show what was allocated.
+    /// Returns an error if the dump does not show what was allocated.
     #[allow(clippy::cast_precision_loss, reason = "estimates")]
     pub fn allocations(
         &self,
@@ -460,7 +460,7 @@ impl Sum {
 
 /// The class shown for stacks that are known to have allocated several classes.
 const SEVERAL: &str = "(several classes)";
-/// The class shown for stacks of which no sample is left.
+/// The class shown for stacks without a remaining sample.
 pub const FORGOTTEN: &str = "(class not remembered)";
 
 impl StackAllocations {

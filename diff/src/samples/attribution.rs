@@ -72,8 +72,8 @@ impl Samples {
     }
 
     /// Returns the part of each site's allocations that is alive, in thousandths of the bytes that samples represent.
-    /// The agent counts samples before it downsamples them, so numbers of samples are compared only if the agent does
-    /// not report bytes.
+    /// Bytes are compared rather than numbers of samples, because the agent counts samples before it downsamples them.
+    /// If the agent does not report bytes, the numbers are compared.
     pub(super) fn survival(&self) -> Vec<u64> {
         let agent = self.agent();
         let agent = agent.filter(|_| self.allocated.len() >= self.totals.len());
@@ -231,7 +231,7 @@ impl Samples {
         self.divided_within(key, None, Keys::Groups)
     }
 
-    /// Divides them by stack and class, within the limits that counted allocations set.
+    /// Divides the objects among stacks and classes, within the limits that counted allocations set.
     pub(crate) fn divided_by_stack(&self) -> Division<SiteAndClass> {
         self.divided_within(|s| (s.site, s.class), self.counting.as_ref(), Keys::Stacks)
     }
@@ -304,8 +304,8 @@ pub struct LiveBySite {
     pub undersampled_bytes: u64,
 }
 
-/// Returns the stacks and classes of live samples that `wanted` accepts. It gets the frames, the leaf first, and the
-/// class.
+/// Returns the stacks and classes of live samples that `wanted` accepts. `wanted` gets the frames, the leaf first, and
+/// the class.
 fn accepted(samples: &Samples, wanted: &dyn Fn(&[&str], &str) -> bool) -> BTreeSet<SiteAndClass> {
     let all: BTreeSet<SiteAndClass> = samples.live.iter().map(|s| (s.site, s.class)).collect();
     let accepts = |&(site, class): &SiteAndClass| {
@@ -316,7 +316,7 @@ fn accepted(samples: &Samples, wanted: &dyn Fn(&[&str], &str) -> bool) -> BTreeS
 }
 
 /// Adds up live samples by stack and class, scaled to the known numbers of objects of their classes in a heap of
-/// `reachable_bytes`. Only samples that `wanted` accepts are counted. It gets the frames, the leaf first, and the
+/// `reachable_bytes`. Only samples that `wanted` accepts are counted. `wanted` gets the frames, the leaf first, and the
 /// class.
 ///
 /// Cost: a look at each live sample.
@@ -468,7 +468,7 @@ impl Attribution {
         self.samples.live.iter().zip(self.steps.iter().copied())
     }
 
-    /// Returns the sampling of this dump and the agent's first one, if both dumps are of one JVM.
+    /// Returns the sampling settings of this dump and the agent's first settings, if both dumps are of one JVM.
     pub(crate) fn same_jvm(&self, first: &Self) -> Option<(Sampling, Sampling)> {
         let (first, own) = (first.samples.agent()?, self.samples.agent()?);
         let same = (first.pid, first.started_ms) == (own.pid, own.started_ms);
@@ -486,9 +486,9 @@ impl Attribution {
     /// | the last dump only | adds |
     /// | the first dump only | subtracts |
     ///
-    /// In dumps of different JVMs, all samples of the last dump add and all of the first subtract. Both are scaled to
-    /// the number of objects of each class and size that the steps have in each dump, so the sum is the growth measured
-    /// between them.
+    /// In dumps of different JVMs, all samples of the last dump are added and all samples of the first are subtracted.
+    /// Both are scaled to the number of objects of each class and size that the steps have in each dump, so the sum is
+    /// the growth measured between them.
     pub(crate) fn stacks(
         &self,
         trie: &Trie,

@@ -3,7 +3,7 @@
 //! If both agree, the count is divided among the line's stacks in proportion to their samples. If they disagree, both
 //! figures are reported, because both can be right:
 //!
-//! - The JIT compiler removes allocations. They are executed and counted, but never sampled.
+//! - The JIT compiler removes allocations. Removed allocations are counted, but never sampled.
 //! - Some sampled allocations may not be counted.
 //!
 //! The interval includes large objects that a JVM before 25 may have under-sampled.

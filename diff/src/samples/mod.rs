@@ -246,7 +246,8 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Returns the samples of a dump, `None` if it has none, and a sentence that describes what is wrong with them.
+    /// Returns the samples of a dump, or `None` if it has none. Also returns a sentence about what is wrong with the
+    /// samples, if anything is.
     ///
     /// Cost: without samples, a search in the classes of the dump. With samples, a pass over the pieces of the file
     /// that contain them, and about 100 bytes of memory per sample.

@@ -33,7 +33,7 @@ const LARGEST: u64 = 1 << 42;
 impl Summary {
     /// Returns the bytes of the cache file from which [`Summary::from_kept`] reads this summary of a dump. Returns
     /// `None` if the dump came from a pipe or is not the first of its file, or if the file would be larger than an
-    /// eighth of the dump or 64 MiB. The latter happens if each object has its allocation site.
+    /// eighth of the dump or 64 MiB. A file is that large if the dump has the allocation site of each object.
     ///
     /// Cost: a look at each step and each sample.
     #[must_use]

@@ -16,8 +16,8 @@ const DOMINATORS: usize = 1 << 8;
 /// Returns the labels of a path without the field `field` to an object that the field holds. Returns `None` if clearing
 /// the field in all objects would free the object, or if the limits were reached before the answer was known.
 ///
-/// Each dominator of the object is on all paths to it. The object becomes unreachable if all paths from one dominator
-/// to the next contain the field:
+/// Each dominator of the object is on all paths to it. If all paths from one dominator to the next contain the field,
+/// clearing it makes the object unreachable:
 ///
 /// ```text
 /// root -> ... -> dominator --field--> dominator -> ... -> object     cleared: the object is freed

@@ -34,7 +34,8 @@ use heapdiff_trend::Course;
 pub(crate) use held::with_them;
 pub(crate) use titles::thread_local_fix;
 
-/// Returns the suspect with path and figures but without a verdict, and the class that declares its holder.
+/// Returns the suspect, with its path and figures but without a verdict. Also returns the class that declares its
+/// holder.
 pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
     let (aligned, candidate) = (context.aligned, context.candidate);
     let trie = aligned.last();

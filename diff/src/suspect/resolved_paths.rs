@@ -20,7 +20,7 @@ pub(crate) struct ResolvedPaths {
     ways: Option<(StepId, Vec<Vec<Label>>)>,
 }
 
-/// Maximum number of shared steps of one path to resolve, from above.
+/// Maximum number of shared steps to resolve in one path, beginning with the uppermost.
 const SHARED_STEPS: usize = 3;
 /// Maximum number of objects to check below one object, and to follow on one level.
 const LOOKED_AT: usize = 1 << 12;

@@ -1,8 +1,8 @@
 //! Finds the reference paths to objects that no single reference holds.
 //!
-//! If several paths lead to what grows, its dominator is above the point where they split, and the trie shows only the
-//! dominator. This module follows the paths down from the dominator, breadth first, to the first of the growing objects
-//! on each:
+//! If several paths lead to the growing objects, their dominator is the object at which the paths split. The trie shows
+//! only this dominator. This module follows the paths down from the dominator, breadth first, to the first of the
+//! growing objects on each:
 //!
 //! ```text
 //!                  +-> cache -> entries --+

@@ -1,12 +1,12 @@
 //! Corrections for stacks that are reported only because they have a sample.
 //!
-//! A stack without a sample does not appear in a report. So a stack with one or two samples appears because it was
-//! lucky: on average its share of the samples is larger than its share of the objects.
+//! A stack without a sample does not appear in a report. So a stack with one or two samples may appear only because of
+//! random variation: on average, its share of the samples is larger than its share of the objects.
 //!
 //! A sample that is the only one of its stack is a single sample. The share of single samples estimates the share of
 //! the stacks without a sample (Good, Biometrika 40, 1953). This share is subtracted from the stacks with few samples.
-//! If a stratum has only one sample, the estimate is always 1. Then the other strata show how often two samples are of
-//! one stack.
+//! If a stratum has only one sample, the estimate is always 1. In that case, the estimate comes from the other strata:
+//! they show how often two samples are of one stack.
 //!
 //! The lower end of an interval follows a zero-truncated Poisson distribution.
 

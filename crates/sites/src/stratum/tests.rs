@@ -75,7 +75,7 @@ fn stacks_have_their_share_of_what_the_dump_knows() {
         came: [('a', samples(75, 100)), ('b', samples(25, 100))].into(),
         ..Stratum::default()
     };
-    // By weights alone it would be 75,000 and 25,000 bytes.
+    // From weights alone, the estimates would be 75,000 and 25,000 bytes.
     let parts = divide(stratum.clone(), Totals::Shared, Follow::Nothing).parts;
     near(parts[&'a'].bytes.value, 150_000.0);
     near(parts[&'b'].bytes.value, 50_000.0);
@@ -230,7 +230,7 @@ fn strata_without_samples_are_told_or_joined() {
         divide(vec![with(10, 100, 0), with(100, 112, 9)]),
         (12_200.0, 0)
     );
-    // It does not explain that none of a thousand objects is sampled: these are older than the sampling.
+    // Random variation does not explain that none of a thousand objects is sampled: they are older than the sampling.
     assert_eq!(
         divide(vec![with(1000, 100, 0), with(100, 112, 9)]),
         (11_200.0, 100_000)
@@ -294,7 +294,7 @@ impl Thread {
         self.buffer += size;
         if self.buffer > Self::BUFFER {
             self.buffer = size;
-            // The remaining bytes until the sample are lost with the old TLAB, and a new number is drawn.
+            // The number of bytes left until the next sample is lost with the old TLAB, and a new number is drawn.
             self.left = self.next();
         }
         let is_sampled = self.left < 0.0;
@@ -456,7 +456,7 @@ fn objects_are_those_of_the_bytes_at_the_sizes_that_were_sampled() {
     near(parts[&'a'].objects, parts[&'a'].bytes.value / 320.0);
     let b = parts[&'b'];
     assert!(b.objects > b.bytes.value / 320.0 && b.objects < b.bytes.value / 56.0);
-    // There are never more objects than exist.
+    // The estimated number of objects is at most the number of existing objects.
     let strata = [with(10, 96, &[('a', 1)]), with(100, 160, &[])];
     let strata = strata.into_iter().collect();
     let parts = one_class(strata, &sampling(10_000), totals.0, totals.1).parts;

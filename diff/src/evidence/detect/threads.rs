@@ -29,7 +29,7 @@ pub(super) fn thread_local(context: &SuspectContext<'_>) -> Option<Finding> {
 struct Whose {
     /// The threads, the one that holds most first.
     threads: Vec<ObjectIndex>,
-    /// True if there are no others.
+    /// True if no other threads hold growing objects.
     are_all: bool,
 }
 
