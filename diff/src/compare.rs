@@ -63,7 +63,7 @@ impl<'a> Comparison<'a> {
     /// and the evidence of detectors are read from the last dump.
     ///
     /// # Errors
-    /// [`hprof::Error::Changed`] if the last summary is of another dump.
+    /// Returns [`hprof::Error::Changed`] if the last summary is of another dump.
     pub fn new(summaries: &'a [Summary], last: &'a Snapshot) -> hprof::Result<Self> {
         let summarized = summaries.last().map(|s| (s.info.taken_ms, s.info.bytes));
         let now = last.source().file_bytes();

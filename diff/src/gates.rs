@@ -57,8 +57,9 @@ impl Gates {
         self.growth.is_some_and(too_much) || self.suspect && suspect.verdict.is_grave()
     }
 
-    /// Returns what grew by at least [`Gates::growth`]. The order is: the heap without the growth of `known` suspects,
-    /// the suspects of the report, then `more` suspects that are not in the report.
+    /// Returns the heap and the suspects that grew by at least [`Gates::growth`]. The heap comes first, without the
+    /// growth of `known` suspects. The suspects of the report follow, and then `more` suspects that are not in the
+    /// report.
     #[must_use]
     pub fn too_much<'a>(
         &self,

@@ -163,7 +163,7 @@ impl<'a> Aligned<'a> {
                     work.push(child);
                 }
             }
-            // An array or a buffer grew itself, rather than its content.
+            // The array or buffer itself grew, rather than its content.
             let own = difference(&self.figures(step, |s| s.shallow_bytes));
             if more.is_empty() && own >= self.least && own > explained && step != StepId::ROOT {
                 found.push(self.candidate(trie[step].parent, vec![step], true));
@@ -526,7 +526,7 @@ impl<'a> Aligned<'a> {
                 .iter()
                 .copied()
                 .filter(|&c| self.grown(c) * 8 >= self.grown(content));
-            // Out of a map's keys and values, the one of an application class is preferred.
+            // Of a map's keys and values, those of an application class are preferred.
             let own = |c: StepId| {
                 let class = trie.names.text(trie[c].class);
                 names::is_own_class(class) && !names::is_keeper(class) && !self.is_container(class)

@@ -184,7 +184,7 @@ fn glob(glob: &str) -> Result<Regex, String> {
 /// Compiles a regular expression that a user wrote.
 ///
 /// # Errors
-/// The reason why it is invalid, in one line.
+/// Returns the reason why it is invalid, in one line.
 pub fn pattern(text: &str) -> Result<Regex, String> {
     Regex::new(text).map_err(|e| {
         let text = e.to_string();

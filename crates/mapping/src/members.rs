@@ -64,7 +64,7 @@ impl Members {
                     let fields = this.fields.entry(obfuscated.into()).or_default();
                     fields.push(Field {
                         kind: (*kind).into(),
-                        // The name of a field that moved here from another class is qualified by that class.
+                        // If a field moved here from another class, the mapping qualifies its name with that class.
                         original: original.rsplit('.').next().unwrap_or(original).into(),
                     });
                 }

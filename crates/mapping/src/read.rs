@@ -55,7 +55,7 @@ impl Mapping {
     /// Memory: the text, about 100 bytes for each class, and the parsed members of classes that were requested.
     ///
     /// # Errors
-    /// One of `texts` is not a mapping. The error contains its index.
+    /// Returns an error if one of `texts` is not a mapping. The error contains its index.
     pub fn new(texts: impl IntoIterator<Item = Vec<u8>>) -> Result<Self, (usize, MappingError)> {
         let mut this = Self::default();
         let mut hashes: Vec<u8> = Vec::new();

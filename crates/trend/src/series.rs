@@ -12,9 +12,10 @@
 pub enum Trend {
     /// No significant growth: 1000, 1005, 1010.
     Level,
-    /// Grew at every step that is long enough to show growth: 100, 200, 300. With two dumps, any growth.
+    /// Grew at every step that is long enough to show growth: 100, 200, 300. With two dumps, any growth counts.
     Steady,
-    /// Grew at most steps, including the last: 100, 200, 200, 300. Or level at the end, but for too short a time.
+    /// Grew at most steps, including the last: 100, 200, 200, 300. Also if it is level at the end, but for too short a
+    /// time.
     Uneven,
     /// Grew at every step, each time by less: 0, 500, 800.
     Slowing,

@@ -34,9 +34,9 @@ pub(crate) struct Survival {
     /// Number of samples added since the first dump, by the quarter of the time between the dumps in which they were
     /// allocated.
     pub(crate) quarters: [u64; 4],
-    /// Part of all samples taken at the stacks that allocated the growth that is alive, in thousandths.
+    /// Part that is alive, in thousandths, of all samples taken at the stacks that allocated the growth.
     pub(crate) permille: u64,
-    /// Part of the samples at those stacks that was collected, in thousandths. Only stacks with enough tracked samples
+    /// Part that was collected, in thousandths, of the samples at those stacks. Only stacks with enough tracked samples
     /// count.
     pub(crate) gone_permille: u64,
 }

@@ -257,7 +257,7 @@ impl Reader<'_> {
         Ok(self.elements(&outer).pop().unwrap_or_default())
     }
 
-    /// Returns the objects in a static array, each once: an array in a damaged dump may name one many times.
+    /// Returns the distinct objects in a static array. In a damaged dump, an array may contain an object many times.
     fn inner(&self, name: &'static str) -> Result<Vec<ObjectIndex>> {
         let mut seen = BTreeSet::new();
         let objects = self.places(name)?.into_iter().flatten();

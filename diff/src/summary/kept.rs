@@ -72,8 +72,8 @@ impl Summary {
     /// Reads a file that [`Summary::to_file`] made. `path` is the name that the report gives the dump.
     ///
     /// # Errors
-    /// If the file has another version or kind of [`Refs`], is damaged, or cannot be read, or if it has unmapped names
-    /// although there is a mapping.
+    /// Returns an error if the file has another version or kind of [`Refs`], is damaged, or cannot be read. Also
+    /// returns an error if the file has unmapped names although there is a mapping.
     pub fn from_file(file: &Path, options: &Options, path: String) -> Result<Self, IndexFault> {
         let content = kept(None, options.refs).read(file, MOST_ALONE)?;
         let mut summary = Self::decoded(&content, None)
@@ -95,7 +95,8 @@ impl Summary {
     /// Cost: reads the file, and both ends of the dump.
     ///
     /// # Errors
-    /// If the file belongs to another dump, version, kind of [`Refs`] or mapping, is damaged, or cannot be read.
+    /// Returns an error if the file belongs to another dump, version, kind of [`Refs`] or mapping, is damaged, or
+    /// cannot be read.
     pub fn from_kept(
         dump: &Path,
         file: &Path,

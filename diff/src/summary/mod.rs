@@ -83,7 +83,7 @@ impl Summary {
     /// the passes.
     ///
     /// # Errors
-    /// If memory for the passes runs out.
+    /// Returns an error if memory for the passes runs out.
     pub fn new(snapshot: &Snapshot, path: String) -> hprof::Result<Self> {
         let holders = snapshot.holders()?;
         let agent_objects = AgentObjects::of(snapshot);

@@ -154,7 +154,8 @@ impl<'a> Search<'a> {
         let mut seen: FxHashSet<ObjectIndex> = starts.iter().copied().collect();
         let mut found = None;
         let mut at = 0;
-        // The last starting object is read to its end: one of its fields may be the field.
+        // All starting objects are read, even after a path was found: the field to clear may be one of their other
+        // fields.
         while at < reached.len() && (found.is_none() || at < starts.len()) {
             let object = reached[at].0;
             let record = snapshot.read(object).ok()?;

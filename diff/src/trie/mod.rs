@@ -219,8 +219,8 @@ impl Trie {
     }
 }
 
-/// Nodes in parts of one task each. Lists are joined without copying nodes, and each part is freed as soon as its task
-/// is done.
+/// Nodes, divided into parts. One task processes each part. Lists are joined without copying nodes, and each part is
+/// freed as soon as its task is done.
 #[derive(Debug, Default)]
 struct Nodes(Vec<Vec<Node>>);
 

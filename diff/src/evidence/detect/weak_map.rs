@@ -10,7 +10,8 @@ use crate::evidence::context::SuspectContext;
 use crate::sentence::Evidence;
 
 const ENTRIES: usize = 64;
-/// Maximum number of references to follow from a value in search of its key, and of objects to visit in all searches.
+/// Maximum number of references to follow from a value in search of its key, and maximum number of objects to visit in
+/// all searches.
 const DEPTH: usize = 6;
 const OBJECTS: usize = 1 << 13;
 /// Maximum number of elements of one array to follow.
