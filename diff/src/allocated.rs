@@ -45,7 +45,7 @@ pub struct AllocatedLine {
     pub frames: Vec<u32>,
     /// The class, an index into [`Allocated::classes`].
     pub class: u32,
-    /// Samples behind the estimates, in each of the dumps.
+    /// Number of samples from which the estimates come, in each of the dumps.
     pub samples: Vec<u64>,
     /// Estimated live objects, in each of the dumps.
     pub objects: Vec<u64>,

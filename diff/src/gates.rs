@@ -37,9 +37,9 @@ pub enum Grown<'a> {
 /// Suspects that fail [`Gates::suspect`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grave<'a> {
-    /// The first of them.
+    /// The first suspect that fails.
     pub first: &'a Suspect,
-    /// Their number, the first included.
+    /// Number of suspects that fail, the first included.
     pub count: usize,
 }
 

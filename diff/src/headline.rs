@@ -169,7 +169,7 @@ fn makes(frame: &str, class: &str) -> bool {
     })
 }
 
-/// `Orders.book (Orders.java:31)`.
+/// Formats a frame for a headline, as in `Orders.book (Orders.java:31)`.
 fn place(frame: &str) -> String {
     let parts = FrameParts::parse(frame);
     match frame.strip_prefix(parts.function) {

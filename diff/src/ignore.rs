@@ -74,7 +74,7 @@ pub enum IgnoreFault {
     },
 }
 
-/// Suspects sorted by the rules that match them.
+/// Suspects, divided into new and known ones by the rules.
 #[derive(Debug, Default)]
 pub struct Sorted<'a> {
     /// Suspects that no rule matches, ranked from 1.

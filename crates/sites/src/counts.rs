@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    /// Truncated or damaged bytes are read to the end or rejected.
+    /// Truncated bytes are rejected. Damaged bytes are decoded or rejected, without a panic.
     #[test]
     fn damage_is_refused() {
         let whole = example().encode();

@@ -68,7 +68,7 @@ pub enum Fault {
 pub enum Line {
     /// Unknown: the class file has no line numbers, or the agent was configured to omit them.
     Unknown,
-    /// None, because the method is native.
+    /// The method is native, so it has no line.
     Native,
     /// The line number.
     At(u32),

@@ -13,9 +13,9 @@ pub struct Estimate {
     pub samples: u64,
     /// Estimated number of objects.
     objects: f64,
-    /// Sum of everything added.
+    /// Sum of all added estimates.
     added: Sum,
-    /// Sum of everything subtracted.
+    /// Sum of all subtracted estimates.
     taken: Sum,
     /// Bytes of the sampled objects.
     seen: f64,
@@ -230,7 +230,7 @@ mod tests {
             sum.add(&weight(1000.0, 2500.0), 100);
         }
         assert_eq!((sum.samples, sum.objects(), sum.bytes()), (4, 8, 4000));
-        // Four variances of 2500 give a standard error of 100.
+        // The sum of four variances of 2500 gives a standard error of 100.
         assert_eq!(sum.ci95(Unseen::default()), [3809, 4201]);
         let unseen = Unseen { there: 7, gone: 4 };
         assert_eq!(sum.ci95(unseen), [3805, 4208]);

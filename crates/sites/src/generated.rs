@@ -96,7 +96,7 @@ fn without_suffix(name: &str) -> String {
         let is_random = match mark {
             // A suffix of a lambda that is not a number is part of a name in source code.
             "$$Lambda$" => is_digits(random),
-            // The suffix is another mark.
+            // The word `auxiliary` is not a random suffix, but part of another mark.
             _ => length > 0 && random != "auxiliary",
         };
         if is_random {

@@ -75,7 +75,7 @@ pub enum Totals {
 /// How survivors of the first dump are identified in the last dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follow {
-    /// By uid: both dumps are of one JVM, where samples keep their uids.
+    /// Survivors are identified by uid: both dumps are of one JVM, where samples keep their uids.
     Uids,
     /// There are no survivors: the dumps are of two JVMs, or there is only one dump.
     Nothing,
@@ -127,7 +127,7 @@ pub struct Part {
     pub objects: f64,
     /// Bytes with their interval.
     pub bytes: Interval,
-    /// The bytes by samples alone, if exact counts narrowed the interval.
+    /// The bytes estimated from samples alone, if exact counts narrowed the interval.
     pub sampled: Option<Interval>,
 }
 

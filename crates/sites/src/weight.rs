@@ -244,7 +244,7 @@ mod tests {
         assert_eq!((weight.objects, weight.bytes), (4.0, 40.0));
         assert_eq!(weight.objects_variance, 12.0);
         assert_eq!(weight.bytes_variance, 1200.0);
-        // With unknown probabilities the variances are the squares.
+        // If the probability is unknown, the variance is the square of the estimate.
         let weight = Weight::poisson(3.0, 50.0);
         assert_eq!((weight.objects, weight.bytes), (3.0, 50.0));
         assert_eq!(weight.objects_variance, 9.0);

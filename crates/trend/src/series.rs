@@ -390,7 +390,7 @@ mod tests {
         of(figures, 10)
     }
 
-    /// Classifies figures at times.
+    /// Classifies figures that each have a time.
     fn timed(points: &[(u64, u64)]) -> (Trend, usize, Option<u64>) {
         let course = Course::of(points, 10);
         (course.trend, course.telling, course.short_end)
@@ -541,7 +541,7 @@ mod tests {
     fn what_falls_again_is_a_sawtooth() {
         assert_eq!(trend(&[100, 900, 200, 880]), Trend::Sawtooth);
         assert_eq!(trend(&[100, 900, 300]), Trend::Sawtooth);
-        // The last figure is the first one again.
+        // The last figure equals the first one.
         assert_eq!(trend(&[100, 900, 100]), Trend::Level);
         assert_eq!(
             trend(&[100, 300, 200, 600, 400, 1000]),

@@ -31,7 +31,7 @@ pub(crate) enum Strength {
     Enforced,
     /// The bound was reached, and the number of elements has not risen since.
     Reached,
-    /// A name is the only evidence.
+    /// Only a name suggests that there is a bound.
     Hint,
 }
 

@@ -214,7 +214,7 @@ mod tests {
             ..ALL_STAY
         };
         assert!(once.stays() && !once.goes_on() && !once.is_total());
-        // Slower than a quarter of the mean rate.
+        // With 15 new samples in the last quarter, objects are added at less than a quarter of the mean rate.
         let ending = |last| Survival {
             quarters: [100, 100, 40, last],
             ..ALL_STAY

@@ -417,7 +417,7 @@ pub(crate) mod tests {
         };
         assert_eq!(with(Some(330)), (50, 20));
         assert_eq!(with(None), (50, 20));
-        // A hundred were added by one call.
+        // One call added a hundred elements.
         assert_eq!(with(Some(430)), (150, 20));
         // Some calls may be unfinished, but at most [`UNDER_WAY`].
         assert_eq!(with(Some(320)), (50, 20));

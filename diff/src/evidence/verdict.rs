@@ -522,7 +522,7 @@ mod tests {
             ..churn(0, &[10_000, 20_000])
         };
         assert_eq!(queue.verdict(), Some(Verdict::Growth));
-        // If half stays, it is growth that can be random variation.
+        // If half of the content stays, the verdict is growth, and the reason says that it can be random variation.
         assert_eq!(churn(50, levels).verdict(), Some(Verdict::Growth));
         assert!(says(
             churn(50, levels),

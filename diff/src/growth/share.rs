@@ -34,7 +34,7 @@ mod tests {
     #[test]
     fn the_larger_of_both_shares_prevails() {
         for (objects, bytes, expected) in [
-            // Single objects, and populations that did not grow.
+            // A single object is not a population, and the others did not grow in number.
             ([0, 1], [0, 100], false),
             ([5, 5], [1000, 2000], false),
             ([5, 4], [1000, 2000], false),

@@ -17,7 +17,7 @@ enum Fate {
     Went,
 }
 
-/// Growth in bytes, estimated from weights alone and from strata.
+/// Growth in bytes: `direct` is estimated from weights alone, `shared` from strata.
 pub(super) struct Net {
     pub(super) direct: f64,
     pub(super) shared: f64,

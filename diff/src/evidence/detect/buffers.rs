@@ -14,7 +14,7 @@ use crate::trie::StepId;
 const LOOKED_AT: usize = 256;
 /// A view is small if it covers at most 1/8 of its array.
 const SMALL_PART: u64 = 8;
-/// A view of an `ArrayList`.
+/// The end of the class names of views of an `ArrayList`.
 const SUB_LIST: &str = "List$SubList";
 /// Arrays with fewer elements than this are ignored.
 const LARGE: u32 = 256;

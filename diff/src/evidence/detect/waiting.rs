@@ -1,4 +1,4 @@
-//! Detects collections that one side fills and another side should empty.
+//! Detects collections that one part of a program fills and another part should empty.
 
 use super::{Finding, counted, more};
 use heapdiff_sites::packages::is_jdk;
@@ -103,7 +103,7 @@ fn is_value(class: &str) -> bool {
         "java.net.URL",
     ];
     const PACKAGES: [&str; 3] = ["java.math.", "java.time.", "java.util.concurrent.atomic."];
-    // Also covers arrays of values and of primitives.
+    // Arrays of values and of primitives count as values, too.
     let element = class.trim_end_matches("[]");
     VALUES.contains(&element)
         || PACKAGES.iter().any(|p| element.starts_with(p))
