@@ -200,8 +200,8 @@ impl Limits {
 
 /// Number of bisection steps, after which only rounding errors are left.
 const HALVINGS: u32 = 60;
-/// Maximum distance, in standard errors, that random variation explains between a bound's value and the share's. If it
-/// is larger, the compiler removed allocations, and the share is better than the bound.
+/// Maximum distance between a bound's value and the share's value, in standard errors, that random variation explains.
+/// If it is larger, the compiler removed allocations, and the share is better than the bound.
 const FAR: f64 = 2.5;
 /// Half the width of a 95 % interval, in standard errors.
 const ERRORS: f64 = 1.96;

@@ -290,7 +290,7 @@ fn write<T: DataType, W: Write + Send>(
     values: &[T::T],
     levels: &[i16],
 ) -> Result<(), Error> {
-    // The schema has one column per buffer, so each buffer finds a next column.
+    // The schema has one column per buffer. So while a buffer is left, there is a next column.
     let Some(mut column) = group.next_column()? else {
         return Ok(());
     };

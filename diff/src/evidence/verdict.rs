@@ -607,7 +607,7 @@ mod tests {
             ..evidence(levels)
         };
         assert_eq!(few.verdict(), Some(Verdict::Growth));
-        // Growth at each step of five dumps is not random variation. The growth of a queue is not, either.
+        // Growth at each step of five dumps is not random variation. Neither is the growth of a queue.
         let rises = &[12_100, 12_200, 12_300, 12_400, 12_500];
         assert_eq!(with(45, rises).verdict(), Some(Verdict::Growth));
         let queue = Evidence {

@@ -109,7 +109,7 @@ impl Samples {
         stacks.into_iter().map(|(stack, _)| stack).collect()
     }
 
-    /// Merges lines of one class and key into one stack each. Returns each stack with its number of lines, the most
+    /// Merges lines with the same class and key into one stack. Returns each stack with its number of lines, the most
     /// bytes first.
     fn grouped<K: Ord>(
         &self,

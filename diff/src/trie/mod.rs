@@ -403,7 +403,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Groups the objects that the nodes immediately dominate by label, in a fixed order. Objects of the class
+    /// Groups, by label, the objects that the nodes immediately dominate. The order is fixed. Objects of the class
     /// `chained` count as further nodes, so a chain of millions is followed here in one go.
     fn groups(&self, nodes: Nodes, chained: Option<ClassIndex>) -> Groups {
         let parts = nodes.0.into_par_iter();
