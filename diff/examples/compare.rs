@@ -12,11 +12,11 @@ use hprof::{Options, Silent, Snapshot};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let (mut summaries, mut last) = (Vec::new(), None);
-    // A summary asks what holds the objects.
+    // A summary needs to know which object holds each object.
     let mut options = Options::default();
     options.holders = true;
     for path in std::env::args().skip(1) {
-        // One dump is open at a time: a summary needs neither the file nor the graph.
+        // Only one dump is open at a time, because a finished summary needs neither the file nor the object graph.
         drop(last.take());
         let snapshot = Snapshot::open(path.as_ref(), &options, &Silent)?;
         summaries.push(Summary::new(&snapshot, path)?);
@@ -58,7 +58,7 @@ fn print(out: &mut impl Write, suspect: &Suspect) -> io::Result<()> {
     for reason in &suspect.reasons {
         writeln!(out, "   - {reason}")?;
     }
-    // Dumps of a JVM that ran the agent say which stacks allocated the growth.
+    // If the JVM ran the agent, its dumps show which stacks allocated the growth.
     if let Some(stack) = suspect.stacks.first() {
         writeln!(out, "   most of it was allocated by")?;
         for frame in stack.frames.iter().take(5) {

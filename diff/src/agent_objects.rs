@@ -10,11 +10,11 @@ use hprof::{ClassIndex, ObjectIndex, Snapshot};
 
 /// Name of the agent's thread.
 pub(crate) const THREAD: &str = "heapdiff agent";
-/// Maximum number of references between a static field and an array of the agent. The path leads over chunks, or over
-/// the object that watches a collection to its counts.
+/// Maximum number of references between a static field and an array of the agent. The path leads through chunks, or
+/// through the object that watches a collection, to the array of its counts.
 const DEEP: usize = 3;
-/// Maximum number of dominators to visit above one of the agent's objects. Few are enough, because the roots hold these
-/// objects directly.
+/// Maximum number of dominators to visit above one of the agent's objects. A few are enough, because GC roots hold
+/// these objects almost directly.
 const DEPTH: usize = 64;
 
 /// Returns the class whose static fields lead to all of the agent's objects; `None` in a dump that was taken without

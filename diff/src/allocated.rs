@@ -45,7 +45,7 @@ pub struct AllocatedLine {
     pub frames: Vec<u32>,
     /// The class, an index into [`Allocated::classes`].
     pub class: u32,
-    /// Samples behind the estimates, in each of the dumps.
+    /// Number of samples from which the estimates come, in each of the dumps.
     pub samples: Vec<u64>,
     /// Estimated live objects, in each of the dumps.
     pub objects: Vec<u64>,
@@ -129,7 +129,7 @@ fn interval(samples: &Samples) -> u64 {
     samples.agent().map_or(0, |a| a.sampling.interval)
 }
 
-/// The content of a suspect: steps of the last dump and of the first, each with all below.
+/// The content of a suspect: its steps in the last dump and in the first. All steps below them also belong to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Content {
     pub(crate) last: Vec<StepId>,
@@ -150,7 +150,8 @@ impl Content {
     }
 }
 
-/// One dump's steps and samples by the content that they belong to; the rest of the heap comes last.
+/// The steps and samples of one dump, grouped by the content to which they belong. The last group is the rest of the
+/// heap.
 struct Places<'a> {
     steps: Vec<Vec<StepId>>,
     samples: Vec<Vec<&'a Sample>>,
@@ -268,7 +269,8 @@ fn besides(
             all.insert((&class.name, class.size_class(0)), known);
         }
     }
-    // Arrays were not counted by size if this dump has no sample of them.
+    // Count arrays in the trie: if this dump has no sample of an array class, `Samples` has not counted its arrays by
+    // size.
     let steps = (0..).map(StepId).take(dump.trie.len());
     for (class, size, known) in known(&dump.trie, steps) {
         if let Some(class) = arrays.get(class) {
@@ -306,7 +308,7 @@ impl Strings {
     }
 }
 
-/// Builds [`Allocated`] from dumps that each number their sites differently.
+/// Builds [`Allocated`] from dumps, each of which numbers its sites differently.
 struct AllocatedBuilder {
     dumps: usize,
     frames: Strings,
@@ -330,8 +332,8 @@ impl Figures {
         }
     }
 
-    /// Rounds figures to whole numbers. The differences are rounded rather than the figures, so that the growth equals
-    /// that of a suspect's stack.
+    /// Rounds figures to whole numbers. The difference between two dumps is rounded rather than each figure, so that
+    /// the growth equals that of a suspect's stack.
     fn whole(figures: &[f64]) -> Vec<u64> {
         let first = figures.first().copied().unwrap_or(0.0);
         let rounded = |&figure: &f64| whole(first.round() + (figure - first).round());

@@ -14,9 +14,9 @@ use crate::summary::Summary;
 pub(crate) enum Doubt<'a> {
     /// The dump was cut off or damaged, or lacks GC roots.
     Incomplete(&'a SnapshotInfo),
-    /// Both are the same dump.
+    /// Both files have the same dump.
     Same(&'a str, &'a str),
-    /// The second was taken before the first.
+    /// The second dump was taken before the first.
     Order(&'a str, &'a str),
     /// The dumps are of two programs or of two JVMs.
     Apart(&'a str, &'a str, Apart),
@@ -204,7 +204,7 @@ mod tests {
             panic!("one doubt")
         };
         assert!(two.contains("are of two JVMs (processes "), "{two}");
-        // The same dump, with another name and compression.
+        // This is the same dump under another name, with another file size because of compression.
         let mut copy = before.clone();
         copy.info.path = "copy.hprof".to_owned();
         copy.info.bytes += 1;

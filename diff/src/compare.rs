@@ -18,7 +18,7 @@ use crate::summary::{ClassFigures, ClassKey, Summary};
 use crate::suspect::{self, containers};
 use crate::through::through;
 
-/// A leak of less than 1/10 of the growth is not moved before larger suspects.
+/// A leak with less than 1/10 of the growth of all suspects is not moved before larger suspects.
 const LEADING_PART: i64 = 10;
 /// Maximum depth of nested application containers to look through.
 const CONTAINERS: usize = 3;
@@ -63,7 +63,7 @@ impl<'a> Comparison<'a> {
     /// and the evidence of detectors are read from the last dump.
     ///
     /// # Errors
-    /// [`hprof::Error::Changed`] if the last summary is of another dump.
+    /// Returns [`hprof::Error::Changed`] if the last summary is of another dump.
     pub fn new(summaries: &'a [Summary], last: &'a Snapshot) -> hprof::Result<Self> {
         let summarized = summaries.last().map(|s| (s.info.taken_ms, s.info.bytes));
         let now = last.source().file_bytes();
@@ -205,7 +205,7 @@ impl<'a> Comparison<'a> {
         (suspects, contents, aligned.explained(&explaining))
     }
 
-    /// Adds the stacks that allocated the growth. Returns what became of the first dump's samples.
+    /// Adds the stacks that allocated the growth. Returns how many of the first dump's samples have survived.
     fn attribute(&self, suspect: &mut Suspect, content: &Content) -> Option<Survival> {
         let [first, .., last] = self.summaries else {
             return None;
@@ -235,7 +235,8 @@ fn buffers_first(stacks: &mut [Stack]) {
     stacks.sort_by_key(|stack| !stack.class.starts_with("java.nio.Direct"));
 }
 
-/// Returns the candidates that `find` finds after it has looked through application containers.
+/// Returns the candidates that `find` returns once application containers are recognized: classes among the first
+/// `looked_into` candidates are marked as containers, and `find` is called again.
 pub(crate) fn looked_through<'a>(
     last: &Snapshot,
     aligned: &mut Aligned<'a>,
@@ -321,7 +322,8 @@ fn leak_first(suspects: &mut [Suspect]) {
     }
 }
 
-/// Returns the sort key of suspects: leaks and growth before caches and warm-up, then by size. A leak counts double.
+/// Returns the sort key of suspects: leaks and growth before caches and warm-up, then by size. The size of a leak
+/// counts double.
 fn order(suspect: &Suspect, weight: i64) -> (bool, i64) {
     let harmless = matches!(suspect.verdict, Verdict::Cache | Verdict::Warmup);
     let factor = match suspect.verdict {

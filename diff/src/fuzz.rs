@@ -66,7 +66,7 @@ pub fn kept(bytes: &[u8]) {
             match next(4) {
                 0 => changed[at] = next(256) as u8,
                 1 => changed[at] ^= 1 << next(8),
-                // The end of a figure or a length.
+                // Change several bytes at once, so that a figure or a length becomes very large.
                 2 => changed[at..].iter_mut().take(4).for_each(|b| *b = 0xff),
                 _ => changed.truncate(at.max(1)),
             }

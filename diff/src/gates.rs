@@ -37,9 +37,9 @@ pub enum Grown<'a> {
 /// Suspects that fail [`Gates::suspect`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grave<'a> {
-    /// The first of them.
+    /// The first suspect that fails.
     pub first: &'a Suspect,
-    /// Their number, the first included.
+    /// Number of suspects that fail, the first included.
     pub count: usize,
 }
 
@@ -57,8 +57,9 @@ impl Gates {
         self.growth.is_some_and(too_much) || self.suspect && suspect.verdict.is_grave()
     }
 
-    /// Returns what grew by at least [`Gates::growth`]. The order is: the heap without the growth of `known` suspects,
-    /// the suspects of the report, then `more` suspects that are not in the report.
+    /// Returns the heap and the suspects that grew by at least [`Gates::growth`]. The heap comes first, without the
+    /// growth of `known` suspects. The suspects of the report follow, and then `more` suspects that are not in the
+    /// report.
     #[must_use]
     pub fn too_much<'a>(
         &self,
@@ -100,7 +101,7 @@ impl Gates {
     }
 }
 
-/// Returns the bytes of growth if they reach the limit. No growth is never too much.
+/// Returns the bytes of growth if they reach the limit; `None` if nothing grew, even with a limit of 0.
 fn reaches(bytes: i64, limit: u64) -> Option<u64> {
     u64::try_from(bytes).ok().filter(|&b| b > 0 && b >= limit)
 }

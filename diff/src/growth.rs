@@ -18,13 +18,13 @@ use heapdiff_model::diff::{difference, least};
 use heapdiff_sites::packages::is_jdk;
 use heapdiff_trend::{Course, Trend};
 
-/// Minimum number of samples that show when almost nothing was allocated.
+/// Minimum number of samples from which periods with almost no allocation can be recognized.
 const ENOUGH_FOR_WORK: u64 = 1_000;
 
 /// Suffix of the label by which a class holds its resolved constants.
 const RESOLVED: &str = ".<resolved_references>";
 
-/// Interpolates between two figures: `part / all` of the way.
+/// Interpolates between two figures, at `part / all` of the distance.
 fn between(from: u64, to: u64, part: u64, all: u64) -> u64 {
     let (part, all) = (u128::from(part), u128::from(all).max(1));
     let rest = all.saturating_sub(part);
@@ -38,7 +38,7 @@ pub(crate) struct Aligned<'a> {
     /// For each step of the last trie, the step with the same labels in each trie. In the last trie, this is the step
     /// itself.
     same: Vec<Vec<Option<StepId>>>,
-    /// Growth in number of each class's reachable instances, wherever they are held.
+    /// Growth of the number of reachable instances of each class, whatever holds them.
     instances: BTreeMap<&'a str, i64>,
     /// Minimum growth in bytes; smaller growth is noise.
     least: i64,
@@ -129,8 +129,8 @@ impl<'a> Aligned<'a> {
     /// Returns every place where something accumulates, sorted by trend and then by growth, the most first.
     pub(crate) fn candidates(&self) -> Vec<Candidate> {
         let trie = self.last();
-        // The larger of a step's own growth and the sum of its children's. A shrinking child can hide the growth of its
-        // sibling.
+        // For each step, the larger of its own growth and the sum of its children's growth. A child that shrinks can
+        // hide the growth of its sibling.
         let mut growing = vec![0_i64; trie.len()];
         for step in (0..trie.len() as u32).rev().map(StepId) {
             let below: i64 = trie[step]
@@ -163,7 +163,7 @@ impl<'a> Aligned<'a> {
                     work.push(child);
                 }
             }
-            // An array or a buffer grew itself, rather than its content.
+            // The array or buffer itself grew, rather than its content.
             let own = difference(&self.figures(step, |s| s.shallow_bytes));
             if more.is_empty() && own >= self.least && own > explained && step != StepId::ROOT {
                 found.push(self.candidate(trie[step].parent, vec![step], true));
@@ -217,8 +217,8 @@ impl<'a> Aligned<'a> {
     }
 
     /// Returns the growth by which candidates are ranked. It is doubled if a field of the application holds the
-    /// candidate. The JDK's own lists (cleaners, finalizers) grow along with what the application holds, and of two
-    /// equal growths, the application's field is the one that a programmer can fix.
+    /// candidate. The JDK's own lists (cleaners, finalizers) grow along with the application's objects. If both grow
+    /// equally, the application's field is the one that a programmer can fix.
     pub(crate) fn weight(&self, candidate: &Candidate) -> i64 {
         let own = self.labels(candidate).iter().any(|l| is_application(l.1));
         candidate
@@ -263,8 +263,8 @@ impl<'a> Aligned<'a> {
         }
     }
 
-    /// Returns the objects of a class in an earlier dump that are in none of the aligned steps, minus those that are in
-    /// no step of the last dump either.
+    /// Returns the number of objects of a class in an earlier dump that are in none of the aligned steps, minus the
+    /// number of objects of the class that are in no step of the last dump.
     fn left_over(&self, class: &str, dump: usize) -> u64 {
         let of_class = |trie: &Trie, is_counted: &dyn Fn(StepId) -> bool| -> u64 {
             let steps = (1..trie.len() as u32).map(StepId);
@@ -292,8 +292,8 @@ impl<'a> Aligned<'a> {
         let is_missing = |i: usize| {
             !by_class.contains(&i) && all.iter().all(|s| self.same[s.0 as usize][i].is_none())
         };
-        // True if about as many instances exist in a dump as in the nearest known dumps around it, so that they are
-        // only held in another way. `None` if there is no known dump before or after it.
+        // True if about as many instances exist in a dump as in the nearest known dumps around it, which shows that
+        // only the paths to them changed. `None` if there is no known dump before or after it.
         let are_there = |i: usize| {
             let known = |&j: &usize| !is_missing(j);
             let before = (0..i).rev().find(known)?;
@@ -404,7 +404,7 @@ impl<'a> Aligned<'a> {
             }
             let row = |s: &StepId| self.same[s.0 as usize][i];
             let inside: BTreeSet<StepId> = steps.iter().filter_map(row).collect();
-            // Buffers of a step that was too small to be stored count for the step above it.
+            // Buffers of a step that was too small to be stored are counted at the step above it.
             let pooled: BTreeSet<StepId> = steps
                 .iter()
                 .filter(|s| row(s).is_none())
@@ -423,8 +423,8 @@ impl<'a> Aligned<'a> {
     }
 
     /// True if the candidate's objects only moved: they existed before, and now a second path leads to them, or one of
-    /// two paths disappeared. In that case the class as a whole grew by less than half of what the candidate did, not
-    /// counting the growth of the candidates ranked before it.
+    /// two paths disappeared. In that case, the class as a whole grew by less than half as many objects as the
+    /// candidate. The growth of candidates with a higher rank is subtracted first.
     fn only_moved(&self, candidate: &Candidate, greater: &[Candidate]) -> bool {
         let trie = self.last();
         let shared = |&s: &StepId| trie.names.kind(trie[s].via) == LabelKind::Shared;
@@ -510,7 +510,8 @@ impl<'a> Aligned<'a> {
         }
     }
 
-    /// Returns the step that a report names. Nodes, entries and arrays are skipped down to what they hold.
+    /// Returns the step that a report names. Nodes, entries and arrays are skipped, and the step of the objects that
+    /// they hold is returned.
     fn named(&self, content: StepId) -> StepId {
         let trie = self.last();
         let mut best = content;
@@ -525,7 +526,7 @@ impl<'a> Aligned<'a> {
                 .iter()
                 .copied()
                 .filter(|&c| self.grown(c) * 8 >= self.grown(content));
-            // Out of a map's keys and values, the one of an application class is preferred.
+            // Of a map's keys and values, those of an application class are preferred.
             let own = |c: StepId| {
                 let class = trie.names.text(trie[c].class);
                 names::is_own_class(class) && !names::is_keeper(class) && !self.is_container(class)
@@ -541,7 +542,7 @@ impl<'a> Aligned<'a> {
         best
     }
 
-    /// Merges candidates that a reader would call one:
+    /// Merges candidates that a reader would regard as one:
     ///
     /// - candidates of one holder and one class, such as two kinds of nodes in a table;
     /// - candidates below one application field or one static field of the JDK, such as the keys, values and table of a
@@ -597,7 +598,7 @@ impl<'a> Aligned<'a> {
     }
 
     /// Limits the retained bytes of a candidate to those of the fields that hold it. If nodes hold nodes, the content
-    /// of a node counts once more in each step below that leads back to nodes.
+    /// of a node is otherwise counted again in each step below it that contains nodes.
     fn bound(&self, candidate: &mut Candidate, fields: &BTreeSet<StepId>) {
         let trie = self.last();
         let above = |s: StepId| trie.above(trie[s].parent).any(|a| fields.contains(&a));
@@ -615,12 +616,13 @@ impl<'a> Aligned<'a> {
         }
     }
 
-    /// Returns the innermost step that is held by a field of an application class, down to the head of what grows.
+    /// Returns the innermost step that is held by a field of an application class, on the path from the root to the top
+    /// object of the growing structure.
     pub(crate) fn own_field(&self, candidate: &Candidate) -> Option<StepId> {
         self.innermost(candidate, &is_application)
     }
 
-    /// Returns the fields of application classes on the path down to the head of what grows.
+    /// Returns the fields of application classes on the path from the root to the top object of the growing structure.
     fn own_fields(&self, candidate: &Candidate) -> Vec<Name> {
         let trie = self.last();
         let path = self.down_to_head(candidate);
@@ -639,14 +641,14 @@ impl<'a> Aligned<'a> {
         up.find(|&s| wanted(self.kind(trie[s].via)))
     }
 
-    /// Returns the steps from below the root down to the head of what grows.
+    /// Returns the steps from below the root down to the top object (the head) of the growing structure.
     fn down_to_head(&self, candidate: &Candidate) -> Vec<StepId> {
         let trie = self.last();
         let mut path = trie.path(candidate.at);
         // The field that holds the head of a chain is the label of the first step of the content.
         path.extend(candidate.content.first());
-        // The path ends at the root of a tree of application classes. Its nodes are of classes that occur again below
-        // the head.
+        // If the growing structure is a tree of application objects, the path ends at the tree's root. Nodes of the
+        // tree are recognized by their class, which occurs again below the head.
         if let Some(&head) = candidate.content.first() {
             let again = trie.classes_below(head);
             let is_node = |&s: &StepId| {
@@ -664,7 +666,7 @@ impl<'a> Aligned<'a> {
         path
     }
 
-    /// Returns the references from the root down to the head of what grows.
+    /// Returns the references from the root down to the top object of the growing structure.
     pub(crate) fn labels(&self, candidate: &Candidate) -> Vec<Label> {
         let trie = self.last();
         let path = self.down_to_head(candidate);
@@ -678,7 +680,7 @@ impl<'a> Aligned<'a> {
             .collect()
     }
 
-    /// Returns the name of the field whose content grows, or else the class that holds it.
+    /// Returns the name of the field whose content grows, or, if there is no field, the class that holds the content.
     fn holder(&self, candidate: &Candidate) -> String {
         let trie = self.last();
         holder(&self.labels(candidate))
@@ -694,9 +696,9 @@ pub(crate) fn is_application(kind: LabelKind) -> bool {
     )
 }
 
-/// Returns the field whose content grows, chosen among the references down to it: the nearest field of an application
-/// class, else the nearest static field, else the nearest field that is not internal to a collection, else the nearest
-/// field.
+/// Returns the field whose content grows, chosen among the references on the path to the content. It is the nearest
+/// field of an application class. If there is none, it is the nearest static field, else the nearest field that is not
+/// internal to a collection, else the nearest field.
 pub(crate) fn holder(path: &[Label]) -> Option<String> {
     let nearest = |wanted: &dyn Fn(LabelKind, &str) -> bool| {
         path.iter()

@@ -102,7 +102,7 @@ fn familiar(field: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the name by which a programmer knows a class. The class of a lambda has only the class around it.
+/// Returns the name by which a programmer knows a class. A lambda gets the name of the class around it.
 fn class_name(class: &str) -> Cow<'_, str> {
     match class.strip_suffix("$$Lambda") {
         Some(around) => format!("lambdas of {around}").into(),
@@ -129,7 +129,7 @@ fn application_frames<'a>(stack: &'a Stack, class: &str) -> Vec<&'a str> {
     let own: Vec<&str> = telling_frames(&stack.frames).collect();
     let makes = |frame: &&&str| makes(frame, class) || makes(frame, &stack.class);
     let innermost = own.iter().take_while(makes).count();
-    // If there is nothing else, the constructor is the answer.
+    // If there are no other frames, use the constructor's frame.
     let own = match &own[innermost..] {
         [] => &own[..],
         callers => callers,
@@ -169,7 +169,7 @@ fn makes(frame: &str, class: &str) -> bool {
     })
 }
 
-/// `Orders.book (Orders.java:31)`.
+/// Formats a frame for a headline, as in `Orders.book (Orders.java:31)`.
 fn place(frame: &str) -> String {
     let parts = FrameParts::parse(frame);
     match frame.strip_prefix(parts.function) {
@@ -214,7 +214,7 @@ mod tests {
             application_frames(&frames(&["java.lang.Thread.run"]), "a.B"),
             [""; 0]
         );
-        // If there is nothing but the constructor, it is the answer.
+        // If the stack has only the constructor's frame, the headline names the constructor.
         let alone = frames(&["a.B.<init>(B.java:1)"]);
         assert_eq!(application_frames(&alone, "a.B"), ["a.B.<init>(B.java:1)"]);
     }

@@ -74,7 +74,7 @@ pub enum IgnoreFault {
     },
 }
 
-/// Suspects sorted by the rules that match them.
+/// Suspects, divided into new and known ones by the rules.
 #[derive(Debug, Default)]
 pub struct Sorted<'a> {
     /// Suspects that no rule matches, ranked from 1.
@@ -89,7 +89,7 @@ impl IgnoreRules {
     /// Parses rules.
     ///
     /// # Errors
-    /// At the first line that is not a rule.
+    /// Returns an error for the first line that is not a rule.
     pub fn parse(text: &str) -> Result<Self, IgnoreError> {
         let mut rules = Vec::new();
         for (line, text) in (1..).zip(text.lines()) {
@@ -184,7 +184,7 @@ fn glob(glob: &str) -> Result<Regex, String> {
 /// Compiles a regular expression that a user wrote.
 ///
 /// # Errors
-/// The reason why it is invalid, in one line.
+/// Returns the reason why it is invalid, in one line.
 pub fn pattern(text: &str) -> Result<Regex, String> {
     Regex::new(text).map_err(|e| {
         let text = e.to_string();

@@ -114,8 +114,8 @@ pub(crate) fn is_generated(name: &str) -> bool {
     PARTS.iter().any(|p| name.contains(p))
 }
 
-/// True for a JDK class that is used for unrelated purposes. The path to one of its objects says nothing about the
-/// other objects.
+/// True for a JDK class that is used for unrelated purposes, such as `String`. The path to one of its objects does not
+/// show how the others are held.
 pub(crate) fn is_of_all_kinds(name: &str) -> bool {
     let special = name.starts_with("jdk.internal.ref.") || name == "java.lang.VirtualThread";
     is_jdk(name) && !special
@@ -148,7 +148,7 @@ pub(crate) fn only_keeps(snapshot: &Snapshot, class: ClassIndex) -> bool {
     is_runtime(snapshot, class) || is_collection_library(&snapshot.classes()[class].name)
 }
 
-/// True if a field is internal to a container. The field by which a cleaner holds its list is not.
+/// True if a field is internal to a container. The field by which a cleaner holds its list does not count as internal.
 pub(crate) fn is_inside(field: &str) -> bool {
     is_container(field) && !field.starts_with("jdk.internal.ref.CleanerImpl.")
 }
@@ -186,7 +186,7 @@ pub(crate) fn is_primitive(name: &str) -> bool {
     )
 }
 
-/// Returns the label for the way in which the dominator of an object holds it.
+/// Returns the label of the reference by which the dominator of an object holds it.
 pub(crate) fn hold_label(
     snapshot: &Snapshot,
     hold: Hold,
@@ -196,7 +196,7 @@ pub(crate) fn hold_label(
     match hold {
         Hold::Field(class, i) => {
             let class_name = &classes[class].name;
-            // Generated classes have no fields that a programmer wrote. An example is what a lambda captures.
+            // No programmer wrote the fields of generated classes, such as the fields for what a lambda captures.
             let runtime = is_runtime(snapshot, class)
                 || is_collection_library(class_name)
                 || is_generated(class_name);

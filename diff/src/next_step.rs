@@ -81,7 +81,7 @@ fn fix_by_holder(suspect: &Suspect) -> Option<String> {
     }
 }
 
-/// True if the holder refers to a collection or an array, and more elements are in it.
+/// True if the holder refers to a collection or an array to which elements were added.
 fn is_collection(suspect: &Suspect) -> bool {
     let below = suspect
         .path

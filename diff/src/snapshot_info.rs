@@ -16,7 +16,7 @@ pub fn layout_info(layout: &Layout) -> LayoutInfo {
     }
 }
 
-/// Returns the assumed roots of a dump; `None` if it lacks none.
+/// Returns the roots that are assumed in a dump that lacks GC roots; `None` if the dump is complete.
 #[must_use]
 pub fn assumed_roots(snapshot: &Snapshot) -> Option<AssumedRoots> {
     let (missing, total) = snapshot.assumed_roots()?;

@@ -45,7 +45,7 @@ impl WasteSummary {
     /// Cost: that of [`Snapshot::waste`].
     ///
     /// # Errors
-    /// If memory runs out.
+    /// Returns an error if memory runs out.
     pub fn new(
         snapshot: &Snapshot,
         agent_objects: &AgentObjects,

@@ -11,7 +11,7 @@ use testdata::writer::{self, FieldType, Frame, Obj};
 
 fn report(app: App) -> HeapReport {
     let report = common::alone(Source::from_bytes(app.heap.build()));
-    // A report on one dump knows nothing about growth.
+    // A report on one dump must not contain a statement about growth.
     let words = ["grow", "more objects", "up from", "before", "leak"];
     for reason in report.suspects.iter().flat_map(|s| &s.reasons) {
         assert!(!words.iter().any(|w| reason.contains(w)), "{reason}");
@@ -87,7 +87,7 @@ fn many_in_one_field_are_one_suspect() {
 
 #[test]
 fn what_falls_apart_most_is_what_accumulates() {
-    // A few tenants with many events each: the events are many, the tenants are few.
+    // A few tenants have many events each, so the report names the events.
     let told = |tenants: usize, events: usize| {
         let mut app = App::new();
         let event = app.class("com.acme.Event", &["body"], &[]);
@@ -128,8 +128,8 @@ fn what_falls_apart_most_is_what_accumulates() {
     assert_eq!(told(2000, 20), (all, tenant, 2000, 1, false));
 }
 
-/// Elements hold child elements and also attributes. The retained bytes of an element include those of its children and
-/// attributes, and must count once.
+/// Elements of a document hold child elements and also attributes. The retained bytes of an element include those of
+/// its children and attributes, and must count once.
 #[test]
 fn what_nodes_hold_beside_nodes_counts_once() {
     let mut app = App::new();
@@ -222,7 +222,7 @@ fn a_chain_is_as_many_as_it_has_links() {
 
 #[test]
 fn a_tree_is_held_by_the_field_with_its_root() {
-    // Nodes with arrays of pages, which hold further nodes or leaves.
+    // The nodes of this tree have arrays of pages. A page holds further nodes, or leaves.
     let mut app = App::new();
     let node = app.class("com.acme.Node", &["children"], &[]);
     let leaf = app.class("com.acme.Leaf", &["body"], &[]);
@@ -254,7 +254,7 @@ fn a_tree_is_held_by_the_field_with_its_root() {
 
 #[test]
 fn only_a_chain_is_called_one() {
-    // A binary tree.
+    // The heap has a binary tree.
     let mut app = App::new();
     let node = app.class("com.acme.Node", &["left", "right", "body"], &[]);
     let nodes: Vec<Obj> = (0..2047)
@@ -281,7 +281,7 @@ fn only_a_chain_is_called_one() {
         ) && !says(s, "chain"),
         "{s:?}"
     );
-    // Nested arrays.
+    // The heap has nested arrays.
     let mut app = App::new();
     let cells: Vec<Obj> = (0..60)
         .map(|_| {
@@ -302,7 +302,7 @@ fn only_a_chain_is_called_one() {
         ) && !says(s, "chain"),
         "{s:?}"
     );
-    // Siblings, one of which is as large as all others together.
+    // One of several siblings is as large as all others together.
     let mut app = App::new();
     let event = app.class("com.acme.Event", &["body"], &[]);
     let mut events = app.rows(event, 400, 50);
@@ -413,7 +413,7 @@ fn thread(app: &mut App, above: &[(&str, &str)]) {
     let rows = list_of(app, rows);
     let depth = i32::try_from(above.len()).unwrap();
     app.heap.add_local(thread, depth, rows);
-    // A running thread is also held by a local variable of its own.
+    // A local variable of a running thread also refers to the thread itself.
     app.heap.add_local(thread, depth, thread.object);
     app.heap.add_thread("idle", &frames);
 }
@@ -429,7 +429,7 @@ fn the_thread_whose_allocation_failed_is_named() {
     let told = died(&[(ERROR, "<init>")]).unwrap();
     assert_eq!(told.thread.as_deref(), Some("worker-3"));
     assert_eq!(told.frames, ["com.acme.Job.run(Job.java:42)"]);
-    // A program that creates such an error itself has more frames above.
+    // If a program creates such an error itself, the stack has more frames above the constructor.
     let made = [
         ("java.lang.Throwable", "fillInStackTrace"),
         ("java.lang.Throwable", "<init>"),

@@ -33,7 +33,7 @@ fn holders(suspect: &Suspect) -> Vec<&str> {
     all
 }
 
-/// Returns the heap of a table in a static field, dumped at this time in seconds.
+/// Returns a heap with a table in a static field, dumped at this time in seconds.
 fn table(seconds: u64, rows: usize, body: usize) -> HeapBuilder {
     let mut app = App::at(1_700_000_000_000 + seconds * 1000);
     let table = app.class("com.acme.Table", &[], &["rows"]);
@@ -102,7 +102,7 @@ fn direct_buffers_are_held_by_the_list_of_the_application() {
     );
     assert_eq!(suspect.detector.as_deref(), Some("direct-buffer"));
     assert_eq!(suspect.off_heap_bytes, [90_000_000, 180_000_000]);
-    // A limit of 50 MB rejects 90 MB outside the heap.
+    // Growth of 90 MB outside the heap exceeds a limit of 50 MB.
     let gates = Gates {
         growth: Some(50_000_000),
         suspect: false,
@@ -110,7 +110,7 @@ fn direct_buffers_are_held_by_the_list_of_the_application() {
     assert!(gates.trips(&suspect));
 }
 
-/// Two local variables of one thread share strings. The thread's name is a string, too.
+/// Two local variables of one thread refer to the same strings. The thread's name is a string, too.
 #[test]
 fn the_name_of_a_thread_is_not_the_holder_of_strings_that_variables_share() {
     let heap = |count: usize| {
@@ -164,7 +164,7 @@ fn two_fields_of_one_object_are_two_holders() {
     assert_eq!(holders(&both), all, "{both:#?}");
 }
 
-/// A doubly linked list. A bounded cache holds a hundred of its entries.
+/// The heap has a doubly linked list. A bounded cache also holds a hundred of the list's entries.
 #[test]
 fn a_cache_of_some_entries_is_not_the_holder_of_a_linked_list() {
     let heap = |count: usize, is_last: bool| {
@@ -203,7 +203,7 @@ fn a_cache_of_some_entries_is_not_the_holder_of_a_linked_list() {
     }
 }
 
-/// Hidden classes of one name, each with a table in a static field. Only their loader holds them.
+/// The heap has hidden classes of one name, each with a table in a static field. Only their loader holds the classes.
 #[test]
 fn hidden_classes_of_one_family_are_no_warm_up() {
     let heap = |count: usize| {
@@ -227,7 +227,7 @@ fn hidden_classes_of_one_family_are_no_warm_up() {
     assert_eq!(suspect.verdict, Verdict::Growth, "{suspect:#?}");
 }
 
-/// Loaders of one class each, held by soft references or by an array.
+/// The heap has class loaders that define one class each. Soft references or an array hold the loaders.
 #[test]
 fn class_loaders_that_soft_references_hold_are_no_leak() {
     let heap = |count: usize, is_soft: bool| {
@@ -264,7 +264,7 @@ fn class_loaders_that_soft_references_hold_are_no_leak() {
     assert_eq!(strong.verdict, Verdict::Leak, "{strong:#?}");
 }
 
-/// Objects that were allocated through different JDK methods, and through two generated classes.
+/// The sampled objects were allocated through different JDK methods and two generated classes.
 #[test]
 fn stacks_that_differ_in_hidden_frames_and_generated_names_are_one() {
     const ADD: &str = "com.acme.Bean.add";
@@ -350,12 +350,12 @@ fn a_few_entries_more_in_a_full_cache_are_no_growth() {
         let two = [counts[0], counts[2]].map(|entries| cache(20_000, entries, 4000));
         assert_eq!(first(two).verdict, Verdict::Cache);
     }
-    // If a cache exceeds a limit by more, the limit does not apply to it.
+    // If a cache exceeds a limit by more than that, the limit does not apply to it.
     let beyond = first([20_000, 20_300, 20_600].map(|entries| cache(20_000, entries, 100)));
     assert_eq!(beyond.verdict, Verdict::Growth, "{beyond:#?}");
 }
 
-/// A class with a constant and two lists, one of which (`users`) grows.
+/// The heap has a class with a constant and two lists. The list `users` grows.
 #[test]
 fn a_limit_of_another_list_or_in_bytes_limits_nothing() {
     let verdict = |constant: &'static str| {
@@ -458,7 +458,7 @@ fn a_limit_of_a_cache_counts_for_segments_that_are_objects() {
         suspect.verdict
     };
     assert_eq!(filling(&[("maxSize", 4000)]), Verdict::Growth);
-    // These do not limit the entries: a limit that was exceeded, a limit in bytes, and the number of segments.
+    // The following do not limit the entries: a limit that was exceeded, a limit in bytes, and a limit on segments.
     assert_eq!(filling(&[("maxSize", 2000)]), Verdict::Leak);
     assert_eq!(filling(&[("maxBytes", 4000)]), Verdict::Leak);
     assert_eq!(filling(&[("maxSegments", 4000)]), Verdict::Leak);
@@ -514,7 +514,7 @@ fn a_few_slots_of_an_array_that_fill_are_no_leak() {
     assert_eq!(five.verdict, Verdict::Leak, "{five:#?}");
 }
 
-/// The number of arrays stays the same. Half of the arrays became larger, the other half smaller.
+/// The number of arrays does not change. Half of the arrays become larger, the other half smaller.
 #[test]
 fn not_each_object_became_larger() {
     let heap = |sizes: [usize; 2]| {

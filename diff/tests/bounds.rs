@@ -13,7 +13,7 @@ const OBJECT: FieldType = FieldType::Object;
 const LONG: FieldType = FieldType::Long;
 const INT: FieldType = FieldType::Int;
 
-/// A heap below `com.acme.App.held`.
+/// A heap in which the static field `com.acme.App.held` holds everything.
 struct App {
     heap: HeapBuilder,
     loader: Obj,
@@ -84,7 +84,7 @@ impl App {
     }
 }
 
-/// Returns the first suspect of three dumps with 1,000, 2,000 and 3,000 quotes.
+/// Returns the first suspect in a comparison of three dumps with 1,000, 2,000 and 3,000 quotes.
 fn suspect(heap: impl Fn(usize) -> Vec<u8>) -> Suspect {
     let dumps = [1000, 2000, 3000].map(|n| Source::from_bytes(heap(n)));
     let report: Report = common::report(dumps);
@@ -183,7 +183,7 @@ fn a_constant_of_a_library_is_no_bound() {
     assert_eq!(s.verdict, Verdict::Cache, "{s:#?}");
     assert!(says(&s, "maxWeight is 10,000"), "{s:#?}");
     assert!(!says(&s, "weights"), "{s:#?}");
-    // An entry may weigh more than 1.
+    // In a cache that weighs its entries, an entry may weigh more than 1.
     let s = suspect(|n| guava(1_000_000, "com.acme.Bytes", n));
     assert!(
         says(
@@ -234,7 +234,7 @@ fn a_queue_bounds_what_it_holds_and_nothing_below() {
     }
 }
 
-/// Returns a heap with a weak map whose keys another object holds.
+/// Returns a heap with a weak map. Another object keeps the map's keys alive.
 fn weak(count: usize) -> Vec<u8> {
     let mut app = App::new();
     let boot = app.heap.boot();
@@ -268,7 +268,8 @@ fn a_weak_map_whose_keys_are_held_is_no_cache() {
     assert!(says(&s, "look for the holders of the keys"), "{s:#?}");
 }
 
-/// Returns a heap with entries whose values are behind a subclass of soft references, or behind plain objects.
+/// Returns a heap with entries that refer to their values through a subclass of soft references, or through plain
+/// objects.
 fn soft_values(soft: bool, count: usize) -> Vec<u8> {
     let mut app = App::new();
     let boot = app.heap.boot();

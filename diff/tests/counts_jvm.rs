@@ -74,7 +74,7 @@ fn allocations<'a>(samples: &Samples, all: &'a Allocations, start: &str) -> &'a 
 struct Found {
     stacks: u32,
     held: u32,
-    /// Sums of the widths of the intervals, with counts and without.
+    /// Sum of the widths of all intervals with counts, and the same without counts.
     width: u64,
     without: u64,
 }
@@ -94,7 +94,7 @@ impl Found {
     }
 }
 
-/// Samples estimate the total that a program keeps; counts say how much of it belongs to each stack.
+/// Samples estimate the total that a program keeps. Counts show how much of it belongs to each stack.
 #[test]
 fn counts_narrow_what_samples_say() {
     for jdk in Jdk::all_for_scenarios() {
@@ -141,7 +141,7 @@ fn counts_narrow_what_samples_say() {
 #[test]
 fn what_is_removed_misleads_nobody() {
     for jdk in Jdk::all_for_scenarios() {
-        // With -Xbatch a method waits until it is compiled, so little runs before.
+        // With -Xbatch, a call waits until its method is compiled, so few calls run in the interpreter.
         let launch = launch(&jdk, "Escape", "interval=16k,count=on").flag("-Xbatch");
         let mut target = launch.start().unwrap();
         let truth = truth(&mut target);

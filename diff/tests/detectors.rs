@@ -122,7 +122,7 @@ fn weak_map(count: usize, refer: bool) -> Vec<u8> {
             .collect();
         let table = array(heap, entries);
         let map = heap.add_instance(map, &[table.into()]);
-        // If the values do not refer to the keys, another array holds the keys while they are in use.
+        // If the values do not refer to the keys, another array keeps the keys alive.
         let used = array(heap, if refer { Vec::new() } else { keys });
         array(heap, vec![map, used])
     })
@@ -301,7 +301,8 @@ fn cancelled_tasks_that_a_timer_keeps_are_counted() {
     assert!(s.reasons.iter().all(|r| !r.contains("cancelled")));
 }
 
-/// Returns a heap with a class that has two ends, held by a field of this name, and `count` nodes between the ends.
+/// Returns a heap with a linked structure of `count` nodes, which the field `field` holds. The structure has a field
+/// for each of its two ends.
 fn two_ends(of: &str, field: &str, ends: [&str; 2], count: usize) -> Vec<u8> {
     held(|heap, loader| {
         let owner = class(heap, "com.acme.Owner", &[(field, OBJECT)]);
@@ -454,7 +455,7 @@ fn loaders_of_former_deployments_are_told() {
     let s = first(vec![plugins(5), plugins(40)]);
     assert_eq!(s.detector.as_deref(), Some("class-loader"), "{s:#?}");
     assert!(s.reasons[0].contains("40 of class com.acme.WebLoader, up from 5"));
-    // One additional deployment may be that of a start.
+    // One additional deployment may belong to start-up.
     let s = first(vec![
         deployments(0, true),
         deployments(1, true),
@@ -480,8 +481,7 @@ fn loaders_of_former_deployments_are_told() {
     assert!(!s.reasons.iter().any(|r| r.contains("loaders")));
 }
 
-/// Returns a heap with an application's field that holds a table of the JDK, which the JDK declares as an array of this
-/// class.
+/// Returns a heap in which an application field holds a JDK table. The table is an array with this element class.
 fn kept_in_arrays_of(element: &str, count: usize) -> Vec<u8> {
     held(|heap, loader| {
         let view = class(heap, "com.acme.View", &[("columns", OBJECT)]);

@@ -33,7 +33,7 @@ fn a_weak_reference_is_no_path() {
         let queue = app.class("com.acme.Queue", &["messages"], &[]);
         let server = app.class("com.acme.Server", &["queue"], &["instance"]);
         let monitor = app.class("com.acme.Monitor", &["queue"], &["instance"]);
-        // `AWatch` comes first by name and by position, but its reference is weak.
+        // `AWatch` is the first class by name and by position, but it refers to the queue weakly.
         let watch = app.class("com.acme.AWatch", &[], &["watched"]);
         let rows = app.rows(message, messages, 200);
         let array = app.array(rows);
@@ -65,14 +65,14 @@ fn a_weak_reference_is_no_path() {
             "java.lang.Object[*]"
         ]
     );
-    // Both paths lead to the queue, which alone holds the messages. Emptying it frees them.
+    // Both paths lead to the queue. Only the queue holds the messages, so emptying it frees them.
     let several = |r: &String| r.contains("several paths");
     assert!(!s.reasons.iter().any(several), "{:?}", s.reasons);
     assert!(s.also_held_by.is_empty(), "{:?}", s.also_held_by);
     assert!(!s.reasons.iter().any(|r| r.contains("AWatch")));
 }
 
-/// One field refers to an array, another field to a view of it.
+/// One field refers to an array. Another field refers to a view of the same array.
 #[test]
 fn a_holder_that_frees_nothing_is_reported_with_the_other_holder() {
     let heap = |messages: usize| {
@@ -124,7 +124,7 @@ fn the_path_leads_to_the_table_that_grew() {
     let report = report([heap(500), heap(2500)]);
     let s = &report.suspects[0];
     assert_held(s, "com.acme.Table.rows", "com.acme.Row");
-    // `Store.meta` is nearer to the root, but it is another table.
+    // `Store.meta` is nearer to the root, but refers to another table.
     assert_eq!(
         s.path,
         [
@@ -137,7 +137,7 @@ fn the_path_leads_to_the_table_that_grew() {
     );
 }
 
-/// A B-tree: pages of references to pages.
+/// The heap has a B-tree: each page refers to further pages.
 #[test]
 fn the_holder_of_a_tree_is_the_field_with_its_root() {
     let heap = |leaves: usize| {
@@ -202,14 +202,15 @@ fn the_holder_is_no_field_of_a_library_of_collections() {
     assert_eq!(s.path, path);
 }
 
-/// A thread pool. The thread of its worker leads to it, and so does a field of the object whose method runs.
+/// The heap has a thread pool. Paths lead to it from its worker's thread, and from a field of the object whose method
+/// runs.
 #[test]
 fn a_path_can_begin_at_a_local_variable() {
     let heap = |tasks: usize| {
         let mut app = App::new();
         let task = app.class("com.acme.Task", &["body"], &[]);
         let mailer = app.class("com.acme.Mailer", &["sender"], &[]);
-        // The JDK's own classes.
+        // These are JDK classes.
         let [pool, worker] =
             ["java.util.concurrent.Pool", "java.util.concurrent.Worker"].map(|name| {
                 let object = Some(app.boot.object);

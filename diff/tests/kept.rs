@@ -16,7 +16,7 @@ use testdata::writer::Rng;
 
 const NAMES: [&str; 4] = ["before", "after", "sampled-before", "sampled-after"];
 
-/// The committed dumps, decompressed and as they are.
+/// The committed dumps, both decompressed and compressed.
 struct Dumps {
     folder: tempfile::TempDir,
     all: Vec<PathBuf>,
@@ -206,7 +206,8 @@ fn what_is_of_another_dump_or_damaged_is_refused() {
         Some(&opened),
     );
     assert!(matches!(of_other, Err(IndexFault::Stale)));
-    // Damages the file: truncated, a page with wrong bytes, a flipped bit, additional bytes, rotated bytes.
+    // Damages the file in one of five ways: truncates it, inverts the bytes of a page, flips a bit, adds bytes or
+    // rotates all bytes.
     let mut rng = Rng::new(5);
     for round in 0..300 {
         let mut bytes = whole.clone();
@@ -223,7 +224,7 @@ fn what_is_of_another_dump_or_damaged_is_refused() {
     }
     fs::write(&file, &whole).unwrap();
     assert!(read(&dump, Refs::Soft).is_ok());
-    // Another dump of the same length and time.
+    // Replace the dump by another one of the same length and time.
     let time = fs::metadata(&dump).unwrap().modified().unwrap();
     let mut bytes = fs::read(&dump).unwrap();
     *bytes.last_mut().unwrap() ^= 1;

@@ -67,8 +67,8 @@ fn sessions_that_grew_in_number_more_than_in_size_are_one_suspect() {
     assert!(reasons.any(|r| r == more), "{larger:#?}");
 }
 
-/// Returns a heap with a registry's list of entries of 1 KB. If a thread runs inside the list, a local variable also
-/// holds the list. If the thread is adding an entry, a local variable also holds the array.
+/// Returns a heap with a registry's list of entries of 1 KB. If a thread is running a method of the list, a local
+/// variable also holds the list. If the thread is adding an entry, a local variable also holds the list's array.
 fn registry(entries: usize, inside: [bool; 2]) -> App {
     let mut app = App::new();
     let list = app.class("java.util.ArrayList", &["elementData"], &[]);
@@ -127,7 +127,7 @@ fn what_only_hangs_elsewhere_did_not_grow() {
 
 #[test]
 fn figures_from_the_totals_of_a_class_are_told_as_such() {
-    // Entries of 24 bytes. A few of them are too small a part of the heap to appear as a separate step.
+    // The entries have 24 bytes. A few of them are too small a part of the heap to be a separate step.
     let heap = |entries: usize| {
         let mut app = App::new();
         let entry = app.class("com.acme.Entry", &["id", "next"], &[]);
@@ -198,8 +198,8 @@ fn interpolated_figures_are_told_as_such() {
     assert!(told(true) && !told(false));
 }
 
-/// Sixty-two sockets. Each is in a table and, through its channel, in a list. A field of a worker also refers to one
-/// socket.
+/// The heap has 62 sockets. Each is in a table and, through its channel, in a list. A field of a worker also refers to
+/// one socket.
 #[test]
 fn the_route_that_most_come_by_is_named() {
     let heap = |sockets: usize| {
@@ -208,7 +208,7 @@ fn the_route_that_most_come_by_is_named() {
         let channel = app.class("com.acme.Channel", &["socket"], &[]);
         let server = app.class("com.acme.Server", &[], &["channels"]);
         let registry = app.class("com.acme.Registry", &[], &["table"]);
-        // It is first by name, its path is the shortest, and its socket is the largest.
+        // The worker is the first by name, its path is the shortest, and its socket is the largest.
         let worker = app.class("com.acme.AWorker", &[], &["last"]);
         let mut all = app.rows(socket, sockets - 1, 20_000);
         all.extend(app.rows(socket, 1, 30_000));
@@ -279,7 +279,7 @@ fn containers_of_the_programs_own_are_looked_through() {
             &[3000, 9000][..],
         );
         assert_eq!(found, [expected], "{nodes}");
-        // A table that is used in one place only was written for that place.
+        // If only one place uses a table class, the class was written for that place and is not a container.
         let grown = report([3000, 9000].map(|n| theatre(&["bookings"], n, nodes)));
         let holder = &grown.suspects[0].holder;
         assert_eq!(holder, "com.acme.Table.values", "{nodes}");
@@ -385,7 +385,7 @@ fn a_report_says_how_much_the_suspects_explain() {
 
 #[test]
 fn what_one_field_holds_is_one_suspect_whatever_its_classes() {
-    // Messages of three classes, each in a queue and in an index, so that no field alone holds them.
+    // The heap has messages of three classes. Each message is in a queue and in an index, so no field alone holds them.
     let heap = |count: usize| {
         let mut app = App::new();
         let queue = app.class("com.acme.Queue", &[], &["messages"]);
@@ -417,7 +417,7 @@ fn what_one_field_holds_is_one_suspect_whatever_its_classes() {
 
 #[test]
 fn each_thread_local_has_its_own_suspect() {
-    // Ten threads without values, then with values of two thread locals.
+    // Ten threads have no values at first, and then have values of two thread locals.
     let heap = |with_values: bool| {
         let mut app = App::new();
         let object = app.boot.object;

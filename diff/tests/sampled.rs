@@ -95,12 +95,13 @@ const LOADED: &str =
 
 #[test]
 fn identity_tells_what_came_from_what_went() {
-    // A hundred entries; then ten have gone and sixty have come, twenty of them from the other site.
+    // The first dump has a hundred entries. Before the second, ten were removed and sixty were added, twenty of them by
+    // the other site.
     let report = report(vec![sampled(1..=100, 500, 1), sampled(11..=160, 140, 1)]);
     assert_eq!(report.suspects.len(), 1, "{:#?}", report.suspects);
     let suspect = &report.suspects[0];
     assert_eq!(suspect.holder, "com.acme.Registry.entries");
-    // Forty of the first stack have come and ten have gone.
+    // Of the first stack's entries, forty were added and ten removed.
     let expected = [
         (ADDED.to_owned(), 40, 30 * 1016),
         (LOADED.to_owned(), 20, 20 * 1016),
@@ -257,12 +258,12 @@ fn all_stacks_add_up_to_what_suspects_and_sites_say() {
         let objects = u64::try_from(line.growth_objects()).unwrap();
         assert_eq!(objects, stack.estimated_objects, "{stack:?}");
     }
-    // The live bytes are those of the heap; no sample's weight exceeds them.
+    // The sum of live bytes is that of the heap, so the weights of samples do not make it too large.
     for (at, held) in [(0, 3200 * 1016), (1, 5200 * 1016)] {
         let alive: u64 = all.lines.iter().map(|l| l.bytes[at]).sum();
         assert!(alive.abs_diff(held) <= 2, "{alive} of {held}");
     }
-    // For one dump they equal the list of its sites.
+    // The figures of each dump equal those in the list of its sites.
     for dump in dumps {
         let snapshot = snapshot(dump);
         let (samples, _) = Samples::of(&snapshot, &AgentObjects::of(&snapshot));
@@ -368,7 +369,7 @@ fn a_dump_in_the_midst_of_thinning_is_read_as_after_it() {
                 agent.sample(Sampled::new(entry, uid, SIZE, 1));
             }
         }
-        // All samples that were ever taken there.
+        // The agent's totals count all samples that were ever taken at the site.
         agent.totals[1] = (8000, 8000 * SIZE);
         agent.allocated = vec![0, 8000 * SIZE];
         agent.add_to(&mut heap);
@@ -388,10 +389,10 @@ fn a_dump_in_the_midst_of_thinning_is_read_as_after_it() {
         assert_eq!(during, after);
         assert!(during.samples < 1000, "{during:?}");
         let half = (during.ci95[1] - during.ci95[0]) / 2;
-        // Five standard errors.
+        // The limit is five standard errors.
         let off = during.estimated_bytes.abs_diff(4000 * 1016);
         assert!(half > 10_000 && off < half * 5 / 2, "{during:?}");
-        // The same for survival, although the dump contains fewer of the samples that were taken.
+        // The same limit applies to survival, although downsampling removed samples from the dump.
         let off = during.survival_permille.abs_diff(500);
         assert!(
             off * 4000 * 1016 < half * 5 / 2 * 500 + 4000 * 1016,
@@ -470,7 +471,7 @@ fn what_is_no_live_sample_is_left_out_and_counted() {
         ..Sampled::new(boot.thread, 5, 0, 2)
     };
     agent.sample(definition);
-    // The same class as a sampled object.
+    // The agent also sampled the same class object.
     agent.sample(Sampled::new(boot.thread, 6, 112, 1));
     agent
         .collected
@@ -737,7 +738,7 @@ fn what_was_allocated_is_known_of_stacks_without_a_sample() {
             ),
         ]
     );
-    // Sampled, then downsampled. The agent added up the bytes that the samples represent.
+    // The agent sampled, and then downsampled. It added up the bytes that the samples represent.
     let thinned = |adds_up: bool| {
         allocated_by(|agent| {
             (agent.interval, agent.first_interval) = (8192, Some(4096));
@@ -782,10 +783,10 @@ fn what_was_allocated_is_known_of_stacks_without_a_sample() {
         let samples = Samples::with_all_sites(&heap, &own).0.unwrap();
         samples.allocations(&|_, _| true).unwrap().stacks[0].survival_permille
     };
-    // Twenty live samples of 203,200 bytes. At least sixteen samples of the stack must be tracked.
+    // The stack has live samples that represent 203,200 bytes. At least sixteen samples of the stack must be tracked.
     assert!(survival(4096).is_some() && survival(8192).is_some());
     assert_eq!(survival(16_384), None);
-    // With a single interval the mean size of the samples is enough.
+    // If the interval never changed, the mean size of the samples is enough for an estimate.
     let one_rate = allocated_by(|agent| {
         agent.interval = 8192;
         agent.totals[1] = (40, 40 * SIZE);
@@ -887,11 +888,11 @@ fn where_no_stack_is_known_what_was_allocated_of_the_class_is_told() {
     // All were taken before the first dump, so the site allocated nothing since.
     let before = [(10, 100_000), (90, 900_000)];
     assert_eq!(told(1, before, &[0, 1, 1]), [(added.clone(), 20, 200_000)]);
-    // One site has an unknown class ID; then one has no class.
+    // First, one site has an unknown class ID. Then, one site has no class.
     let before = [(0, 0), (0, 0)];
     assert_eq!(told(1, before, &[0, 1, 7]), [(added, 30, 300_000)]);
     assert_eq!(told(1, before, &[0, 0, 1]), [(loaded, 90, 900_000)]);
-    // Another JVM, and an agent that tracks all samples.
+    // The result is empty for another JVM, and for an agent that tracks all samples.
     assert_eq!(told(2, before, &[0, 1, 1]), []);
     assert_eq!(told(1, before, &[]), []);
 }

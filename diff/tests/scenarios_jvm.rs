@@ -82,7 +82,7 @@ fn each_leak_is_named_with_its_holder() {
     });
 }
 
-/// The control: the same work without the leak.
+/// The control program does the same work without the leak.
 #[test]
 fn nothing_is_suspected_where_nothing_leaks() {
     check(Mode::Fixed, |_, _, report| {

@@ -140,7 +140,7 @@ fn each_leak_is_named_with_the_stack_that_allocated_it() {
     assert!(failures.is_empty(), "{failures}");
 }
 
-/// The control: the same work without the leak. Only the agent's own data grows.
+/// The control program does the same work without the leak. Only the agent's own data grows.
 #[test]
 fn the_agent_is_no_suspect() {
     for jdk in jdks() {
@@ -358,7 +358,7 @@ fn on_out_of_memory_error() {
             "{estimate} -{low} +{high} of {grown}\n{}",
             describe(&report)
         );
-        // With a full heap, samples may be dropped. Then the report says so.
+        // If the heap is full, the agent may lose samples. The report shows that.
         assert_eq!(shown(&report), None);
     }
 }

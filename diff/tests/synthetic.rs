@@ -184,7 +184,7 @@ fn a_diff_mirrors_the_reverse_diff() {
         list.sort_by(|a, b| a.class.cmp(&b.class));
     }
     assert_eq!(forward, backward);
-    // Growth in one direction is shrinkage in the other, and only growth is suspected.
+    // What grows in one order of the dumps shrinks in the other. Only the holder that grows is a suspect.
     assert_eq!(
         there
             .suspects
@@ -279,7 +279,7 @@ fn a_buffer_that_grows_in_place_is_named() {
     );
 }
 
-/// `count` logs with a buffer each.
+/// The heap has `count` logs with a buffer each.
 #[test]
 fn buffers_that_grow_in_place_are_counted() {
     let logs = |count: usize, len: usize| {
@@ -355,7 +355,7 @@ fn a_tree_of_one_class_is_one_step() {
     assert_eq!(s.growth.retained_bytes, (4095 - 511) * (24 + 80));
 }
 
-/// Messages that static fields of two different classes hold, so that only the virtual root dominates them.
+/// Static fields of two classes hold the same messages, so only the virtual root dominates them.
 #[test]
 fn what_several_paths_hold_is_traced_to_its_fields() {
     let heap = |messages: usize| {
@@ -433,8 +433,8 @@ fn a_layout_in_doubt_is_reported_and_nothing_is_missing() {
     }
 }
 
-/// Titles that one table holds in every dump, and in some dumps a second table holds too. Their number does not change;
-/// only the number of references does.
+/// One table holds titles in every dump. In some dumps, a second table holds the same titles. The number of titles does
+/// not change; only the number of references to them does.
 #[test]
 fn what_is_only_referred_to_more_often_is_no_suspect() {
     let heap = |titles: usize, twice: usize| {
@@ -460,7 +460,7 @@ fn what_is_only_referred_to_more_often_is_no_suspect() {
     };
     let moved = report(vec![heap(2000, 0), heap(2000, 2000)]);
     assert!(moved.suspects.is_empty(), "{:#?}", moved.suspects);
-    // If their number grows, they are suspects as before.
+    // If the number of titles grows, they are a suspect.
     let grown = report(vec![heap(1000, 1000), heap(3000, 3000)]);
     let classes: Vec<&str> = grown.suspects.iter().map(|s| &*s.class).collect();
     assert_eq!(classes, ["java.lang.String"]);
@@ -482,7 +482,7 @@ fn suspects_are_chosen_by_their_class_or_their_holders() {
     assert_eq!(with("com.acme.Message"), queue);
     assert_eq!(with("com.acme.Queue"), queue);
     assert_eq!(with("com.acme.Registry"), registry);
-    // Classes between holder and content, and names of fields, do not select a suspect.
+    // A filter does not match the classes between holder and content, or names of fields.
     for none in ["java.util.ArrayList", "com.acme.Registry.entries"] {
         assert_eq!(with(none), [], "{none}");
     }
@@ -496,7 +496,7 @@ fn a_class_is_compared_with_itself_whatever_holds_it() {
     assert_eq!(grown.suspects[0].objects, [1000, 1500]);
 }
 
-/// Objects of 1 KB that a list of the JDK holds grow as fast as those of the application.
+/// A static field of the application and one of a JDK class each hold objects of 1 KB.
 #[test]
 fn of_two_that_grow_alike_the_applications_comes_first() {
     let heap = |own: usize, runtime: usize| {

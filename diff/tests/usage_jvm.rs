@@ -103,7 +103,8 @@ fn a_leak_and_its_twin_differ_in_two_dumps_by_their_use() {
     }
 }
 
-/// Without `usage=on` the report contains nothing about use, and two dumps do not suffice.
+/// Without `usage=on`, the report contains nothing about the use of collections, and two dumps are not enough to detect
+/// the leak.
 #[test]
 fn without_it_nothing_is_said_of_use() {
     let jdk = Jdk::all_for_scenarios().pop().unwrap();

@@ -306,7 +306,7 @@ fn the_referrers_that_grow_are_named() {
     assert!(says(s, sentence), "{:?}", s.reasons);
 }
 
-/// Customers in two indexes with nodes. Neither index dominates the customers.
+/// Two indexes hold the same customers in nodes. Neither index dominates the customers.
 #[test]
 fn the_nodes_through_which_fields_share_are_no_leak_of_their_own() {
     let heap = |count: usize| {
@@ -339,7 +339,7 @@ fn the_nodes_through_which_fields_share_are_no_leak_of_their_own() {
         alone.suspects.iter().any(|s| s.reasons.iter().any(told)),
         "{alone:#?}"
     );
-    // The nodes of the named field are its content.
+    // The nodes in the named field are part of its content, so the report does not mention them as another collection.
     let told = |field: &str| {
         says(
             s,
@@ -417,7 +417,7 @@ fn a_bound_that_is_reached_is_told_as_such() {
     assert_eq!(told(&[3000, 4000, 5000]), (false, false));
 }
 
-/// Twenty caches with one limit each.
+/// The heap has twenty caches, each with its own limit.
 #[test]
 fn a_limit_of_each_of_several_caches_is_compared_with_their_mean() {
     let heap = |each: usize| {
@@ -461,7 +461,7 @@ fn the_most_so_far_is_no_bound() {
         verdict([1000, 2000, 3000], [1050, 2050, 3050]),
         Verdict::Leak
     );
-    // If the number is higher than the count, it may be a limit that was never reached.
+    // If the value is higher than the number of sessions, it may be a limit that was never reached.
     assert_eq!(
         verdict([1000, 2000, 3000], [5000, 5000, 5000]),
         Verdict::Growth
@@ -538,7 +538,7 @@ fn a_map_that_may_remove_its_eldest_is_no_cache_for_that() {
             own
         );
     }
-    // A full cache that stays level has the verdict cache.
+    // A cache that is full and stays level has the verdict `cache`.
     let report = report([1000, 2000, 3000, 3000].map(|n| heap(n, true)).to_vec());
     let s = held_by(&report, "com.acme.Cache.map");
     assert_eq!(s.verdict, Verdict::Cache, "{s:#?}");

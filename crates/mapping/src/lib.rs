@@ -32,12 +32,13 @@ pub struct Mapping {
 #[derive(Debug)]
 struct Class {
     original: Box<str>,
-    /// The range of its member lines in [`Mapping::text`].
+    /// The range of the class's member lines in [`Mapping::text`].
     lines: std::ops::Range<usize>,
     members: OnceLock<Members>,
 }
 
-/// Marks after which a compiler or the JVM appends to a class name, as in `a.b$$Lambda` and `a.b/0x1`.
+/// Characters at which the suffix begins that a compiler or the JVM appends to a class name, as in `a.b$$Lambda` and
+/// `a.b/0x1`.
 const SPUN: [&str; 2] = ["$$", "/"];
 
 impl NameMapping for Mapping {
@@ -111,7 +112,7 @@ impl Mapping {
         Some(class.members.get_or_init(|| Members::of(lines)))
     }
 
-    /// Returns the source file of `class` for a frame whose class has the original name `own`.
+    /// Returns the source file of `class`, for a frame whose own class has the original name `own`.
     fn file(&self, class: &str, own: &str, frame: &Frame) -> Option<String> {
         if let Some(file) = self.files.get(class) {
             return Some(file.to_string());
@@ -125,7 +126,7 @@ impl Mapping {
             let last = class.rsplit('.').next().unwrap_or(class);
             last.split('$').next().unwrap_or(last).to_owned()
         };
-        // The shrinker kept the file name. It inserts only names without such an extension.
+        // The shrinker kept the file name: the names that it inserts itself have no such extension.
         if let (Some(file), Some(_)) = (known, end)
             && simple(class) == simple(own)
         {

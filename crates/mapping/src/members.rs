@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use proguard::{ProguardMapping, ProguardRecord};
 
-/// Maximum number of method names in a frame that can be any of several methods.
+/// Maximum number of method names to show for a frame whose method is ambiguous.
 const ALTERNATIVES: usize = 3;
 /// Maximum number of original frames for one frame.
 const INLINED: usize = 256;
@@ -64,7 +64,7 @@ impl Members {
                     let fields = this.fields.entry(obfuscated.into()).or_default();
                     fields.push(Field {
                         kind: (*kind).into(),
-                        // The name of a field that moved here from another class is qualified by that class.
+                        // If a field moved here from another class, the mapping qualifies its name with that class.
                         original: original.rsplit('.').next().unwrap_or(original).into(),
                     });
                 }
@@ -116,7 +116,7 @@ impl Members {
         }
         let bare: Vec<&Method> = all.iter().filter(|m| m.lines.is_none()).collect();
         // Inlined methods are consecutive entries with the same line range. The last of them is the outermost method,
-        // which has the name in the dump.
+        // the one that the dump names.
         let outermost = || {
             let next = all.iter().skip(1).map(Some).chain([None]);
             let pairs = all.iter().zip(next);
@@ -147,7 +147,7 @@ impl Members {
             }];
         };
         let line = match may_be[..] {
-            // A method without a range keeps its line numbers, or has only one line.
+            // If the mapping has no line range for a method, its line numbers are unchanged, or it has only one line.
             [one] if one.lines.is_none() => one.original_lines.map(|l| l.0).or(line),
             _ => None,
         };

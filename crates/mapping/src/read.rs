@@ -55,7 +55,7 @@ impl Mapping {
     /// Memory: the text, about 100 bytes for each class, and the parsed members of classes that were requested.
     ///
     /// # Errors
-    /// One of `texts` is not a mapping. The error contains its index.
+    /// Returns an error if one of `texts` is not a mapping. The error contains its index.
     pub fn new(texts: impl IntoIterator<Item = Vec<u8>>) -> Result<Self, (usize, MappingError)> {
         let mut this = Self::default();
         let mut hashes: Vec<u8> = Vec::new();
@@ -76,7 +76,7 @@ impl Mapping {
             0
         };
         let mut any = false;
-        // True if a comment here belongs to the class and not to one of its members.
+        // True until the first member of a class: a comment there belongs to the class, and not to a member.
         let mut of_class = false;
         for (number, whole) in (1..).zip(text[at..].split_inclusive(|&b| b == b'\n')) {
             let start = base + at;

@@ -177,7 +177,7 @@ fn frames_of_r8() {
     );
 }
 
-/// Frames of a real R8 mapping are the same as those of R8's own retrace.
+/// For a real R8 mapping, the frames equal those of R8's own retrace tool.
 #[test]
 fn frames_are_those_that_r8_retraces() {
     let mapping = mapping(include_str!("../../../testdata/shrunk/mapping-r8.txt"));
@@ -310,7 +310,7 @@ fn a_mark_and_ends_of_lines_of_other_systems() {
     assert_eq!(mapping.field("a", "b", "int"), Some("n"));
 }
 
-/// Lines that look like those of mappings, valid and invalid.
+/// Generates lines that look like those of mappings, valid and invalid.
 fn lines() -> impl Strategy<Value = Vec<String>> {
     let line = prop_oneof![
         "[a-c]\\.[A-C](\\$[a-b])? -> [a-c]:",
@@ -342,8 +342,8 @@ proptest! {
         }
     }
 
-    /// Frames are those of the `proguard` crate, which has its own mapper, for valid mappings and lines that they
-    /// contain.
+    /// For valid mappings and lines that they contain, the frames equal those of the `proguard` crate, which has its
+    /// own mapper.
     #[test]
     fn frames_are_those_of_another_implementation(
         ranges in prop::collection::vec((1..40_usize, 0..5_usize, 1..99_usize, 0..5_usize, any::<bool>()), 1..8),

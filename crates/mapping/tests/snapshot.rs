@@ -1,4 +1,5 @@
-//! Names from a mapping: of classes, fields, frames and selectors, from a dump and from its index.
+//! Tests that a mapping restores the names of classes, fields and frames, and that selectors accept them, with a dump
+//! and with its index.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -11,7 +12,7 @@ use hprof::answers::{Histogram, Selected, Selector};
 use hprof::{Options, Silent, Snapshot};
 use testdata::dumps::unpacked;
 
-/// The committed dumps are of `Orders.java`: names that it could have had before.
+/// The committed dumps are of `Orders.java`. This mapping treats its names as obfuscated, and invents original names.
 const MAPPING: &str = "\
 com.acme.book.Ledger -> Orders:
     java.util.List entries -> open
@@ -35,7 +36,7 @@ fn selected(snapshot: &Snapshot, selector: &str) -> Option<Selected> {
     snapshot.resolve(&selector).ok()
 }
 
-/// What is said of a dump with names.
+/// Returns the names of classes and fields in a dump, and its frames.
 fn told(snapshot: &Snapshot) -> (Vec<String>, Vec<String>) {
     let classes = snapshot.classes().iter().map(|(_, class)| {
         let fields = class.fields.iter().map(|f| &*f.name);
@@ -88,7 +89,7 @@ fn names_come_from_the_mapping_whether_from_the_dump_or_its_index() {
         );
         assert!(has(&before, was) != absent && !has(&after, was), "{was}");
     }
-    // Local variables are where they were: at the method that has the others in it.
+    // Each local variable stays with the outermost method, into which the others were inlined.
     let locals = |told: &(Vec<String>, Vec<String>)| -> Vec<String> {
         let counts = told
             .1
@@ -97,7 +98,7 @@ fn names_come_from_the_mapping_whether_from_the_dump_or_its_index() {
         counts.filter(|count| count != "0").collect()
     };
     assert_eq!(locals(&after), locals(&before));
-    // Both names select.
+    // A selector can have the original name or the name in the dump.
     for (name, was) in [
         ("com.acme.book.Ledger", "Orders"),
         ("com.acme.book.Ledger.entries", "Orders.open"),
@@ -109,14 +110,14 @@ fn names_come_from_the_mapping_whether_from_the_dump_or_its_index() {
         assert_eq!(found, selected(&plain, was), "{was}");
         assert!(selected(&plain, name).is_none(), "{name}");
     }
-    // What the table knows of the JVM's classes is of the dump's names.
+    // Classes of the JVM are recognized by their names in the dump.
     let figures = |s: &Snapshot| {
         let totals: Vec<_> = s.totals().to_vec();
         (s.object_count(), totals, s.jvm(), s.layout().header)
     };
     assert_eq!(figures(&mapped), figures(&plain));
 
-    // An index has no names of a mapping: it is the same with and without.
+    // An index does not contain the mapping's names, so it is the same with and without a mapping.
     let index = |snapshot: &Snapshot| {
         let mut bytes = Vec::new();
         hprof::index::write(snapshot, &mut bytes).unwrap();

@@ -1,14 +1,14 @@
 //! The agent's options, and the return codes of `Agent_OnAttach`. The JVM passes the code to the process that requested
 //! to load the agent.
 
-/// In place of options: stop sampling.
+/// A request to stop sampling, in place of options.
 pub const DETACH: &str = "detach:";
 /// Prefix of options: an agent that is already sampling replaces its options by these.
 pub const CHANGE: &str = "change:";
 /// Prefix of options: an agent that is already sampling adds these options to its own. Other keys keep their values.
 pub const ADD: &str = "add:";
 
-/// The agent is sampling, or about to.
+/// Success: the agent is sampling, or about to start.
 pub const DONE: i32 = 0;
 /// The agent is already active in this JVM; nothing was changed.
 pub const ALREADY_LOADED: i32 = 201;
@@ -64,7 +64,7 @@ pub const COUNTS_NOT: i32 = 214;
 pub const DEBUGGED: i32 = 215;
 /// The JVM is older than JDK 11 and lacks JVMTI 11; nothing was changed.
 pub const TOO_OLD: i32 = 216;
-/// Request for the agent's state. The agent returns [`STATE`] plus the sum of [`SAMPLES`], [`COUNTS`] and [`TRACES`],
+/// A request for the agent's state. The agent returns [`STATE`] plus the sum of [`SAMPLES`], [`COUNTS`] and [`TRACES`],
 /// as far as they apply.
 pub const STATUS: &str = "status:";
 /// The return code of an inactive agent.
@@ -94,7 +94,7 @@ pub struct Counting {
     pub done: u64,
     /// Classes to change.
     pub all: u64,
-    /// A number that grows as long as the agent is alive, even while it rests.
+    /// A heartbeat: a number that increases as long as the agent is alive, even while it changes no classes.
     pub beats: u64,
 }
 

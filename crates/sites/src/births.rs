@@ -3,13 +3,13 @@
 //! The agent can count every executed allocation at a place in the code ([`crate::Counted`]). The counts give bounds
 //! for the live bytes of each place:
 //!
-//! - At most the bytes that were allocated there.
-//! - At least the total less the upper bounds of all other places.
-//! - If it is known how many allocations of a place were sampled: at most the part of its count that the live samples
-//!   among these allow.
+//! - The live bytes are at most the bytes that were allocated there.
+//! - They are at least the total minus the upper bounds of all other places.
+//! - If the number of samples taken at a place is known, the part of them that is alive gives an upper bound for the
+//!   part of the count that is alive.
 //!
-//! All bounds are one-sided. If the compiler removes allocations, a count is too large; then a bound is wider, never
-//! wrong.
+//! All bounds are one-sided. If the compiler removes allocations, a count is too large. Bounds are then wider than
+//! necessary, but not wrong.
 //!
 //! Objects that are not counted (allocated without bytecode, or after the counts were copied) are estimated from
 //! samples.
@@ -73,7 +73,8 @@ impl<K: Ord + Copy> Counts<K> {
         }
     }
 
-    /// Narrows the parts of the stacks in `total` bytes of net growth, of which `born` bytes were allocated.
+    /// Narrows the stacks' parts of `total` bytes of net growth. `born` is the number of bytes allocated in the same
+    /// time.
     pub(crate) fn narrow(&self, parts: &mut BTreeMap<K, Part>, total: f64, born: f64) {
         let limits = Limits::new(self, total, born);
         let shares: Vec<Interval> = parts.values().map(|part| part.bytes).collect();
@@ -98,7 +99,7 @@ impl<K: Ord + Copy> Counts<K> {
 struct Limits {
     total: f64,
     born: f64,
-    /// Number of all samples, and of those that are counted.
+    /// Number of all samples, and number of the samples whose allocations are counted.
     samples: u64,
     counted: u64,
     all: BTreeMap<u32, Births>,
@@ -144,7 +145,7 @@ impl Limits {
         }
     }
 
-    /// Returns the stack's interval, with each end that a bound improves.
+    /// Returns the stack's interval. Each end is replaced by the bound if the bound is better.
     fn narrowed(&self, stack: OfStack, share: Interval) -> Interval {
         let Some((place, births)) = stack.place.and_then(|p| Some((p, self.all.get(&p)?))) else {
             return share;
@@ -199,16 +200,16 @@ impl Limits {
 
 /// Number of bisection steps, after which only rounding errors are left.
 const HALVINGS: u32 = 60;
-/// Maximum distance, in standard errors, that random variation explains between a bound's value and the share's. If it
-/// is larger, the compiler removed allocations, and the share is better than the bound.
+/// Maximum distance between a bound's value and the share's value, in standard errors, that random variation explains.
+/// If it is larger, the compiler removed allocations, and the share is better than the bound.
 const FAR: f64 = 2.5;
-/// Standard errors in half of a 95 % interval.
+/// Half the width of a 95 % interval, in standard errors.
 const ERRORS: f64 = 1.96;
 
-/// Returns true if a bound is better than the end of a share. `out` is the distance from the share's value to the
-/// bound's value, `width` the distance from the bound's value to its end, and `share` the distance from the share's
-/// value to its end. The widths decide, not which end is nearer: choosing the nearer of two ends would be wrong more
-/// often than either of them.
+/// Returns true if a bound is better than one end of an interval that a share of samples gives. `out` is the distance
+/// from the share's value to the bound's value, `width` the distance from the bound's value to its end, and `share` the
+/// distance from the share's value to its end. The narrower of the two is chosen. Choosing the end that is nearer to
+/// the value would make the interval wrong more often than either end alone.
 fn is_better([out, width]: [f64; 2], share: f64) -> bool {
     width < share && out <= FAR / ERRORS * width.hypot(share)
 }
@@ -225,8 +226,8 @@ fn most(births: &Births, alive: u64) -> Interval {
     }
 }
 
-/// Moves the values within their intervals so that they add up to `sum`. Each moves by the same part of its interval's
-/// width.
+/// Moves the values within their intervals so that they add up to `sum`. Each value moves by the same fraction of the
+/// width of its interval.
 fn fitted(intervals: &[Interval], sum: f64) -> Vec<Interval> {
     let moved = |by: f64| -> Vec<Interval> {
         let moved = intervals.iter().map(|interval| {

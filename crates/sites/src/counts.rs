@@ -43,15 +43,15 @@ pub struct Counts {
     pub classes: u64,
     /// True if JDK classes were counted, too.
     pub jdk: bool,
-    /// Number of sites for which there was no room.
+    /// Number of sites that were not counted because there was no room.
     pub uncounted: u64,
     /// Number of methods that cannot be rewritten.
     pub left_alone: u64,
     /// Number of classes that cannot be rewritten, or whose new version the JVM rejected.
     pub refused: u64,
-    /// Names of the first of these methods.
+    /// Names of the first methods that cannot be rewritten.
     pub left_alone_names: Vec<String>,
-    /// Names of the first of these classes.
+    /// Names of the first classes that cannot be rewritten.
     pub refused_names: Vec<String>,
     /// Sites with at least one allocation.
     pub sites: Vec<CountedSite>,
@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    /// Truncated or damaged bytes are read to the end or rejected.
+    /// Truncated bytes are rejected. Damaged bytes are decoded or rejected, without a panic.
     #[test]
     fn damage_is_refused() {
         let whole = example().encode();
@@ -282,7 +282,7 @@ mod tests {
         fn any_bytes_are_refused_or_read_alike(bytes in vec(any::<u8>(), 0..99)) {
             let numbers = [START, &bytes, END].concat();
             assert_read_alike(&numbers)?;
-            // Small numbers get further into the format than others.
+            // Random bytes with small values are accepted further into the format than others.
             let small: Vec<u8> = bytes.iter().map(|byte| byte % 3).collect();
             assert_read_alike(&[START, &small, END].concat())?;
         }

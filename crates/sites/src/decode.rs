@@ -68,7 +68,7 @@ pub enum Fault {
 pub enum Line {
     /// Unknown: the class file has no line numbers, or the agent was configured to omit them.
     Unknown,
-    /// None, because the method is native.
+    /// The method is native, so it has no line.
     Native,
     /// The line number.
     At(u32),
@@ -513,7 +513,7 @@ mod tests {
             assert_eq!(error.piece, 1);
             error.offset - one.len()
         };
-        // The magic number, the version, the length, the checksum.
+        // Damage the magic number, the version, the length and the checksum.
         assert_eq!(place(0, b'X'), 0);
         assert_eq!(place(2, 7), 2);
         assert_eq!(place(7, 0xff), 4);

@@ -90,7 +90,7 @@ pub const fn align(len: usize) -> usize {
     len.next_multiple_of(8)
 }
 
-/// Converts a length, saturating. The limit of the table's size is far below 4 GB.
+/// Converts a length to 32 bits. The table is limited to far less than 4 GB, so a length never saturates.
 fn length(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }

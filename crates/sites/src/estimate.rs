@@ -13,9 +13,9 @@ pub struct Estimate {
     pub samples: u64,
     /// Estimated number of objects.
     objects: f64,
-    /// Sum of everything added.
+    /// Sum of all added estimates.
     added: Sum,
-    /// Sum of everything subtracted.
+    /// Sum of all subtracted estimates.
     taken: Sum,
     /// Bytes of the sampled objects.
     seen: f64,
@@ -26,7 +26,7 @@ pub struct Estimate {
 struct Sum {
     bytes: f64,
     variance: f64,
-    /// Sum of the squares of the bytes that each sample represents.
+    /// Sum of the squares of the samples' weights in bytes.
     squares: f64,
 }
 
@@ -129,7 +129,7 @@ impl Estimate {
         self.added.bytes - self.taken.bytes
     }
 
-    /// Returns the number of objects per byte, according to the samples: a mean over their sizes.
+    /// Returns the estimated number of objects per byte, from the sizes of the samples.
     pub(crate) fn objects_per_byte(&self) -> f64 {
         if self.added.bytes > 0.0 {
             self.objects / self.added.bytes
@@ -143,7 +143,8 @@ impl Estimate {
         whole(self.seen)
     }
 
-    /// Returns the effective number of samples: as many samples of equal weight would give the same precision (Kish).
+    /// Returns the effective number of samples (Kish): the number of samples of equal weight that would give the same
+    /// precision.
     pub(crate) fn equal_samples(&self) -> f64 {
         if self.added.squares > 0.0 {
             self.added.bytes * self.added.bytes / self.added.squares
@@ -201,7 +202,7 @@ mod tests {
             one
         };
         let none = Unseen::default();
-        // Standard errors of 50 and 87 combine to 100.
+        // Standard errors add up as squares: 50 and 87 give 100.
         let mut sum = one(1000.0, 2500.0, 100);
         sum.merge(&one(500.0, 7500.0, 300));
         assert_eq!((sum.objects(), sum.bytes()), (4, 1500));
@@ -229,7 +230,7 @@ mod tests {
             sum.add(&weight(1000.0, 2500.0), 100);
         }
         assert_eq!((sum.samples, sum.objects(), sum.bytes()), (4, 8, 4000));
-        // Four variances of 2500 give a standard error of 100.
+        // The sum of four variances of 2500 gives a standard error of 100.
         assert_eq!(sum.ci95(Unseen::default()), [3809, 4201]);
         let unseen = Unseen { there: 7, gone: 4 };
         assert_eq!(sum.ci95(unseen), [3805, 4208]);

@@ -6,8 +6,8 @@
 
 use std::borrow::Cow;
 
-/// Marks that a library puts before a random suffix. The stable name has the mark without its last character, and no
-/// suffix.
+/// Marks that a library puts before a random suffix. The stable name ends with the mark, without the mark's last
+/// character and without the suffix.
 const SUFFIXED: [&str; 9] = [
     "$$Lambda$",
     "$ByteBuddy$",
@@ -20,7 +20,7 @@ const SUFFIXED: [&str; 9] = [
     "_$$_javassist_",
 ];
 
-/// Endings after which the JDK puts a counter.
+/// Endings of names to which the JDK appends a counter.
 const NUMBERED: [&str; 4] = [
     "$Proxy",
     "GeneratedMethodAccessor",
@@ -46,8 +46,8 @@ pub fn stable(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns true for names to which no rule applies, which are nearly all. Rules apply to addresses after a slash,
-/// hashes and random suffixes after marks with two dollar signs, and numbers at the end.
+/// Returns true if no rule applies to a name, as for nearly all names. Rules apply to addresses after a slash, to
+/// hashes and random suffixes after marks with two dollar signs, and to numbers at the end.
 fn is_plain(name: &str) -> bool {
     let brackets = |byte: &u8| matches!(byte, b'[' | b']');
     let last = name.bytes().rev().find(|byte| !brackets(byte));
@@ -96,7 +96,7 @@ fn without_suffix(name: &str) -> String {
         let is_random = match mark {
             // A suffix of a lambda that is not a number is part of a name in source code.
             "$$Lambda$" => is_digits(random),
-            // The suffix is another mark.
+            // The word `auxiliary` is not a random suffix, but part of another mark.
             _ => length > 0 && random != "auxiliary",
         };
         if is_random {
@@ -187,7 +187,7 @@ mod tests {
             ("a.Foo_$$_javassist_12", "a.Foo_$$_javassist"),
         ] {
             assert_eq!(stable(name), expected, "{name}");
-            // A stable name does not change.
+            // The stable name of a stable name is the same name.
             assert_eq!(stable(expected), expected);
         }
     }

@@ -2,8 +2,8 @@
 //! counts, and for sums of these.
 //!
 //! The interval of a share is Wilson's score interval, that of a count the score interval of a Poisson distribution.
-//! Both are higher than a symmetric interval, which matters with few samples. Sums keep this asymmetry by the method of
-//! variance estimates recovery (Zou and Donner, Statistics in Medicine 27, 2008).
+//! Both intervals extend further up than down, which matters with few samples. Sums keep this asymmetry by the method
+//! of variance estimates recovery (Zou and Donner, Statistics in Medicine 27, 2008).
 
 use heapdiff_trend::Z95;
 
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn shares_have_wilsons_interval() {
-        // Newcombe 1998, table I: 81 of 263, 15 of 148, 0 of 20, 1 of 29.
+        // These shares are in table I of Newcombe 1998: 81 of 263, 15 of 148, 0 of 20, 1 of 29.
         near(
             Interval::share(81.0 / 263.0, 263.0, 0.0),
             [0.3080, 0.2553, 0.3662],
@@ -140,7 +140,7 @@ mod tests {
             Interval::share(1.0 / 29.0, 29.0, 0.0),
             [0.0345, 0.0061, 0.1718],
         );
-        // 20 of 20 is the mirror image of 0 of 20.
+        // The interval for 20 of 20 is the mirror image of that for 0 of 20.
         near(Interval::share(1.0, 20.0, 0.0), [1.0, 0.8389, 1.0]);
     }
 
@@ -152,14 +152,14 @@ mod tests {
             Interval::share(0.3, 50.0, 0.0),
         );
         let width = |i: Interval| i.high - i.low;
-        // A quarter of the variance remains, so about half of the width.
+        // A quarter of the variance remains, so about half of the interval's width does.
         assert!((width(half) / width(none) - 0.5).abs() < 0.03);
         near(Interval::share(0.4, 0.0, 0.0), [0.4, 0.0, 1.0]);
     }
 
     #[test]
     fn counts_have_the_score_interval_of_poissons_distribution() {
-        // The interval of 10 is 10 + z²/2 ± z √(10 + z²/4).
+        // The interval for a count of 10 is 10 + z²/2 ± z √(10 + z²/4).
         near(Interval::count(10.0, 10.0), [10.0, 5.4320, 18.4095]);
         near(
             Interval::count(1000.0, 100_000.0),
@@ -173,7 +173,7 @@ mod tests {
     fn sums_keep_their_form() {
         let part = |value, low, high| Interval { value, low, high };
         let sum = Interval::sum([part(10.0, 7.0, 16.0), part(5.0, 1.0, 13.0)]);
-        // Below the value, 3 and 4 combine to 5; above it, 6 and 8 to 10.
+        // The distances from the value to the ends add up as squares: 3 and 4 give 5 below, 6 and 8 give 10 above.
         near(sum, [15.0, 10.0, 25.0]);
         let less = Interval::sum([part(10.0, 7.0, 16.0), part(5.0, 1.0, 13.0).times(-1.0)]);
         near(less, [5.0, 5.0 - 73_f64.sqrt(), 5.0 + 52_f64.sqrt()]);

@@ -69,7 +69,8 @@ pub mod fields {
 
 macro_rules! counters {
     ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
-        /// A counter of the agent. Samples and classes that are just being recorded may be missing in it.
+        /// A counter of the agent. It may not yet include samples and classes that are being recorded when the dump is
+        /// taken.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Counter {
             $($(#[doc = $doc])+ $name,)+
@@ -98,7 +99,7 @@ counters! {
     /// Samples excluded by a filter or a strategy. They are not lost.
     Filtered,
     /// Samples dropped because `max_samples` live samples are stored and downsampling has not made room yet. With
-    /// [`FewFollowed`](Self::FewFollowed) a sample without a place is not among the live samples, but is counted.
+    /// [`FewFollowed`](Self::FewFollowed), such a sample is not stored, but is counted in the totals.
     DroppedFull,
     /// Samples dropped because the Java heap or the thread's stack had no room for the agent's object.
     DroppedFailed,
@@ -124,14 +125,14 @@ counters! {
     Collections,
     /// Number of times that the agent's thread looked for dead samples.
     Sweeps,
-    /// Internal errors of the agent that it survived.
+    /// Internal errors of the agent after which it continued.
     Faults,
     /// Bytes that the dropped samples (full, failed, pending) represent.
     DroppedBytes,
     /// 1 if sampling began when the JVM started, so that only the JVM's first objects are older.
     FromStart,
-    /// 1 if all samples at the first interval are counted, but the heap keeps only those that the current interval
-    /// would take. Used with generational ZGC, whose minor collections treat sampled objects as live.
+    /// 1 if the totals count all samples taken at the first interval, but the heap stores only those that the current
+    /// interval would take. Used with generational ZGC, whose young GCs treat sampled objects as live.
     FewFollowed,
 }
 

@@ -146,7 +146,7 @@ impl SiteTable {
     }
 }
 
-/// Adds strings to a table, each once.
+/// Adds strings to a table. Each distinct string is added once.
 struct Renaming {
     last: u32,
     ids: HashMap<String, u32>,

@@ -74,7 +74,7 @@ mod tests {
     fn what_came_is_taken_apart() {
         let all = [&b"0123456789ab"[..], &trailer(3, 2)].concat();
         assert_eq!(parts(&all), Some((3, 2, 10)));
-        // Offsets beyond the dump, lengths beyond all bytes, and overflow.
+        // The trailers have an offset beyond the dump, a length beyond all bytes, and sums that overflow.
         for (at, length) in [(9, 2), (0, 13), (u64::MAX, 2), (2, u64::MAX)] {
             let all = [&b"0123456789ab"[..], &trailer(at, length)].concat();
             assert_eq!(parts(&all), None, "{at} {length}");

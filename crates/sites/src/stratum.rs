@@ -13,7 +13,7 @@
 //!
 //! The estimates of all stacks add up to the total.
 //!
-//! With two dumps, the total that is divided is what was allocated between them: the objects in the last dump less the
+//! With two dumps, the total that is divided is what was allocated between them: the objects in the last dump minus the
 //! survivors of the first. The number of survivors is estimated from the samples that are in both dumps.
 
 mod seen;
@@ -72,21 +72,21 @@ pub enum Totals {
     MostOfMore,
 }
 
-/// The way in which survivors of the first dump are identified in the last dump.
+/// How survivors of the first dump are identified in the last dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follow {
-    /// By uid: both dumps are of one JVM, where samples keep their uids.
+    /// Survivors are identified by uid: both dumps are of one JVM, where samples keep their uids.
     Uids,
     /// There are no survivors: the dumps are of two JVMs, or there is only one dump.
     Nothing,
 }
 
-/// The kind of key that samples are grouped by.
+/// The kind of key by which samples are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
     /// Allocating stacks. A report lists only stacks that have samples.
     Stacks,
-    /// A few groups of samples. A report lists all of them.
+    /// A few groups, all of which a report lists.
     Groups,
 }
 
@@ -127,7 +127,7 @@ pub struct Part {
     pub objects: f64,
     /// Bytes with their interval.
     pub bytes: Interval,
-    /// The bytes by samples alone, if exact counts narrowed the interval.
+    /// The bytes estimated from samples alone, if exact counts narrowed the interval.
     pub sampled: Option<Interval>,
 }
 
@@ -156,7 +156,7 @@ impl Part {
 /// The strata of one class, divided among keys.
 #[derive(Clone, Debug)]
 pub struct Division<K> {
-    /// The part of each key; negative if more objects were freed than allocated.
+    /// Each key's part of the objects and bytes; negative if more objects were freed than allocated.
     pub parts: BTreeMap<K, Part>,
     /// Bytes of growth in strata without samples.
     pub unsampled: u64,
@@ -367,8 +367,8 @@ impl<K: Ord + Copy> Stratum<K> {
                 Some(correct) => correct(key, born),
                 None => born,
             };
-            // If no sample is among the freed objects, the samples of surviving objects show whose the freed ones may
-            // be.
+            // If there is no sample of the freed objects, the samples of surviving objects show which keys may have
+            // allocated the freed ones.
             let (lost, gone) = match (went.samples, kept.samples) {
                 (0, 0) => (own_came, Interval::exact(born.value)),
                 (0, _) => {
@@ -377,9 +377,9 @@ impl<K: Ord + Copy> Stratum<K> {
                 }
                 _ => (own_went, share(&own_went, &went, objects.gone.value)),
             };
-            // The number of objects follows from the bytes and the sizes of the key's samples, up to the number there
-            // is. The mean size of the stratum would be wrong, because strata of other sizes may have been merged into
-            // it.
+            // The number of objects is the bytes divided by the mean size of the key's samples, at most the number of
+            // all objects. The mean size of the stratum would be wrong, because strata of other sizes may have been
+            // merged into it.
             let net = bytes.born * born.value * own_came.objects_per_byte()
                 - bytes.gone.value * gone.value * lost.objects_per_byte();
             let net = net.clamp(-objects.before, objects.after);
@@ -435,7 +435,7 @@ impl Flow {
         }
     }
 
-    /// Returns a key's share of what was allocated less its share of what was freed.
+    /// Returns a key's share of the allocated objects or bytes, minus its share of the freed ones.
     fn net(&self, born: Interval, gone: Interval) -> Interval {
         let around = |i: Interval| Interval {
             value: 0.0,
@@ -461,7 +461,7 @@ fn total<K>(by: &BTreeMap<K, Estimate>) -> Estimate {
     all
 }
 
-/// Returns the share of the first dump's samples that survived. Without samples it is anything from 0 to 1.
+/// Returns the share of the first dump's samples that survived. Without samples, the interval is from 0 to 1.
 fn survival(kept: &Estimate, went: &Estimate) -> Interval {
     let (stayed, samples) = (float(kept.samples), float(kept.samples + went.samples));
     if samples > 0.0 {

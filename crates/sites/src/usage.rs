@@ -22,18 +22,19 @@ pub mod fields {
 pub const STRIPE: usize = 8;
 
 /// Index in a stripe of the time of the last put, in milliseconds since 1970; 0 if there was none. It may be the time
-/// of one of the 63 puts before, because the clock is not read at each put.
+/// of one of the 63 puts before the last one, because the clock is not read at each put.
 pub const LAST: usize = 3;
 
 /// Index in a stripe of the mark: a time, and the number of elements put until then. The mark is moved to the current
-/// time whenever the time since the start has doubled since the mark.
+/// time whenever the time since the start is twice what it was at the mark.
 pub const MARK: usize = 4;
 
-/// Index in a stripe of the previous mark. At least half of the time since the start is after it.
+/// Index in a stripe of the previous mark. It lies in the first half of the time since the start.
 pub const BEFORE: usize = 6;
 
-/// The size in the object that counts collections without room. Its `counts` are a bit set. A collection sets one bit,
-/// chosen by the low bits of its identity hash: bit `hash % 64` of the number at index `hash / 64`.
+/// The value of `size` in the object that counts the collections for which there was no room. Its `counts` are a bit
+/// set. Each such collection sets one bit, chosen by the low bits of its identity hash: bit `hash % 64` of the number
+/// at index `hash / 64`.
 pub const CROWDED: i32 = -2;
 
 /// Length of `counts` in that object, a power of two. Collections that share a bit count once, so 10,000 collections

@@ -68,7 +68,7 @@ pub struct Weight {
 }
 
 impl Weight {
-    /// Returns the weight of an exact figure.
+    /// Returns the weight that represents a known number of objects and bytes, with variance 0.
     #[must_use]
     pub const fn exact(objects: f64, bytes: f64) -> Self {
         Self {
@@ -79,8 +79,8 @@ impl Weight {
         }
     }
 
-    /// Returns the weight of a sample that was taken in an unknown way. Such samples are treated as independent, with a
-    /// Poisson-distributed number, so the variance of a sum is the sum of the squares.
+    /// Returns the weight of a sample for which the probability of sampling is unknown. Such samples are treated as
+    /// independent and their number as Poisson-distributed, so the variance of a sum is the sum of the squares.
     #[must_use]
     pub const fn poisson(objects: f64, bytes: f64) -> Self {
         Self {
@@ -102,17 +102,18 @@ const SHORT: f64 = 1.5;
 impl Sampling {
     /// Returns the factor by which objects of this size may be under-sampled in a JVM before JDK 25 (JDK-8356372).
     ///
-    /// When such a JVM allocates an object outside of the TLAB, it checks whether the next sample is due without the
-    /// bytes allocated in the TLAB since the last sample. So the object is sampled only if two sample points fall on it
-    /// and these bytes. With `x = size / interval`, the probability of a sample is
+    /// When such a JVM allocates an object outside of the TLAB, it checks whether the next sample is due. This check
+    /// ignores the bytes that were allocated in the TLAB since the last sample. So the object is sampled only if two
+    /// sample points fall into the object and these bytes together. With `x = size / interval`, the probability of a
+    /// sample is
     ///
     /// ```text
     /// inside the TLAB:  1 - exp(-x)
     /// outside:          at least 1 - (1 + x) exp(-x)
     /// ```
     ///
-    /// How many objects are outside depends on the unknown size of TLABs. So the factor is limited to the measured
-    /// maximum.
+    /// The number of objects allocated outside depends on the size of the TLABs, which is unknown. So the factor is
+    /// limited to the measured maximum.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     pub fn shortfall(&self, size: u64) -> f64 {
@@ -156,8 +157,8 @@ impl Sampling {
     }
 
     /// Returns the bytes that a sample represents, comparable among all samples of one JVM even if the sampling became
-    /// coarser since `first`. They are those of [`Self::weight`]. If the weight is unknown, they are the object's size
-    /// times the increase of the rate.
+    /// coarser since `first`. The result is the bytes of [`Self::weight`]. If the weight is unknown, it is the object's
+    /// size times the factor by which the rate has increased.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     pub fn relative_bytes(&self, first: &Sampling, size: u64) -> f64 {
@@ -238,12 +239,12 @@ mod tests {
             interval: 0,
             rate: 4,
         };
-        // (1 - p) / p² with p = 1/4.
+        // The variance is (1 - p) / p² with p = 1/4.
         let weight = count.weight(10).unwrap();
         assert_eq!((weight.objects, weight.bytes), (4.0, 40.0));
         assert_eq!(weight.objects_variance, 12.0);
         assert_eq!(weight.bytes_variance, 1200.0);
-        // With unknown probabilities the variances are the squares.
+        // If the probability is unknown, the variance is the square of the estimate.
         let weight = Weight::poisson(3.0, 50.0);
         assert_eq!((weight.objects, weight.bytes), (3.0, 50.0));
         assert_eq!(weight.objects_variance, 9.0);
@@ -289,7 +290,7 @@ mod tests {
 
     #[test]
     fn unbiased_by_simulation() {
-        // Each object is sampled with its probability. The mean of the estimates must be the truth.
+        // Each object is sampled with its probability. The mean of the estimates must be the true value.
         let s = bytes(4096);
         for size in [16_u64, 1000, 4096, 20_000] {
             let (mut sum, mut var, n) = (0.0, 0.0, 200_000_u64);

@@ -109,8 +109,8 @@ impl Cell<'_> {
 }
 
 impl fmt::Display for Cell<'_> {
-    /// Formats the value as in CSV: null as nothing, ids in hexadecimal, doubles so that reading them gives the same
-    /// value.
+    /// Formats the value as in CSV: null is an empty string, ids are hexadecimal, and a double has enough digits to be
+    /// read back exactly.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Null => Ok(()),

@@ -47,7 +47,7 @@ pub struct ParquetWriter<W: Write + Send> {
     file: SerializedFileWriter<W>,
     columns: Vec<Buffer>,
     options: ParquetOptions,
-    /// Number of rows in the current group, and before it.
+    /// Number of rows in the current group, and number of rows in the groups before it.
     gathered: usize,
     before: u64,
 }
@@ -64,7 +64,7 @@ enum Cells {
     Bool(Vec<bool>),
     Whole(Vec<i64>),
     Double(Vec<f64>),
-    /// All strings concatenated, and the end of each.
+    /// All strings concatenated, and the end offset of each.
     Text(Vec<u8>, Vec<usize>),
 }
 
@@ -257,7 +257,7 @@ impl Buffer {
                 all.extend_from_slice(text.as_bytes());
                 ends.push(all.len());
             }
-            // Null; `check` has rejected everything else.
+            // The cell is null: `check` has rejected everything else.
             _ => {}
         }
     }
@@ -290,7 +290,7 @@ fn write<T: DataType, W: Write + Send>(
     values: &[T::T],
     levels: &[i16],
 ) -> Result<(), Error> {
-    // The schema has a column for each buffer, so there is always a next one.
+    // The schema has one column per buffer. So while a buffer is left, there is a next column.
     let Some(mut column) = group.next_column()? else {
         return Ok(());
     };

@@ -1,7 +1,7 @@
 //! The time at which growth begins.
 
-/// Returns the index in a series of (time, figure) from which on it grows. `None` if the series does not grow or has
-/// fewer than three points; 0 if it grows from the first point on.
+/// Returns the index of the point at which a series of (time, figure) begins to grow. Returns `None` if the series does
+/// not grow or has fewer than three points, and 0 if it grows from the first point on.
 ///
 /// The index is the knee of the best-fitting line that is level up to the knee and rises after it:
 ///
@@ -97,7 +97,8 @@ mod tests {
 
     #[test]
     fn units_do_not_matter() {
-        // Times of a tenth of a microsecond, figures near the maximum, and large figures with small differences.
+        // Times that differ by a tenth of a microsecond, figures near the maximum, and large figures with small
+        // differences.
         assert_eq!(onset(&[(0.0, 0.0), (1e-7, 0.0), (2e-7, 1.0)]), Some(1));
         assert_eq!(
             onset(&[(0.0, 1e308), (1.0, 1e308), (2.0, 1.5e308)]),

@@ -4,17 +4,18 @@
 //! differences between neighbours: how much each grew, and how fast. All calculations use integers, so reports are
 //! equal on all machines.
 //!
-//! Growth is over only if this shows: in a level period that is long enough compared with the time of growth. A step
-//! that is too short for growth to show is ignored.
+//! Growth counts as over only after a level period that is long enough compared with the time of growth. A step that is
+//! too short to show growth is ignored.
 
 /// The course of a figure over several dumps. The examples are figures of dumps at equal distances.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trend {
     /// No significant growth: 1000, 1005, 1010.
     Level,
-    /// Grew at every step that is long enough to show growth: 100, 200, 300. With two dumps, any growth.
+    /// Grew at every step that is long enough to show growth: 100, 200, 300. With two dumps, any growth counts.
     Steady,
-    /// Grew at most steps, including the last: 100, 200, 200, 300. Or level at the end, but for too short a time.
+    /// Grew at most steps, including the last: 100, 200, 200, 300. Also if it is level at the end, but for too short a
+    /// time.
     Uneven,
     /// Grew at every step, each time by less: 0, 500, 800.
     Slowing,
@@ -52,16 +53,16 @@ const LEVEL_PART: u64 = 20;
 const SIGNIFICANT: u64 = 16;
 /// A step within the noise is level if it is at least 4 times slower than the fastest step.
 const SLOWER: u64 = 4;
-/// The end of a slowing series are the last steps that have less than 1/10 of all growth.
+/// The end of a slowing series is its last steps that together have less than 1/10 of all growth.
 const LAST_PART: u64 = 10;
 /// A fall counts if it is more than 1/10 of the whole range.
 const FALL_PART: u64 = 10;
 /// A level step that is shorter than 1/4 of the mean step is ignored.
 const SHORT_PART: u64 = 4;
-/// Growth is over after a level period of at least 1/3 of the time of growth.
+/// Growth is over if the level period after it lasts at least 1/3 of the time of growth.
 const END_PART: u64 = 3;
 
-/// A program is idle while it does less than 1/100 of its mean work per time.
+/// A program is idle while its work per unit of time is less than 1/100 of the mean.
 const IDLE_PART: u64 = 100;
 
 /// The difference between two neighbouring points.
@@ -172,7 +173,7 @@ impl Course {
         if last.1 <= first.1.saturating_add(noise) {
             return told(Trend::Level);
         }
-        // From here on the series does not fall significantly.
+        // The checks above have handled series that fall significantly.
         let steps: Vec<Step> = points
             .windows(2)
             .map(|w| Step {
@@ -248,7 +249,7 @@ impl Course {
             let end = points[step + 1].0 - taken.0;
             course.short_end = Some(course.short_end.map_or(end, |e| e.max(end)));
         }
-        // With the short step, the series did not grow before the second dump.
+        // The removed first step is level, so the series began to grow only at the second dump. This is a jump.
         if step == 0 && course.trend == Trend::WarmUp {
             course.trend = Trend::Jump;
         }
@@ -258,8 +259,8 @@ impl Course {
 
 /// Classifies a series that grows at every step.
 fn of_rising(steps: &[Step], noise: u64) -> Trend {
-    // A step shrinks if its growth and its rate are at most 3/4 of those of the step before. Both count, because the
-    // steps may differ in length.
+    // A step shrinks if its growth and its rate are at most 3/4 of those of the step before. Both are compared, because
+    // the steps may differ in length.
     let shrinks = |w: &[Step]| {
         let [before, after] = [w[0], w[1]];
         let (own, other) = (u128::from(after.growth), u128::from(before.growth));
@@ -333,7 +334,7 @@ pub fn last_step_percent(figures: &[u64]) -> Option<u64> {
     (end > all / LEVEL_PART).then(|| u64::try_from(percent).unwrap_or(100))
 }
 
-/// Returns the largest difference by which a figure is below an earlier one.
+/// Returns the largest fall: the maximum difference between a figure and a later, lower one.
 fn deepest_fall(figures: impl Iterator<Item = u64>) -> u64 {
     let mut high = 0;
     let falls = figures.map(|f| {
@@ -357,7 +358,7 @@ mod tests {
             Course::of_work(&points, 10)
         };
         let leaked = [100, 200, 200];
-        // With as much work as before, or less but some, growth is over.
+        // Growth is over if the program worked during the level period, as much as before or less.
         for after in [5000 * MB, 500 * MB] {
             let course = of([0, 100 * MB, after], leaked);
             assert_eq!((course.trend, course.idle_end), (Trend::WarmUp, false));
@@ -365,7 +366,7 @@ mod tests {
         let idle = of([0, 1000 * MB, 1001 * MB], leaked);
         assert!(idle.idle_end && !idle.trend.is_over(), "{idle:?}");
         assert_eq!((idle.telling, idle.short_end), (2, None));
-        // Growth counts with and without work.
+        // Growth in the last step shows that growth goes on, with and without work.
         let both = [
             of([0, 1000 * MB, 1001 * MB], [100, 200, 300]),
             of([0, 100, 6000], [100, 200, 300]),
@@ -374,7 +375,7 @@ mod tests {
             both.iter().all(|c| !c.idle_end && !c.trend.is_over()),
             "{both:?}"
         );
-        // Descending work is that of another JVM.
+        // If the work decreases, the later dump is of another JVM, and the work is ignored.
         assert_eq!(of([0, 100, 50], leaked).trend, Trend::WarmUp);
         assert_eq!(of([5, 5, 5], leaked).trend, Trend::WarmUp);
     }
@@ -389,7 +390,7 @@ mod tests {
         of(figures, 10)
     }
 
-    /// Classifies figures at times.
+    /// Classifies figures that each have a time.
     fn timed(points: &[(u64, u64)]) -> (Trend, usize, Option<u64>) {
         let course = Course::of(points, 10);
         (course.trend, course.telling, course.short_end)
@@ -397,7 +398,7 @@ mod tests {
 
     #[test]
     fn a_short_step_acquits_nothing() {
-        // At 0, 75 and 77 s: in the last two seconds 1/37 of the growth before, or none that is visible.
+        // Dumps at 0, 75 and 77 s: the growth in the last two seconds is 1/37 of the growth before, or is not visible.
         assert_eq!(
             timed(&[(0, 0), (75, 1000), (77, 1027)]),
             (Trend::Steady, 3, None)
@@ -406,7 +407,7 @@ mod tests {
             let short = timed(&[(0, 0), (75, 1000), (77, last)]);
             assert_eq!(short, (Trend::Steady, 2, Some(2)), "{last}");
         }
-        // The same figures at equal distances are a warm-up.
+        // If the dumps are at equal distances, the same figures are a warm-up.
         assert_eq!(
             timed(&[(0, 0), (75, 1000), (150, 1004)]),
             (Trend::WarmUp, 3, None)
@@ -441,7 +442,7 @@ mod tests {
 
     #[test]
     fn slowing_down_is_a_matter_of_rates() {
-        // A tenth of the growth in a tenth of the time.
+        // The last step has a tenth of the growth in a tenth of the time.
         assert_eq!(
             timed(&[(0, 0), (75, 1000), (85, 1090)]),
             (Trend::Slowing, 3, None)
@@ -450,7 +451,7 @@ mod tests {
             timed(&[(0, 0), (75, 1000), (150, 1090)]),
             (Trend::WarmUp, 3, None)
         );
-        // Less growth in less time is not slowing down, and neither is the same growth in more time.
+        // Growth does not slow down if a step is shorter and has less growth, or is longer and has the same growth.
         assert_eq!(timed(&[(0, 0), (26, 1000), (62, 2000)]).0, Trend::Steady);
         assert_eq!(timed(&[(0, 0), (60, 600), (90, 900)]).0, Trend::Steady);
     }
@@ -471,7 +472,7 @@ mod tests {
     fn growth_at_every_step_is_steady() {
         assert_eq!(trend(&[100, 200]), Trend::Steady);
         assert_eq!(trend(&[100, 200, 300, 400]), Trend::Steady);
-        // Work is never quite even.
+        // The program does not do exactly the same work in each step.
         assert_eq!(trend(&[100, 190, 310, 395, 520]), Trend::Steady);
         // The growth accelerates.
         assert_eq!(trend(&[0, 20, 100, 500]), Trend::Steady);
@@ -513,7 +514,7 @@ mod tests {
 
     #[test]
     fn growth_that_is_significant_by_itself_is_not_over() {
-        // 200, 84,200 and 88,200 objects of 100 bytes, in a heap whose noise is 10,000 bytes.
+        // The dumps have 200, 84,200 and 88,200 objects of 100 bytes. Changes of at most 10,000 bytes are noise.
         let of = |figures: [u64; 3]| {
             let points: Vec<(u64, u64)> = (0..).zip(figures).collect();
             Course::of(&points, 10_000).trend
@@ -540,7 +541,7 @@ mod tests {
     fn what_falls_again_is_a_sawtooth() {
         assert_eq!(trend(&[100, 900, 200, 880]), Trend::Sawtooth);
         assert_eq!(trend(&[100, 900, 300]), Trend::Sawtooth);
-        // The last figure is the first one again.
+        // The last figure equals the first one.
         assert_eq!(trend(&[100, 900, 100]), Trend::Level);
         assert_eq!(
             trend(&[100, 300, 200, 600, 400, 1000]),
@@ -556,7 +557,7 @@ mod tests {
 
     #[test]
     fn noise_is_shared_out_among_the_steps() {
-        // Each of four steps may have a quarter of the noise.
+        // Each of four steps grows by a quarter of the noise.
         assert_eq!(of(&[0, 25, 50, 75, 200], 100), Trend::Late);
         assert_eq!(of(&[0, 20, 40, 60, 200], 100), Trend::Late);
         assert_eq!(of(&[0, 26, 52, 78, 200], 100), Trend::Steady);
@@ -567,7 +568,7 @@ mod tests {
         assert_eq!(trend(&[0, 500, 480, 1000]), Trend::Uneven);
         assert_eq!(trend(&[0, 500, 400, 1000]), Trend::Uneven);
         assert_eq!(trend(&[0, 500, 399, 1000]), Trend::RisingSawtooth);
-        // A fall is compared with the range, not with the figures.
+        // A fall is compared with the range of the figures, not with the figures themselves.
         assert_eq!(trend(&[1000, 1100, 1060, 1150]), Trend::RisingSawtooth);
         assert_eq!(of(&[0, 100, 50, 200], 50), Trend::Uneven);
         assert_eq!(of(&[0, 100, 50, 200], 49), Trend::RisingSawtooth);
@@ -589,7 +590,7 @@ mod tests {
         assert_eq!(trend(&[0, 400, 701]), Trend::Steady);
         assert_eq!(trend(&[0, 600, 900, 1000]), Trend::Slowing);
         assert_eq!(trend(&[0, 601, 901, 1000]), Trend::Plateau);
-        // More than four fifths of the growth in the first step is a program's start.
+        // If the first step has more than four fifths of the growth, the growth belongs to the program's start.
         assert_eq!(trend(&[0, 800, 950, 1000]), Trend::Plateau);
         assert_eq!(trend(&[0, 801, 951, 1000]), Trend::WarmUp);
     }

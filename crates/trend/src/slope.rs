@@ -2,11 +2,12 @@
 
 /// Maximum number of points used. The number of pairs grows with the square, and more points add little precision.
 const MOST_POINTS: usize = 256;
-/// Minimum number of points for a 95 % interval. Even four points all rise by chance in 1 of 24 cases.
+/// Minimum number of points for a 95 % interval. Four points are too few: by random variation alone, all of them rise
+/// in 1 of 24 cases.
 pub const LEAST_POINTS: usize = 5;
 /// Maximum number of points for which the distribution of Kendall's statistic is computed exactly.
 const EXACT: usize = 12;
-/// A normally distributed estimate is within this many standard errors of the truth in 95 % of cases.
+/// A normally distributed estimate is within this number of standard errors of the true value in 95 % of cases.
 pub const Z95: f64 = 1.959_964;
 
 /// The slope of a line through points, robust against outliers.
@@ -103,10 +104,10 @@ fn variance(points: &[(f64, f64)]) -> f64 {
     (term(points.len() as f64) - ties).max(0.0) / 18.0
 }
 
-/// Returns the largest value of Kendall's statistic that 95 % of all orders of `n` figures do not exceed, less 2 to
-/// convert it to ranks of slopes (Hollander and Wolfe, Nonparametric Statistical Methods, 9.3).
+/// Returns the value of Kendall's statistic that 95 % of all orders of `n` figures do not exceed, minus 2. The
+/// subtraction converts it to ranks of slopes (Hollander and Wolfe, Nonparametric Statistical Methods, 9.3).
 fn exact(n: usize) -> Option<f64> {
-    // Number of orders of n figures by their number of pairs in the wrong order.
+    // The number of orders of n figures that have i pairs in the wrong order, for each i.
     let mut orders = vec![1.0_f64];
     for k in 2..=n {
         let mut next = vec![0.0; orders.len() + k - 1];
@@ -168,8 +169,8 @@ mod tests {
     #[test]
     fn few_points_are_counted_out() {
         assert_eq!(exact(4), None);
-        // With five points, only the order in which all rise is rarer than 1 in 40. With six, 11 has probability 0.028
-        // and 13 has 0.008. With ten, 21 has 0.036 and 23 has 0.023.
+        // With five points, only the order in which all rise has a probability below 1/40. With six points, the
+        // statistic 11 has the probability 0.028, and 13 has 0.008. With ten points, 21 has 0.036 and 23 has 0.023.
         assert_eq!(exact(5), Some(8.0));
         assert_eq!(exact(6), Some(11.0));
         assert_eq!(exact(10), Some(21.0));

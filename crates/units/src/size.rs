@@ -18,10 +18,10 @@ use std::str::FromStr;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Size(pub u64);
 
-/// The reason why a text is not a size.
+/// The reason why a string is not a size.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SizeError {
-    /// The text is not a number with a known unit.
+    /// The string is not a number with a known unit.
     #[error("`{0}` is not a size such as 512, 10MiB or 1.5GiB")]
     NotASize(String),
     /// The size does not fit into 64 bits.

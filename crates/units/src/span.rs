@@ -29,10 +29,10 @@ const UNITS: [(&str, u64); 5] = [
     ("ms", 1),
 ];
 
-/// The reason why a text is not a time span.
+/// The reason why a string is not a time span.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SpanError {
-    /// The text does not consist of numbers with units.
+    /// The string does not consist of numbers with units.
     #[error("`{0}` is not a duration such as 90s, 5m or 1h30m")]
     NotASpan(String),
     /// The time span is longer than ten years.

@@ -17,7 +17,7 @@ use crate::names;
 use crate::sentence::Evidence;
 use crate::trie::StepId;
 
-/// A bound of more than this many times the number of held objects is ignored.
+/// A bound is ignored if it is larger than this factor times the number of held objects.
 const FAR: u64 = 64;
 /// Smaller numbers are rarely bounds of a collection that grows.
 const LEAST: u64 = 16;
@@ -31,7 +31,7 @@ pub(crate) enum Strength {
     Enforced,
     /// The bound was reached, and the number of elements has not risen since.
     Reached,
-    /// A name is the only evidence.
+    /// Only a name suggests that there is a bound.
     Hint,
 }
 
@@ -79,7 +79,7 @@ fn reference(context: &SuspectContext<'_>, step: StepId) -> Option<Reference> {
     Some(context.snapshot.classes()[class].reference)
 }
 
-/// The part of the growth that stays is ignored if it is smaller than 1/8.
+/// Growth that would stay when the JVM clears soft references is ignored if it is less than 1/8 of all growth.
 const STAYING_PART: u64 = 8;
 /// The reference from a reference object to its referent.
 const REFERENT: &str = "java.lang.ref.Reference.referent";
@@ -162,7 +162,7 @@ pub(crate) fn stays_when_cleared(context: &SuspectContext<'_>) -> Option<Evidenc
         .last()
         .map_or(0, |s| s.info.reachable_bytes);
     let stays = u64::try_from(all.saturating_sub(softly)).ok()?;
-    // Entries of a cache with large values are small compared with the values.
+    // In a cache with large values, the entries that stay are small compared with the values, so they are ignored.
     let is_large = stays >= all.unsigned_abs() / STAYING_PART && stays >= least(reachable);
     is_large.then(|| Evidence::StaysWhenCleared {
         class: context.class(of).to_owned(),
@@ -177,7 +177,8 @@ fn weak(context: &SuspectContext<'_>) -> Option<Evidence> {
     if table.is_some_and(|table| is_own(context, table)) {
         return Some(Evidence::WeakHashMap);
     }
-    // Subclasses that hold something else (entries of thread locals) are not named, so they do not match.
+    // Subclasses that also hold something else, such as entries of thread locals, do not match: the report names what
+    // they hold.
     let step = context.candidate.named;
     if reference(context, step) != Some(Reference::Weak) {
         return None;
@@ -269,8 +270,9 @@ fn eldest(context: &SuspectContext<'_>) -> Option<Evidence> {
 
 /// Returns the sentence for a cache, queue or pool of a well-known library whose objects contain their maximum size.
 fn library(context: &SuspectContext<'_>) -> Option<Evidence> {
-    // The class, and the field that holds the bound of an instance. Caffeine's cache classes without a maximum lack the
-    // field. Other classes then have a number that is not a bound: negative, 0, or the largest.
+    // Each class, with the field that holds the bound of an instance. If a cache has no maximum, Caffeine uses a class
+    // without the field. The field of other classes then has a value that is not a bound: negative, 0, or the largest
+    // number.
     const BOUNDED: [(&str, &str); 7] = [
         ("com.google.common.cache.LocalCache", "maxWeight"),
         (
@@ -314,7 +316,8 @@ fn library(context: &SuspectContext<'_>) -> Option<Evidence> {
             }
             None => return None,
         };
-        // Weights can have any unit, so a bound can be far above the number of elements held, but not below it.
+        // If a cache weighs its entries, the weights can have any unit, and the bound can be far above the number of
+        // entries. A bound far below that number does not apply to them.
         let holders = context.trie()[step].objects.max(1);
         let held = context.ends(context.candidate.content[0]).1 / holders;
         let is_bounded = is_own(context, step) && held <= bound.saturating_add(bound / 2);
@@ -347,7 +350,7 @@ fn stated(context: &SuspectContext<'_>) -> Option<Bound> {
     let trie = context.trie();
     let path = trie.path(context.candidate.at);
     let field = context.own_field()?;
-    // The owner of the field, then the steps down to the collection.
+    // Search the owner of the field, and then the steps down to the collection.
     let at = path.iter().position(|&s| s == field).unwrap_or(path.len());
     let collection = path
         .get(at)
@@ -366,7 +369,7 @@ fn stated(context: &SuspectContext<'_>) -> Option<Bound> {
             let &sample = trie[step].samples.first()?;
             let of_step = trie[step].objects.max(1);
             match context.snapshot.represents(sample) {
-                // A static limit may be that of all collections together or of each.
+                // A static limit may apply to all collections together, or to each of them.
                 Some(class) => [1, holders].into_iter().find_map(|holders| {
                     let held = Held::new(&content, holders);
                     held.bound(static_bound(context, class, held.now)?)
@@ -380,8 +383,8 @@ fn stated(context: &SuspectContext<'_>) -> Option<Bound> {
         .or_else(|| bound_of_whole(context, &path[..at], &content))
 }
 
-/// Returns the bound of a collection that consists of parts with their own collections, the objects at the end of a
-/// path. The bound limits the elements of all parts together.
+/// Returns the bound of a collection that consists of parts, such as segments, each with a collection of its own. The
+/// parts are the objects at the end of the path. The bound limits the elements of all parts together.
 fn bound_of_whole(context: &SuspectContext<'_>, path: &[StepId], content: &[u64]) -> Option<Bound> {
     let (whole, parts) = whole_of(context, path)?;
     let held = Held::new(content, context.trie()[whole].objects.max(1));
@@ -390,7 +393,7 @@ fn bound_of_whole(context: &SuspectContext<'_>, path: &[StepId], content: &[u64]
         Some(class) => static_bound(context, class, held.now)?,
         None => own_bound(context, whole, held.now)?,
     };
-    // `maxSegments` limits the number of segments.
+    // A field such as `maxSegments` limits the number of segments, not of elements.
     let limits_parts = share_a_word(&name, context.via(parts));
     held.bound((name, bound)).filter(|_| !limits_parts)
 }
@@ -411,11 +414,11 @@ fn whole_of(context: &SuspectContext<'_>, path: &[StepId]) -> Option<(StepId, St
     Some((*above.last()?, parts.first().copied().unwrap_or(part)))
 }
 
-/// The number of elements for each object that may state a limit.
+/// The number of elements per object that may state a limit.
 struct Held {
     now: u64,
-    /// Number of elements added since the dump before. A field such as `maxActive` may be a high-water mark: then it is
-    /// about equal to the number of elements, although many were added.
+    /// Number of elements added since the previous dump. A field such as `maxActive` may be a high-water mark: then it
+    /// is about equal to the number of elements, although many were added.
     late: u64,
     is_one: bool,
 }
@@ -463,7 +466,7 @@ impl Held {
 /// True if a field of this name limits a number of elements.
 fn is_bound(name: &str) -> bool {
     const WORDS: [&str; 4] = ["max", "limit", "capacity", "bound"];
-    // Words of limits with another unit: bytes, times, attempts, threads.
+    // These words name limits on something other than elements: bytes, time, attempts, threads.
     const UNITS: [&str; 12] = [
         "byte", "memory", "heap", "weight", "time", "milli", "second", "minute", "delay",
         "attempt", "retr", "thread",

@@ -1,4 +1,4 @@
-//! A candidate with everything that evidence is drawn from: the summaries of all dumps, and the last dump, open.
+//! A candidate with the sources of evidence: the summaries of all dumps, and the last dump, still open.
 
 use hprof::answers::{Record, Value};
 use hprof::dominators::Node;
@@ -10,7 +10,7 @@ use crate::summary::Summary;
 use crate::summary::stats::OffHeap;
 use crate::trie::{StepId, Trie};
 
-/// Maximum number of objects collected on each level on the way down to the members of a step.
+/// Maximum number of objects to collect on each level of the dominator tree, on the way down to the objects of a step.
 const MEMBERS_PER_LEVEL: usize = 1 << 14;
 /// Maximum number of objects visited to find out how objects of one class hold one another.
 const NESTED: usize = 1 << 22;
@@ -68,24 +68,24 @@ impl<'a> SuspectContext<'a> {
         self.aligned.last()
     }
 
-    /// Returns the class of a step's objects, as text.
+    /// Returns the name of the class of a step's objects.
     pub(crate) fn class(&self, step: StepId) -> &'a str {
         let trie = self.trie();
         trie.names.text(trie[step].class)
     }
 
-    /// Returns the reference through which a step's objects are held, as text.
+    /// Returns the name of the reference that holds a step's objects.
     pub(crate) fn via(&self, step: StepId) -> &'a str {
         let trie = self.trie();
         trie.names.text(trie[step].via)
     }
 
-    /// Returns the first step whose class is wanted.
+    /// Returns the first step whose class name `wanted` accepts.
     pub(crate) fn of_class(&self, wanted: impl Fn(&str) -> bool) -> Option<StepId> {
         self.steps.iter().copied().find(|&s| wanted(self.class(s)))
     }
 
-    /// Returns the first step that is held through a wanted reference.
+    /// Returns the first step that is held by a reference whose name `wanted` accepts.
     pub(crate) fn held_via(&self, wanted: impl Fn(&str) -> bool) -> Option<StepId> {
         self.steps.iter().copied().find(|&s| wanted(self.via(s)))
     }
@@ -142,19 +142,19 @@ impl<'a> SuspectContext<'a> {
     }
 
     /// Returns the innermost step that is held by a field of an application class, on the path from the root down to
-    /// the head of what grows.
+    /// the top object of the growing structure.
     pub(crate) fn own_field(&self) -> Option<StepId> {
         self.aligned.own_field(self.candidate)
     }
 
-    /// Returns at most `limit` objects of a step, those with the lowest numbers among the ones found. Such objects were
-    /// allocated together and are adjacent in the file, so reading them is cheap.
+    /// Returns at most `limit` objects of a step. Of the objects found, the ones with the lowest numbers are returned:
+    /// they were allocated together and are adjacent in the file, so reading them is cheap.
     ///
     /// Cost: visits some ten thousand objects of the dominator tree, in memory.
     pub(crate) fn members(&self, step: StepId, limit: usize) -> Vec<ObjectIndex> {
         let trie = self.trie();
         let path = trie.path(step);
-        // The search starts at the lowest step of which all objects are known.
+        // The search starts at the lowest step whose samples are all of its objects.
         let known = |s: &StepId| trie[*s].objects == trie[*s].samples.len() as u64;
         let from = path.iter().rposition(known);
         let mut objects: Vec<ObjectIndex> = match from {
@@ -170,7 +170,7 @@ impl<'a> SuspectContext<'a> {
         if objects.is_empty() {
             objects.clone_from(&trie[step].samples);
         }
-        // A chain is one step, and so far only its heads were found.
+        // A chain is folded into one step, and so far only the first objects of chains were found.
         if objects.len() < limit {
             objects = self.chained(objects, self.class_index(step));
         }
@@ -180,7 +180,7 @@ impl<'a> SuspectContext<'a> {
         objects
     }
 
-    /// Returns the objects of a class that only roots hold.
+    /// Returns the objects of a class that only GC roots hold.
     pub(crate) fn rooted(&self, class: Option<ClassIndex>) -> Vec<ObjectIndex> {
         self.of(class, self.children(Node::ROOT))
     }
@@ -228,7 +228,7 @@ impl<'a> SuspectContext<'a> {
         self.of(class, nodes.flat_map(|n| self.children(n)))
     }
 
-    /// Returns the first objects of a class among these, ascending.
+    /// Returns the first of these objects that are of a class, ascending.
     fn of(
         &self,
         class: Option<ClassIndex>,

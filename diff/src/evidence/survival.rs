@@ -23,21 +23,21 @@ const NEW: u64 = 16;
 /// Samples at one place in the first dump and in the last dump of the same JVM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Survival {
-    /// Number of samples there in the first dump, downsampled to the rate of the last dump.
+    /// Number of samples at the place in the first dump, downsampled to the rate of the last dump.
     pub(crate) held: u64,
-    /// Number of `held` samples that are still there in the last dump.
+    /// Number of `held` samples that are still at the place in the last dump.
     pub(crate) kept: u64,
     /// Number of `held` samples that are alive in the last dump, at any place.
     pub(crate) alive: u64,
-    /// Number of samples there in the last dump.
+    /// Number of samples at the place in the last dump.
     pub(crate) live: u64,
     /// Number of samples added since the first dump, by the quarter of the time between the dumps in which they were
     /// allocated.
     pub(crate) quarters: [u64; 4],
-    /// The part that is alive, in thousandths, of all samples taken at the stacks that allocated the growth.
+    /// Part that is alive, in thousandths, of all samples taken at the stacks that allocated the growth.
     pub(crate) permille: u64,
-    /// The part that was collected, in thousandths, of the samples at those stacks. Only stacks with enough tracked
-    /// samples count.
+    /// Part that was collected, in thousandths, of the samples at those stacks. Only stacks with enough tracked samples
+    /// count.
     pub(crate) gone_permille: u64,
 }
 
@@ -53,7 +53,8 @@ impl Survival {
         came >= NEW && self.quarters[3] * 16 >= came
     }
 
-    /// True if almost nothing that was put there was collected, in any quarter of the time between the dumps.
+    /// True if almost no object that was added at the place was collected, in any quarter of the time between the
+    /// dumps.
     pub(crate) fn is_total(&self) -> bool {
         self.stays()
             && self.live >= 2 * ENOUGH
@@ -75,7 +76,8 @@ impl Survival {
         (self.held >= ENOUGH).then(|| gone / self.held)
     }
 
-    /// True if the growth is at most half of what was added to the content and removed again, at the same stacks.
+    /// True if the growth is at most half of the bytes that the same stacks allocated for the content and that were
+    /// removed again.
     pub(crate) fn is_within_passage(&self, grown: u64, held: u64) -> bool {
         let stayed = 1000_u64.saturating_sub(self.gone_permille);
         2 * u128::from(grown) * u128::from(stayed)
@@ -124,7 +126,7 @@ impl Attribution {
                 found.alive += u64::from(alive.contains(&sample.uid));
             }
         }
-        // The dumps' times by the agent's clock, no earlier than the latest samples in them.
+        // Convert the times of the dumps to the agent's clock. A dump is no earlier than the latest sample in it.
         let started = self.samples.agent()?.started_ms;
         let at = |of: &Self, taken: u64| {
             let latest = of.samples.live.iter().map(|s| s.time_ms).max();
@@ -145,8 +147,8 @@ impl Attribution {
     }
 }
 
-/// Returns the part of all samples taken at these stacks that is known to be alive, in thousandths. Samples of stacks
-/// with too few tracked ones do not count as alive.
+/// Returns the part of all samples taken at these stacks that is known to be alive, in thousandths. If too few samples
+/// of a stack are tracked, its samples do not count as alive.
 fn alive_permille(stacks: &[Stack]) -> u64 {
     let samples: u64 = stacks.iter().map(|s| s.samples).sum();
     let known = stacks.iter().filter(|s| s.survival_known);
@@ -212,7 +214,7 @@ mod tests {
             ..ALL_STAY
         };
         assert!(once.stays() && !once.goes_on() && !once.is_total());
-        // Slower than a quarter of the mean rate.
+        // With 15 new samples in the last quarter, objects are added at less than a quarter of the mean rate.
         let ending = |last| Survival {
             quarters: [100, 100, 40, last],
             ..ALL_STAY

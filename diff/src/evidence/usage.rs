@@ -37,7 +37,7 @@ struct Counted {
     put: u64,
     removed: u64,
     read: u64,
-    /// Elements put after a mark that the agent sets at half of the time or earlier.
+    /// Number of elements put after a mark that lies in the first half of the time since `since_ms`.
     late: u64,
     last_ms: u64,
 }
@@ -179,7 +179,7 @@ pub(crate) struct Usage {
     counted: Counted,
     /// Time of the last dump.
     taken_ms: u64,
-    /// Number of watched collections, and of all collections.
+    /// Number of the suspect's collections that are watched, and number of all its collections.
     watched: u64,
     collections: u64,
     /// Elements added between the first dump and the last, minus those removed.
@@ -248,8 +248,8 @@ impl Usage {
         self.taken_ms.saturating_sub(self.counted.since_ms)
     }
 
-    /// True if at least [`ENOUGH`] elements were put, which make up most of the growth, over at least [`LONG`]
-    /// milliseconds, no element was removed or read, and elements were still put recently.
+    /// True if elements were only put. At least [`ENOUGH`] elements were put, over at least [`LONG`] milliseconds, and
+    /// they make up most of the growth. No element was removed or read, and elements were still put recently.
     pub(crate) fn only_fills(&self) -> bool {
         let Counted {
             put,
@@ -280,7 +280,7 @@ impl Usage {
         }
     }
 
-    /// Returns the evidence against a leak that does not rule it out.
+    /// Returns evidence that speaks against a leak without ruling it out.
     pub(crate) fn doubt(&self) -> Option<Verdict> {
         let Counted {
             put, removed, read, ..
@@ -361,7 +361,7 @@ pub(crate) mod tests {
         for other in [usage(5000, 1, 0), usage(5000, 0, 1), usage(999, 0, 0)] {
             assert!(!other.only_fills(), "{other:?}");
         }
-        // Most of the growth happened before, or elsewhere.
+        // Most of the growth happened before counting began, or in other collections.
         let elsewhere = Usage {
             grown: 10_001,
             ..usage(5000, 0, 0)
@@ -417,7 +417,7 @@ pub(crate) mod tests {
         };
         assert_eq!(with(Some(330)), (50, 20));
         assert_eq!(with(None), (50, 20));
-        // A hundred were added by one call.
+        // One call added a hundred elements.
         assert_eq!(with(Some(430)), (150, 20));
         // Some calls may be unfinished, but at most [`UNDER_WAY`].
         assert_eq!(with(Some(320)), (50, 20));

@@ -2,20 +2,20 @@
 //!
 //! Every verdict except `growth` requires evidence. So does the decision that something is not a suspect:
 //!
-//! - Leak, one of these:
+//! - Leak, for one of these reasons:
 //!   - a certain cause
-//!   - growth at each of several steps, by more than the size of such a holder varies
+//!   - growth at each of several steps, by more than random variation
 //!   - new samples, while almost no sample is collected
-//!   - a collection that is filled all the time, from which nothing is removed or read
-//! - Cache: a bound of the collection that grows, enforced or reached; or growth that has ended.
-//! - Warm-up: growth that has ended; or growth of the JDK's own tables while classes are loaded.
-//! - Not a suspect, one of these:
+//!   - a collection to which elements are added all the time, and from which none is removed or read
+//! - Cache: the growing collection has a bound that is enforced or reached, or growth has ended.
+//! - Warm-up: growth has ended, or the JDK's own tables grow while classes are loaded.
+//! - Not a suspect, for one of these reasons:
 //!   - All content was replaced, and no more was added than that.
-//!   - The size fell and rose, while more passed through than was added.
+//!   - The size fell and rose, and more content was added and removed again than stayed.
 //!   - Far more was replaced than was added.
 //!
-//! Samples, which follow single objects, outrank the shape of the figures. For example, growth that looks finished is
-//! not finished if samples show new objects that stay.
+//! Samples follow single objects, so they outrank the figures. For example, growth that looks finished is not finished
+//! if samples show that new objects stay.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ use heapdiff_units::Span;
 /// Growth of at most 1/20 of the size can be random variation if fewer than [`LEAST_POINTS`] dumps show it.
 const SLIGHT_PART: u64 = 20;
 
-/// Growth of less than 1/10 of what was replaced meanwhile is only variation in arrivals.
+/// Growth of less than 1/10 of the content that was replaced meanwhile is random variation.
 const WAVERING_PART: u128 = 10;
 
 /// All evidence for and against a suspect.
@@ -50,7 +50,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) usage: Option<Usage>,
     /// Number of objects added, if they are few and retain little of the heap.
     pub(crate) few: Option<u64>,
-    /// Steps in which the number of objects here grew while that of their class did not.
+    /// Steps between dumps in which the number of objects at this place grew, but the number of all objects of their
+    /// class did not.
     pub(crate) moved: Moved,
 }
 
@@ -124,8 +125,8 @@ impl Evidence<'_> {
         })
     }
 
-    /// True if nothing of what the first dump held is in the last. Objects come and go, so their number at a dump is
-    /// random.
+    /// True if all objects of the first dump are gone in the last. Objects are replaced all the time, so their number
+    /// at a dump is random.
     fn is_replaced(&self) -> bool {
         self.survival.is_some_and(|s| s.is_replaced())
     }
@@ -140,14 +141,14 @@ impl Evidence<'_> {
 
     /// True if the suspect grew at every step, and more than one step is long enough to show growth.
     ///
-    /// A level last step that is too short shows neither growth nor its end.
+    /// If the last step is level but too short, it shows neither that growth goes on nor that it has ended.
     fn grew_steadily(&self) -> bool {
         let is_level = self.course.short_end.is_some();
         self.course.trend.is_steady() && self.course.telling > 2 && !is_level
     }
 
-    /// True if the suspect grew at each step of at least [`LEAST_POINTS`] dumps, which random variation does not
-    /// explain.
+    /// True if there are at least [`LEAST_POINTS`] dumps and the suspect grew at each step. Random variation does not
+    /// explain that.
     fn rises_in_many_dumps(&self) -> bool {
         self.course.trend.is_steady() && self.course.telling >= LEAST_POINTS
     }
@@ -162,8 +163,8 @@ impl Evidence<'_> {
     /// True if all content was replaced, and one of these holds:
     ///
     /// - The size grew by at most half.
-    /// - The size fell as well as rose, and the growth is small compared with what passed through. Objects that wait
-    ///   for a GC show this pattern.
+    /// - The size fell as well as rose, and the growth is small compared with the content that was replaced. Objects
+    ///   that wait for a GC show this pattern.
     ///
     /// Never true for a known leak pattern: a queue replaces its content too, and still grows.
     fn is_churn(&self) -> bool {
@@ -177,8 +178,8 @@ impl Evidence<'_> {
             })
     }
 
-    /// True if the growth is less than 1/10 of what was replaced meanwhile, unless at least [`LEAST_POINTS`] dumps all
-    /// rise.
+    /// True if the growth is less than 1/10 of what was replaced meanwhile. False if there are at least
+    /// [`LEAST_POINTS`] dumps and the size rises at each step.
     fn wavers(&self) -> bool {
         self.finding.is_none()
             && !self.rises_in_many_dumps()
@@ -404,7 +405,7 @@ mod tests {
         assert_eq!(with(5000, 0, 0).verdict(), Some(Verdict::Leak));
         assert!(says(with(5000, 0, 0), "5,000 puts, 0 removals and 0 reads"));
         assert!(!says(with(5000, 0, 0), UNSURE) && !says(with(5000, 0, 0), ASKED));
-        // A cache that is still filling is read, too. Nothing else distinguishes it from a leak.
+        // A cache that is still filling is read. Only the reads distinguish it from a leak.
         assert_eq!(with(5000, 0, 9000).verdict(), Some(Verdict::Growth));
         assert!(says(with(5000, 0, 9000), UNSURE) && says(with(5000, 0, 9000), ASKED));
         // A bound, or samples that show replacement, prevents the verdict `leak`.
@@ -454,7 +455,7 @@ mod tests {
         };
         assert_eq!(sampled().verdict(), Some(Verdict::Leak));
         assert!(!says(sampled(), "too short to show"));
-        // A leak that also grows in the short step.
+        // The growth goes on in the short step, so it is a leak.
         let on = timed(&[0, 75_000, 77_000], &[100, 10_000, 10_270]);
         assert_eq!(on.verdict(), Some(Verdict::Leak));
         // A level step that is as long as the first one rules out a leak.
@@ -512,16 +513,16 @@ mod tests {
             ..evidence(figures)
         };
         assert_eq!(churn(0, levels).verdict(), None);
-        // Twice the load holds twice as much.
+        // If the load doubles, its content doubles.
         assert_eq!(churn(0, &[10_000, 20_000]).verdict(), None);
-        // More than that is growth, and so is a queue.
+        // If the size more than doubles, it is growth. If a queue grows at all, it is growth.
         assert_eq!(churn(0, &[1000, 90_000]).verdict(), Some(Verdict::Growth));
         let queue = Evidence {
             finding: finding(false),
             ..churn(0, &[10_000, 20_000])
         };
         assert_eq!(queue.verdict(), Some(Verdict::Growth));
-        // If half stays, it is growth that can be random variation.
+        // If half of the content stays, the verdict is growth, and the reason says that it can be random variation.
         assert_eq!(churn(50, levels).verdict(), Some(Verdict::Growth));
         assert!(says(
             churn(50, levels),
@@ -541,10 +542,10 @@ mod tests {
             survival: survival(kept, [0, 0, 0, 100]).map(|s| Survival { gone_permille, ..s }),
             ..evidence(figures)
         };
-        // Weak entries are removed after a GC: two of three are gone.
+        // Entries are weak and removed after a GC: two of three are gone.
         let sawtooth = &[220, 125, 690];
         assert_eq!(with(0, 670, sawtooth).verdict(), None);
-        // Entries are no longer removed: most of all that was ever added is there.
+        // Entries are no longer removed: most entries that were ever added are still there.
         assert_eq!(with(0, 300, sawtooth).verdict(), Some(Verdict::Growth));
         // Survival is unknown for stacks whose samples were not tracked.
         assert_eq!(with(0, 0, sawtooth).verdict(), Some(Verdict::Growth));
@@ -591,10 +592,10 @@ mod tests {
             ..evidence(figures)
         };
         let levels = &[12_100, 12_200, 12_400];
-        // 300 added while 6,700 were replaced.
+        // 300 objects were added, and 6,700 were replaced.
         assert_eq!(with(45, levels).verdict(), None);
         assert_eq!(with(45, &[12_100, 12_400]).verdict(), None);
-        // 300 added while 1,200 were replaced: it can be random variation, but nothing proves that.
+        // 300 objects were added, and 1,200 were replaced. This can be random variation, but nothing proves that.
         assert_eq!(with(90, levels).verdict(), Some(Verdict::Growth));
         // Without enough samples, the number of replaced objects is unknown.
         assert_eq!(evidence(levels).verdict(), Some(Verdict::Growth));
@@ -606,7 +607,7 @@ mod tests {
             ..evidence(levels)
         };
         assert_eq!(few.verdict(), Some(Verdict::Growth));
-        // Five dumps that all rise are not random variation, and neither is a queue that fills up.
+        // Growth at each step of five dumps is not random variation. Neither is the growth of a queue.
         let rises = &[12_100, 12_200, 12_300, 12_400, 12_500];
         assert_eq!(with(45, rises).verdict(), Some(Verdict::Growth));
         let queue = Evidence {
@@ -636,7 +637,7 @@ mod tests {
         ));
         for figures in [
             &[20_000, 21_000, 22_100][..],
-            // Five dumps that all rise are rare enough.
+            // Random variation rarely lets a size rise at each step of five dumps.
             &[20_000, 20_700, 21_300, 21_900, 22_600],
         ] {
             assert_eq!(evidence(figures).verdict(), Some(Verdict::Leak));
@@ -715,10 +716,10 @@ mod tests {
             bound: bound(Strength::Enforced),
             ..evidence(figures)
         };
-        // A certain cause hides the bound.
+        // If the cause is certain, the bound is not reported.
         assert_eq!(with(true, &[100, 200]).reasons(), [THREAD_LOCAL]);
         assert_eq!(with(false, &[100, 200]).reasons(), [THREAD_LOCAL, WEAK_MAP]);
-        // The hint to take a third dump appears only for two dumps for which nothing else decided.
+        // The hint to take a third dump appears only if there are two dumps and no other evidence decided.
         let uneven = evidence(&[100, 200, 200, 300]).reasons();
         assert!(uneven.iter().all(|r| !r.starts_with("two dumps")));
         let level = evidence(&[100, 200]).reasons();

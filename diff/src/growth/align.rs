@@ -1,8 +1,9 @@
 //! Aligns the steps of all dumps with those of the last one.
 //!
-//! Steps with the same path correspond. Objects can also change their path: a thread that is inside a collection at the
-//! dump changes the collection's dominator, and so the path. Steps that remain on either side are therefore aligned a
-//! second time, by field and class at any place, and a third time, by class and content.
+//! Steps with the same path correspond. The path of an object can also change. For example, if a thread is running a
+//! method of a collection when the dump is taken, the collection has another dominator and so another path. Steps
+//! without a counterpart are therefore aligned a second time, by field and class at any place, and a third time, by
+//! class and content.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

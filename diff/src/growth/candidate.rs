@@ -15,7 +15,7 @@ pub(crate) struct Candidate {
     pub(crate) content: Vec<StepId>,
     /// Growing steps in other places that the same field holds.
     pub(crate) beside: Vec<StepId>,
-    /// The steps whose objects are in `objects`: `named`, and those of other places.
+    /// The steps whose objects `objects` counts: `named`, and the named steps of other places.
     pub(super) counted: Vec<StepId>,
     /// The step at or below the content that the report names.
     pub(crate) named: StepId,

@@ -1,9 +1,9 @@
 //! Finds the places in a single dump where something has accumulated, from how the retained size is divided.
 //!
-//! One object or many can make up what a step retains. The number of parts of a step is the number of objects, each as
-//! large as its largest one, that would retain as much as the step does. The search follows a chain of steps, each of
-//! which retains most of the one above. The place of the accumulation is the step at which the number of parts is
-//! multiplied by the largest factor, and its holder is the step above:
+//! One object or many objects can retain the bytes of a step. The number of parts of a step is the number of objects,
+//! each as large as its largest one, that would retain as much as the step does. The search follows a chain of steps,
+//! each of which retains most of the one above. The place of the accumulation is the step at which the number of parts
+//! is multiplied by the largest factor, and its holder is the step above:
 //!
 //! ```text
 //! step     map    table    entries     values
@@ -11,7 +11,7 @@
 //! factor            x 1  x 100,000        x 1     the entries accumulate, the table holds them
 //! ```
 //!
-//! A chain has one such step. It ends where no step below is large.
+//! A chain has one such step. A chain ends at a step below which no step is large.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,13 +24,15 @@ use crate::trie::StepId;
 
 /// Maximum number of steps to inspect below a candidate.
 const BELOW: usize = 64;
-/// With at least this number of threads, an application thread class is not a pool: the program keeps making threads.
+/// Threads of an application class are not a pool if there are at least this number of them: the program keeps creating
+/// threads.
 const POOL: u64 = 64;
-/// Maximum number of levels of dominated objects, and of objects of each level, to search for a chain.
+/// Maximum number of levels of dominated objects to search for a chain, and maximum number of objects to search on each
+/// level.
 const LINKS: usize = 6;
 const LOOKED_AT: usize = 64;
 
-/// The factor `parts / of` by which a step has more parts than the step above.
+/// The factor `parts / of`: the number of parts of a step, divided by the number of parts of the step above.
 #[derive(Clone, Copy, Debug)]
 struct Fan {
     parts: u64,
@@ -100,8 +102,8 @@ impl Aligned<'_> {
         found
     }
 
-    /// Returns the steps above direct buffers that own at least `least` bytes outside of the heap. The buffers are a
-    /// candidate, and the steps above them are not.
+    /// Returns the steps above direct buffers that own at least `least` bytes outside of the heap. These steps are not
+    /// candidates, because the buffers themselves are one.
     fn above_buffers(&self, least: u64) -> BTreeSet<StepId> {
         let trie = self.last();
         let large = self.summaries.last().into_iter();
@@ -183,8 +185,8 @@ impl Aligned<'_> {
         below.all(|s| own.is_as_wide(self.fan(parts, s)))
     }
 
-    /// Returns how many times more parts a step has than the step above. Threads of a pool are not an accumulation, so
-    /// counting starts again at what each thread holds.
+    /// Returns the number of parts of a step, divided by that of the step above. Threads of a pool are not an
+    /// accumulation, so counting starts again at what each thread holds.
     fn fan(&self, parts: &mut Parts<'_>, step: StepId) -> Fan {
         let trie = self.last();
         let is_pool = |parts: &mut Parts<'_>, s: StepId| {
@@ -246,7 +248,7 @@ impl Parts<'_> {
             if apart > 1 || !largest.is_some_and(|o| self.is_chain(o)) {
                 return apart.clamp(1, most);
             }
-            // The first link of a chain retains all others. The content of each link shows more.
+            // The first link of a chain retains all others, so go on with the content of the links.
             match this.children.first() {
                 Some(&c) if trie[c].retained_bytes.saturating_mul(2) >= this.retained_bytes => {
                     at = c

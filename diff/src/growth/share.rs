@@ -7,9 +7,9 @@
 //! size:    (s1 - s0) (n0 + n1) / 2
 //! ```
 //!
-//! What accumulates is the topmost step below the holder for which the share of the number is larger: there are more
-//! sessions, each about as large as before. If the share of the size is larger, the objects are holders themselves, and
-//! the growing content is further down.
+//! The objects that accumulate are those of the topmost step below the holder for which the share of the number is
+//! larger. For example, there are more sessions, each about as large as before. If the share of the size is larger, the
+//! objects are holders themselves, and the growing content is further down.
 
 /// True if a population grew more in number than in size, given its numbers and bytes in the first dump and the last. A
 /// single object is not a population. If there were no objects before, all growth is in number.
@@ -34,24 +34,25 @@ mod tests {
     #[test]
     fn the_larger_of_both_shares_prevails() {
         for (objects, bytes, expected) in [
-            // Single objects, and populations that did not grow.
+            // A single object is not a population, and the others did not grow in number.
             ([0, 1], [0, 100], false),
             ([5, 5], [1000, 2000], false),
             ([5, 4], [1000, 2000], false),
-            // New populations.
+            // There were no objects or bytes before.
             ([0, 2], [0, 100], true),
             ([1, 2], [0, 50], true),
             ([0, 2], [50, 100], true),
-            // Twice the number, with objects of equal size, smaller, twice as large, and larger than that.
+            // The number doubles. The objects keep their size, become smaller, become twice as large, or become larger
+            // than that.
             ([10, 20], [1000, 2000], true),
             ([10, 20], [1000, 900], true),
             ([10, 20], [1000, 4000], true),
             ([10, 20], [1000, 4001], false),
-            // A few more objects, each much larger.
+            // There are a few more objects, each much larger.
             ([10, 11], [1000, 2000], false),
             ([10, 15], [1000, 2000], true),
             ([10, 14], [1000, 2000], false),
-            // A server's sessions: eleven times the number, each four times as large.
+            // A server has eleven times as many sessions, each four times as large.
             ([2053, 22_722], [2053 * 900, 22_722 * 3600], true),
             ([u64::MAX - 1, u64::MAX], [u64::MAX, u64::MAX], true),
         ] {

@@ -1,4 +1,4 @@
-//! Candidates in hand-made tries.
+//! Tests that candidates are found in hand-made tries.
 
 use super::*;
 use crate::summary::ClassFigures;
@@ -126,7 +126,7 @@ fn an_array_that_grew_itself_grew_in_place() {
         ]
     };
     let dumps = [matrix(100, 100), matrix(20_100, 20_100)].map(|steps| summary(&steps, &[]));
-    // The array that it holds has the same growth, and is inspected instead.
+    // The matrix and the array that it holds grow equally. The array is the candidate.
     let found = candidates(&dumps);
     assert_eq!(found.len(), 1);
     assert_eq!(
@@ -249,7 +249,7 @@ fn what_neither_says_is_interpolated() {
         (&[2][..], &[][..])
     );
     assert_eq!(found[0].trend, Trend::Steady);
-    // At least half of the number before or after, whichever is smaller.
+    // The objects count as existing if there are at least half as many as before or after, whichever is smaller.
     for (there, after, elsewhere) in [(100, 600, true), (99, 600, false), (20, 40, true)] {
         let found = candidates(&dumps(there, after));
         assert_eq!(!found[0].elsewhere.is_empty(), elsewhere, "{there}");
@@ -515,7 +515,7 @@ fn a_maps_values_are_named() {
 
 #[test]
 fn candidates_of_one_field_are_one() {
-    // Two kinds of nodes in one table, and a third kind in another field.
+    // One table has two kinds of nodes, and another field has a third kind.
     let dump = |nodes: u64| {
         let mut steps = map(nodes, 200, ("com.acme.Value", 500));
         let tree = ("java.util.HashMap$Node[*]", LabelKind::Element);
@@ -622,7 +622,7 @@ fn a_static_field_of_the_runtimes_holds_one_candidate_too() {
     };
     assert_eq!(found(LabelKind::ApplicationField), 1);
     assert_eq!(found(LabelKind::RuntimeStatic), 1);
-    // Other fields of the JDK hold a candidate for each class.
+    // Below another field of the JDK, each class is a candidate.
     assert_eq!(found(LabelKind::RuntimeField), 2);
 }
 
@@ -667,7 +667,7 @@ fn objects_to_which_two_candidates_lead_are_counted_once() {
         by_class: Vec::new(),
         elsewhere: Vec::new(),
     };
-    // A deque of direct buffers, and its first node.
+    // A field holds a deque of direct buffers. Another field of the deque refers to its first node.
     let mut deque = candidate(7, 849);
     deque.take_in(candidate(7, 849), true);
     assert_eq!(deque.objects, [0, 849]);

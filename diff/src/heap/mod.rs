@@ -1,7 +1,7 @@
 //! Analysis of a single dump: the holders of most of its heap.
 //!
-//! One dump shows no growth, so nothing is called a leak. The report shows where much has accumulated and what holds
-//! it, with the wording and the names of a comparison.
+//! One dump shows no growth, so nothing is called a leak. The report names the places where much has accumulated and
+//! their holders, with the wording of a comparison.
 
 mod classes;
 mod died;
@@ -59,7 +59,7 @@ impl OneDump {
     /// objects are read from the file. Waste costs as much as [`Snapshot::waste`].
     ///
     /// # Errors
-    /// If memory runs out.
+    /// Returns an error if memory runs out.
     pub fn of(
         summary: &Summary,
         snapshot: &Snapshot,
@@ -98,14 +98,14 @@ impl OneDump {
     }
 }
 
-/// Suspects and their content.
+/// Suspects with their content.
 #[derive(Default)]
 struct Found {
     suspects: Vec<Suspect>,
     contents: Vec<Content>,
     /// Reachable bytes that the suspects make up.
     explained_bytes: u64,
-    /// True if there are more suspects.
+    /// True if there are more suspects than the filter requested.
     more: bool,
     /// True if some suspects were left out by their classes.
     left_out: bool,
@@ -116,7 +116,7 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
     let Some(mut aligned) = Aligned::new(summaries) else {
         return Found::default();
     };
-    // One more than requested shows whether there are more.
+    // Search for one suspect more than requested, which shows if there are more.
     let count = filter.suspects.saturating_add(1);
     let candidates = looked_through(snapshot, &mut aligned, count, |aligned| {
         aligned.largest(snapshot, least)
@@ -155,7 +155,7 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
             explaining.push(candidate);
         }
     }
-    // Sorted as they were chosen, with the memory that they own outside of the heap.
+    // Sort the suspects by the size by which they were chosen, which includes their memory outside of the heap.
     suspects.sort_by_key(|s| {
         let outside = s
             .off_heap_bytes

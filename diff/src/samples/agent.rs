@@ -50,9 +50,9 @@ pub(super) fn read(
 /// The sites and classes to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Which {
-    /// Those with a sample that is still in the heap.
+    /// The sites and classes of samples that are still in the heap.
     Remembered,
-    /// All with an allocation.
+    /// All sites and classes with an allocation.
     All,
 }
 
@@ -120,7 +120,7 @@ impl Reader<'_> {
             .sum();
         let mut live = found.live(&references, &agent);
         live.sort_unstable_by_key(|s| (s.uid, s.object));
-        // A class that was both defined and sampled counts as defined.
+        // If a class object has both a class definition and a sample, only the definition is used.
         let defined: BTreeSet<ObjectIndex> = live
             .iter()
             .filter(|s| s.is_definition)
@@ -143,7 +143,7 @@ impl Reader<'_> {
             }
             same
         });
-        // If only few samples are tracked, a site may have none, and only its counts are known.
+        // If only few samples are tracked, a site may have no tracked sample. Only its counts are known then.
         let site_types = self.site_types()?;
         if which == Which::All || site_types {
             found.site(0);
@@ -257,7 +257,7 @@ impl Reader<'_> {
         Ok(self.elements(&outer).pop().unwrap_or_default())
     }
 
-    /// Returns the objects in a static array, each once: an array in a damaged dump may name one many times.
+    /// Returns the distinct objects in a static array. In a damaged dump, an array may contain an object many times.
     fn inner(&self, name: &'static str) -> Result<Vec<ObjectIndex>> {
         let mut seen = BTreeSet::new();
         let objects = self.places(name)?.into_iter().flatten();
@@ -602,7 +602,7 @@ impl Fields {
     }
 }
 
-/// Returns an `int` whose bits are an unsigned number.
+/// Returns the value of an `int` field that stores an unsigned number.
 #[allow(
     clippy::cast_possible_truncation,
     reason = "the value of a field of 32 bits"

@@ -1,5 +1,5 @@
 //! Allocation sites of a class between two dumps, from the agent's counts. If the agent tracks only few samples, a leak
-//! may have none, and the counts are the only information about its stacks.
+//! may have no tracked sample. The counts are then the only information about its stacks.
 
 use std::cmp::Reverse;
 
@@ -13,7 +13,8 @@ const STACKS: usize = 10;
 
 impl Attribution {
     /// Returns the allocations since the `first` dump of the same JVM at each stack whose last sample was of this
-    /// class, the most bytes first. Returns nothing if the agent tracks all samples, or if the JVM is another one.
+    /// class, the most bytes first. Returns an empty list if the agent tracks all samples, or if the dumps are of two
+    /// JVMs.
     pub(crate) fn allocated_at(&self, class: &str, first: &Self) -> Vec<AllocatedAt> {
         match self.same_jvm(first) {
             Some(_) => self.samples.allocated_since(&first.samples, class),

@@ -21,8 +21,8 @@ use super::{Collected, Samples, SiteId};
 pub struct StackAllocations {
     /// Number of the stack.
     pub site: SiteId,
-    /// Classes of the remembered samples, the class with most samples first. If no sample is remembered, the class of
-    /// the last one, if the agent reports it.
+    /// Classes of the remembered samples, the class with most samples first. If no sample is remembered, this is the
+    /// class of the last sample, provided that the agent reports it.
     pub classes: Vec<String>,
     /// Number of samples.
     pub samples: u64,
@@ -53,7 +53,7 @@ pub struct Allocations {
     pub other_stacks_bytes: u64,
     /// Estimated objects of all stacks.
     pub objects: u64,
-    /// Bytes without a sample because the agent could not keep it, of any stack.
+    /// Bytes that lost samples represent. They may belong to any stack.
     pub unseen_bytes: u64,
     /// Bytes of stacks with large objects, which the JVM under-samples ([`Sampling::shortfall`]).
     pub undersampled_bytes: u64,
@@ -64,13 +64,13 @@ pub struct Allocations {
 /// The reason why a dump does not show what was allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotCounted {
-    /// The dump names the stack of each object in it, and nothing else.
+    /// For each object, the dump records only its allocation stack. It records nothing about freed objects.
     Traces,
     /// The sampling rate changed, and this older agent did not add up what its samples represented.
     OldAgent,
 }
 
-/// Remembered samples of a stack. Their class and size are known.
+/// Remembered samples of a stack. The class and size of their objects are known.
 #[derive(Clone, Debug, Default)]
 struct Remembered {
     classes: BTreeMap<u32, u64>,
@@ -102,8 +102,8 @@ impl Remembered {
 /// Returns the variance of an estimate of `bytes` from `samples` samples whose own sizes sum up to `seen`.
 ///
 /// A sample by bytes represents `w` bytes, `s` of which are its own, with the variance `w (w - s)`. `w - s` is at most
-/// the interval. With one interval, it falls as `w` rises. By Chebyshev's sum inequality, the sum of these variances is
-/// therefore at most that of the same number of equal samples.
+/// the interval. If the interval never changed, `w - s` falls as `w` rises. By Chebyshev's sum inequality, the sum of
+/// the variances is therefore at most that of the same number of equal samples.
 fn variance(
     sampling: &Sampling,
     is_first: bool,
@@ -124,7 +124,8 @@ fn variance(
         }
         Strategy::Count | Strategy::Class => {
             let mean = seen / samples;
-            // How unequal the sizes of the remembered samples are.
+            // The mean square of the remembered samples' sizes, divided by the square of the mean: 1 if all sizes are
+            // equal.
             let spread = if remembered.sizes > 0.0 {
                 remembered.samples * remembered.squares / remembered.sizes.powi(2)
             } else {
@@ -140,8 +141,8 @@ fn variance(
     }
 }
 
-/// Returns the upper end of an interval for samples that may be too few by the factor `shortfall`. Random variation
-/// comes on top of what is missing.
+/// Returns the upper end of an interval for samples that may be too few by the factor `shortfall`. The factor is
+/// applied to the interval's upper end, so the result covers random variation in addition to the missing samples.
 fn reach(interval: &Interval, shortfall: f64) -> f64 {
     interval.high * shortfall
 }
@@ -208,7 +209,8 @@ impl Samples {
         let mut classes: Vec<(u32, u64)> =
             remembered.classes.iter().map(|(&c, &n)| (c, n)).collect();
         classes.sort_by_key(|&(class, count)| (Reverse(count), self.name(class)));
-        // If few samples are tracked, the class of the last one is known even when no sample is left.
+        // If few samples are tracked, the agent reports the class of a stack's last sample even when none of its
+        // samples is left.
         let last = self.site_classes.get(site.0 as usize).copied();
         if let Some(last) = last.filter(|&of| of != 0 && classes.is_empty()) {
             classes.push((last, 0));
@@ -242,7 +244,7 @@ impl Samples {
     /// classes. All stacks have to be read first ([`Self::with_all_sites`]).
     ///
     /// # Errors
-    /// If the dump does not show what was allocated.
+    /// Returns an error if the dump does not show what was allocated.
     #[allow(clippy::cast_precision_loss, reason = "estimates")]
     pub fn allocations(
         &self,
@@ -253,7 +255,7 @@ impl Samples {
         let is_first = sampling == agent.first;
         let counts_all = is_first && sampling.strategy == Strategy::Bytes && sampling.interval == 0;
         let adds_up = self.allocated.len() >= self.totals.len();
-        // With one rate, the mean size of the samples shows what they represent.
+        // If the rate never changed, the mean size of the samples shows how many bytes they represent.
         let one_rate = is_first && sampling.strategy != Strategy::Time;
         if !(adds_up || one_rate) {
             return Err(NotCounted::OldAgent);
@@ -458,7 +460,7 @@ impl Sum {
 
 /// The class shown for stacks that are known to have allocated several classes.
 const SEVERAL: &str = "(several classes)";
-/// The class shown for stacks of which no sample is left.
+/// The class shown for stacks without a remaining sample.
 pub const FORGOTTEN: &str = "(class not remembered)";
 
 impl StackAllocations {
@@ -479,8 +481,8 @@ mod tests {
 
     #[test]
     fn what_is_missing_and_chance_both_widen_an_interval() {
-        // A fifth of the samples is missing. In addition, ten fewer than expected out of a hundred were taken, by
-        // random variation.
+        // The JVM missed a fifth of the samples. In addition, random variation reduced the number of samples by a
+        // tenth.
         let (truth, found) = (1000.0, 720.0);
         let interval = Interval::count(found, 10.0 * found);
         assert!(interval.high < truth && found * 1.25 < truth);

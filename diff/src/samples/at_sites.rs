@@ -38,7 +38,7 @@ pub(super) struct OfLine {
     pub(super) class: String,
     pub(super) method: String,
     pub(super) line: u32,
-    /// `None` if some of them are unknown.
+    /// `None` if the bytes of some allocations are unknown.
     pub(super) bytes: Option<u64>,
 }
 

@@ -33,7 +33,8 @@ const THREADS: usize = 8;
 pub(super) struct Line {
     pub(super) samples: u64,
     pub(super) part: Part,
-    /// True if some are samples rather than definitions of classes. Collected definitions are not counted.
+    /// True if some of the samples are of objects rather than definitions of classes. Collected definitions are not
+    /// counted.
     is_sampled: bool,
     threads: BTreeMap<u32, u64>,
 }
@@ -71,8 +72,8 @@ impl Samples {
     }
 
     /// Returns the part of each site's allocations that is alive, in thousandths of the bytes that samples represent.
-    /// The agent counts samples before it downsamples them, so numbers of samples are compared only if the agent does
-    /// not report bytes.
+    /// Bytes are compared rather than numbers of samples, because the agent counts samples before it downsamples them.
+    /// If the agent does not report bytes, the numbers are compared.
     pub(super) fn survival(&self) -> Vec<u64> {
         let agent = self.agent();
         let agent = agent.filter(|_| self.allocated.len() >= self.totals.len());
@@ -108,7 +109,7 @@ impl Samples {
         stacks.into_iter().map(|(stack, _)| stack).collect()
     }
 
-    /// Merges lines of one class and key into one stack each. Returns each stack with its number of lines, the most
+    /// Merges lines with the same class and key into one stack. Returns each stack with its number of lines, the most
     /// bytes first.
     fn grouped<K: Ord>(
         &self,
@@ -230,7 +231,7 @@ impl Samples {
         self.divided_within(key, None, Keys::Groups)
     }
 
-    /// Divides them by stack and class, within the limits that counted allocations set.
+    /// Divides the objects among stacks and classes, within the limits that counted allocations set.
     pub(crate) fn divided_by_stack(&self) -> Division<SiteAndClass> {
         self.divided_within(|s| (s.site, s.class), self.counting.as_ref(), Keys::Stacks)
     }
@@ -297,14 +298,14 @@ pub struct LiveBySite {
     pub unseen: Unseen,
     /// The part of `bytes` that stacks without a sample allocated. The samples of rare stacks give the estimate.
     pub other_stacks_bytes: u64,
-    /// Reachable bytes that no sample represents, of any stack.
+    /// Reachable bytes that no sample represents. Their stacks are unknown.
     pub unsampled_bytes: u64,
     /// Bytes of large objects, which the JVM under-samples ([`Sampling::shortfall`]).
     pub undersampled_bytes: u64,
 }
 
-/// Returns the stacks and classes of live samples that `wanted` accepts. It gets the frames, the leaf first, and the
-/// class.
+/// Returns the stacks and classes of live samples that `wanted` accepts. `wanted` gets the frames, the leaf first, and
+/// the class.
 fn accepted(samples: &Samples, wanted: &dyn Fn(&[&str], &str) -> bool) -> BTreeSet<SiteAndClass> {
     let all: BTreeSet<SiteAndClass> = samples.live.iter().map(|s| (s.site, s.class)).collect();
     let accepts = |&(site, class): &SiteAndClass| {
@@ -315,7 +316,7 @@ fn accepted(samples: &Samples, wanted: &dyn Fn(&[&str], &str) -> bool) -> BTreeS
 }
 
 /// Adds up live samples by stack and class, scaled to the known numbers of objects of their classes in a heap of
-/// `reachable_bytes`. Only samples that `wanted` accepts are counted. It gets the frames, the leaf first, and the
+/// `reachable_bytes`. Only samples that `wanted` accepts are counted. `wanted` gets the frames, the leaf first, and the
 /// class.
 ///
 /// Cost: a look at each live sample.
@@ -467,7 +468,7 @@ impl Attribution {
         self.samples.live.iter().zip(self.steps.iter().copied())
     }
 
-    /// Returns the sampling of this dump and the agent's first one, if both dumps are of one JVM.
+    /// Returns the sampling settings of this dump and the agent's first settings, if both dumps are of one JVM.
     pub(crate) fn same_jvm(&self, first: &Self) -> Option<(Sampling, Sampling)> {
         let (first, own) = (first.samples.agent()?, self.samples.agent()?);
         let same = (first.pid, first.started_ms) == (own.pid, own.started_ms);
@@ -485,9 +486,9 @@ impl Attribution {
     /// | the last dump only | adds |
     /// | the first dump only | subtracts |
     ///
-    /// In dumps of different JVMs, all samples of the last dump add and all of the first subtract. Both are scaled to
-    /// the number of objects of each class and size that the steps have in each dump, so the sum is the growth measured
-    /// between them.
+    /// In dumps of different JVMs, all samples of the last dump are added and all samples of the first are subtracted.
+    /// Both are scaled to the number of objects of each class and size that the steps have in each dump, so the sum is
+    /// the growth measured between them.
     pub(crate) fn stacks(
         &self,
         trie: &Trie,
@@ -621,7 +622,7 @@ mod tests {
         let kept: Vec<Sample> = (0..1000)
             .filter_map(|uid| thinned(&sample(uid, false), &coarse, &finest))
             .collect();
-        // A quarter of them.
+        // The later sampling keeps a quarter of the samples.
         assert!((200..300).contains(&kept.len()), "{}", kept.len());
         for sample in &kept {
             assert_eq!(sample.weight.bytes, 4000.0);

@@ -1,10 +1,11 @@
-//! The agent's exact counts for the classes that have live samples. They limit what samples estimate.
+//! The agent's exact counts for the classes that have live samples. They limit the estimates from samples.
 //!
-//! A sample belongs to a place if the first frame of its stack is there and the place allocates its class. It is in the
-//! place's count if it was allocated while counting ran, up to the moment at which the agent copied the count.
+//! A place is a line of code and a class that it allocates. Each place has one count. A sample belongs to a place if
+//! the first frame of its stack is that line and its object is of that class. The count includes the sample if the
+//! object was allocated after counting began and before the agent copied the count.
 //!
-//! Counts are only usable if they began before the program did. A method that is running while the agent adds counters
-//! to its class continues without them.
+//! Counts are only usable if counting began before the program did. A method that is running while the agent adds
+//! counters to its class continues without them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -32,7 +33,7 @@ pub(crate) struct Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OfPlace {
     pub(crate) births: Births,
-    /// Size class of the arrays, if all that are known of the place are of one size class.
+    /// Size class of the arrays that the place allocates, if all known arrays have the same one.
     pub(crate) size: Option<u32>,
 }
 
@@ -97,7 +98,8 @@ impl Counting {
     /// Adds a sample to counts of its class that cover the samples after `after`. `size` is the size class if the
     /// sample is an array.
     ///
-    /// An array of another size class than the rest of its place does not show which part of them is alive.
+    /// If the size class of an array differs from that of the place's other arrays, samples do not show which part of
+    /// the place's allocations is alive. The number of samples taken then becomes unknown.
     pub(crate) fn tally<K: Ord>(
         &self,
         counts: &mut Counts<K>,
@@ -227,7 +229,7 @@ impl Reader<'_> {
             let leaf = (&*site.class, &*site.method, line);
             let of = remembered.get(&leaf);
             let taken = of.map_or(0, |of| of.taken);
-            // The counts do not explain that many samples, so some allocations are not counted.
+            // There are more samples than the counts explain, so some allocations are not counted.
             if !is_explained(taken, expected.get(&leaf).copied().unwrap_or(0.0)) {
                 continue;
             }
@@ -389,7 +391,7 @@ mod tests {
             other,
         };
         let times = [50, 2000, 3000, 4999];
-        // Before counting, during it, and too late for the copy.
+        // The samples were taken before counting began, during counting, and too late for the copy.
         let entries = times.map(|time| sample(3, 2, time));
         let counts = tallied(&entries, 0);
         assert_eq!(counts.stacks, [(3, of(Some(1), 2, 2))].into());
@@ -400,7 +402,7 @@ mod tests {
         // With two dumps, samples that the first dump already had are not new.
         let counts = tallied(&entries, 2000);
         assert_eq!(counts.stacks, [(3, of(Some(1), 1, 3))].into());
-        // A stack whose place is not counted.
+        // The place of this stack is not counted.
         let counts = tallied(&[sample(4, 2, 2000)], 0);
         assert_eq!(counts.stacks, [(4, of(None, 0, 1))].into());
     }
@@ -424,7 +426,7 @@ mod tests {
         first.places[0].1.births = births(600, Some(20));
         let counts = last.counts_since::<u32>(&first, "byte[]");
         assert_eq!(counts.places, [(0, births(300, Some(10)))].into());
-        // One place has no number of samples, the other did not exist.
+        // The number of samples of one place is unknown. The earlier copy does not have the other place.
         let counts = last.counts_since::<u32>(&first, "com.acme.Entry");
         assert_eq!(
             counts.places,

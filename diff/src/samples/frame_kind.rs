@@ -34,7 +34,7 @@ pub(crate) enum FrameKind {
 
 /// Returns the kind of a frame. `frame` is the text of a report.
 pub(crate) fn frame_kind(frame: &str) -> FrameKind {
-    // The generated class of a lambda, not the lambda's own code.
+    // A frame of the generated class of a lambda. The lambda's own code is application code.
     let is_generated = ["(proxy).", "(unknown method)"]
         .iter()
         .any(|p| frame.starts_with(p))
@@ -52,7 +52,7 @@ pub(crate) fn frame_kind(frame: &str) -> FrameKind {
     }
 }
 
-/// True if a person wrote the code of a frame in the application.
+/// True if a frame is in application code that a person wrote.
 #[must_use]
 pub fn is_application_frame(frame: &str) -> bool {
     frame_kind(frame) == FrameKind::Application
@@ -125,7 +125,7 @@ impl fmt::Display for Folded {
 pub enum Frames {
     /// Each frame.
     All,
-    /// Frames of the application only; those of frameworks, or else all, if there are none.
+    /// Frames of the application only. If there are none, the frames of frameworks, or else all frames.
     Application,
     /// At most this number of lines. Frames of the JDK and of frameworks are folded.
     Folded(usize),

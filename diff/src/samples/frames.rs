@@ -91,7 +91,7 @@ fn readable(class: &str, method: &str, file: Option<&str>) -> String {
 
 /// Removes the suffixes that the JVM and libraries add to generated classes.
 fn class_name(class: &str) -> Cow<'_, str> {
-    // Hidden classes: `Foo$$Lambda/0x00007f12`, `Foo$$Lambda$14/0x0000000800c03000`.
+    // Hidden classes have names such as `Foo$$Lambda/0x00007f12` and `Foo$$Lambda$14/0x0000000800c03000`.
     let class = match class.split_once("/0x") {
         Some((name, _)) => name,
         None => class,
@@ -136,7 +136,7 @@ fn java(class: &str, method: &str) -> String {
         .and_then(|rest| rest.rsplit_once('$'))
         .filter(|(name, number)| !name.is_empty() && is_number(number));
     match inner {
-        // In a constructor or in a class initializer.
+        // The lambda is in a constructor or in a class initializer.
         Some(("new", _)) => format!("{class}.<init> (lambda)"),
         Some(("static", _)) => format!("{class}.<clinit> (lambda)"),
         Some((name, _)) => format!("{class}.{name} (lambda)"),
@@ -168,12 +168,12 @@ fn kotlin(class: &str, method: &str, file: &str) -> String {
     };
     let called = called.strip_suffix("$default").unwrap_or(called);
     let called = called.strip_prefix("access$").unwrap_or(called);
-    // `main$lambda$0`, and before Kotlin 2 `main$lambda-0`.
+    // A lambda's method is called `main$lambda$0`, or `main$lambda-0` before Kotlin 2.
     let (called, kind) = match called.split_once("$lambda") {
         Some((name, _)) => (name, " (lambda)"),
         None => (called, kind),
     };
-    // The hash at the end of functions that have parameters of value classes.
+    // Functions with parameters of value classes have a hash at the end of the name.
     let called = match called.rsplit_once('-') {
         Some((name, hash)) if !name.is_empty() && hash.len() <= 8 => name,
         _ => called,
@@ -191,21 +191,21 @@ fn kotlin(class: &str, method: &str, file: &str) -> String {
 
 /// Returns a Scala name without the changes that the compiler makes.
 fn scala(class: &str, method: &str) -> String {
-    // Up to 2.11 a function is a class: `Foo$$anonfun$bar$1.apply`.
+    // Up to Scala 2.11, each lambda is a class: `Foo$$anonfun$bar$1.apply`.
     if let Some((host, rest)) = class.split_once("$$anonfun$") {
         let name = rest.split('$').next().unwrap_or_default();
         let host = scala_class(host);
         return format!("{host}.{} (lambda)", operators(name));
     }
     let class = scala_class(class);
-    // `$anonfun$bar$1`, with `$adapted` if values are boxed for it.
+    // Later, a lambda is a method such as `$anonfun$bar$1`, with the suffix `$adapted` if values are boxed for it.
     if let Some(rest) = method.strip_prefix("$anonfun$") {
         let name = rest.strip_suffix("$adapted").unwrap_or(rest);
         let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let name = name.trim_end_matches('$');
         return format!("{class}.{} (lambda)", operators(name));
     }
-    // Specialized for primitive types, or local to a method.
+    // A method that is specialized for primitive types, or local to another method, has a suffix.
     let method = method.split_once("$mc").map_or(method, |(name, _)| name);
     let method = match method.rsplit_once('$') {
         Some((name, number)) if !name.is_empty() && is_number(number) => name,

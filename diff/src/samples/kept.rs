@@ -14,7 +14,7 @@ use crate::trie::{StepId, Trie};
 
 /// Size classes are smaller than this number: there are four for each power of two.
 const SIZE_CLASSES: u32 = 64 * 4;
-/// Upper bound of weights in a valid file.
+/// Maximum weight in a valid file.
 const HEAVIEST: f64 = 1e30;
 /// Encoded size of a live sample, in bytes.
 const OF_SAMPLE: u64 = 69;

@@ -1,9 +1,9 @@
 //! Compares what samples estimate for a line of code with the exact count there.
 //!
-//! If both agree, the count is divided among the line's stacks by their samples. If they disagree, neither replaces the
-//! other, because both can be right:
+//! If both agree, the count is divided among the line's stacks in proportion to their samples. If they disagree, both
+//! figures are reported, because both can be right:
 //!
-//! - The JIT compiler removes allocations. They are executed and counted, but never sampled.
+//! - The JIT compiler removes allocations. Removed allocations are counted, but never sampled.
 //! - Some sampled allocations may not be counted.
 //!
 //! The interval includes large objects that a JVM before 25 may have under-sampled.
@@ -44,7 +44,7 @@ impl Sampled {
         self.late += other.late;
     }
 
-    /// True if the counted bytes, plus what was allocated after the count, are within the samples' interval; `None` if
+    /// True if the counted bytes, plus the bytes allocated after the count, are within the samples' interval; `None` if
     /// the samples are exact.
     fn agrees(&self, counted: f64) -> Option<bool> {
         let (wide, after) = (self.wide(), self.after());

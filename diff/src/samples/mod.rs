@@ -236,7 +236,8 @@ pub struct Samples {
     pub(crate) counting: Option<counting::Counting>,
     /// Names of classes and threads; the first is empty.
     pub names: Vec<String>,
-    /// Classes of live samples, each with its reachable objects by size; empty if every object is a sample.
+    /// Classes of live samples, each with the number of its reachable objects by size; empty if every object is a
+    /// sample.
     pub(crate) counted: Vec<population::CountedClass>,
     /// Number of samples left out because they were being made when the dump was taken.
     pub unfinished: u64,
@@ -245,7 +246,8 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Returns the samples of a dump, `None` if it has none, and a sentence that describes what is wrong with them.
+    /// Returns the samples of a dump, or `None` if it has none. Also returns a sentence about what is wrong with the
+    /// samples, if anything is.
     ///
     /// Cost: without samples, a search in the classes of the dump. With samples, a pass over the pieces of the file
     /// that contain them, and about 100 bytes of memory per sample.

@@ -17,7 +17,7 @@ enum Fate {
     Went,
 }
 
-/// Growth in bytes, estimated from weights alone and from strata.
+/// Growth in bytes: `direct` is estimated from weights alone, `shared` from strata.
 pub(super) struct Net {
     pub(super) direct: f64,
     pub(super) shared: f64,
@@ -43,7 +43,7 @@ pub(crate) struct Place<'a> {
     /// Samples of the dump whose samples are being added.
     of: &'a Samples,
     strata: Strata<String, usize>,
-    /// Samples outside of the strata: definitions of classes, and all samples if each object is one.
+    /// Samples outside of the strata: definitions of classes, or all samples if every object has one.
     direct: Stratum<usize>,
     /// Stacks by their text, because each dump numbers its stacks differently.
     texts: BTreeMap<(Vec<&'a str>, &'a str), usize>,
@@ -51,12 +51,13 @@ pub(crate) struct Place<'a> {
     numbers: BTreeMap<SiteAndClass, usize>,
     /// Line of each stack in the last dump.
     lines: BTreeMap<usize, (SiteAndClass, Line)>,
-    /// Samples that went, by stack.
+    /// Number of samples that are in the first dump only, by stack.
     went: BTreeMap<usize, u64>,
     net: f64,
     totals: Totals,
     follow: Follow,
-    /// The agent's counts at the last dump and at the first, and the last sample before the first.
+    /// The agent's counts in the last dump and in the first, and the uid of the last sample taken before the first
+    /// dump.
     counting: Option<(&'a Counting, &'a Counting, u64)>,
 }
 
@@ -223,7 +224,8 @@ impl<'a> Place<'a> {
             direct: self.net,
             shared: parts.values().map(|p| p.bytes.value).sum(),
         };
-        // Objects older than the agent that went belong to no stack. Objects that replaced them are not growth.
+        // Freed objects that are older than the agent belong to no stack. The objects that replaced them are not
+        // growth, so the sum of all stacks is limited to the growth of the place.
         #[allow(clippy::cast_precision_loss, reason = "an estimate")]
         let most = most.map_or(f64::INFINITY, |most| most as f64);
         if net.shared > most {
@@ -240,7 +242,7 @@ impl<'a> Place<'a> {
         let mut lines = BTreeMap::new();
         for (number, (of, mut line)) in self.lines {
             line.part = parts.get(&number).copied().unwrap_or_default();
-            // If new samples cannot be identified, the number of new samples is the increase in number.
+            // If new samples cannot be identified, their number is the increase in the number of samples.
             if let (Follow::Nothing, Some(went)) = (self.follow, self.went.get(&number)) {
                 line.samples = line.samples.saturating_sub(*went).max(1);
             }
@@ -251,7 +253,7 @@ impl<'a> Place<'a> {
         (lines, net)
     }
 
-    /// Returns the objects of each stack in the last dump, whatever happened to those of the first.
+    /// Returns the objects of each stack in the last dump, without regard to the first dump.
     fn alive(&self) -> Division<usize> {
         let alive = |stratum: &Stratum<usize>| {
             let mut came = stratum.came.clone();
@@ -277,9 +279,9 @@ impl<'a> Place<'a> {
         all
     }
 
-    /// Returns the objects of each stack in both dumps. The last dump's figures are those without another dump. The
-    /// difference from the first dump's figures is the growth that [`Self::lines`] gives for a place that grew by
-    /// `growth_bytes`.
+    /// Returns the objects of each stack in both dumps. The figures of the last dump are the same as for that dump
+    /// alone. The difference from the first dump's figures is the growth that [`Self::lines`] gives for a place that
+    /// grew by `growth_bytes`.
     pub(crate) fn levels(&self, growth_bytes: Option<u64>) -> Vec<Level<'a>> {
         let (grown, _) = self.growth(growth_bytes);
         let alive = self.alive().parts;

@@ -70,7 +70,8 @@ impl SizeClasses {
         }
     }
 
-    /// Returns the counts of arrays by size class. Instances have none, so `known` is returned as their only size.
+    /// Returns the counts of arrays by size class. For instances, which have one size, `known` is returned as the only
+    /// entry.
     pub(crate) fn or_one_size(&self, known: Known) -> BTreeMap<u32, Known> {
         if self.0.is_empty() {
             [(ONE_SIZE, known)].into()

@@ -10,16 +10,16 @@ use super::{Change, Names};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Evidence {
     // How the content is held.
-    /// The size of the objects grew more than their number. `before` and `now` are their numbers.
+    /// The size of the objects grew more than their number. `before` and `now` are the numbers of objects.
     GrewInPlace { before: u64, now: u64 },
-    /// More objects are held by one holder.
+    /// One holder holds more objects than before.
     MoreObjects,
-    /// More objects are held by holders, of which the first dump had `before`.
+    /// The number of held objects grew. `before` and `now` are the numbers of holders.
     MoreHeld { before: u64, now: u64 },
-    /// One of several holders has most of the content.
+    /// One of several holders holds most of the content.
     MostlyOne { holders: u64, class: String },
-    /// The content is spread over holders. `before` is the mean in the first dump, in bytes; `None` if there is one dump
-    /// only.
+    /// The content is spread over several holders. `mean` is the number of bytes per holder, `before` the same in the
+    /// first dump; `None` if there is one dump only.
     Spread {
         holders: u64,
         class: String,
@@ -36,15 +36,15 @@ pub(crate) enum Evidence {
     CollectionGrew { field: String, growth: Size },
     /// A collection of this size holds the same objects.
     CollectionHolds { field: String, size: Size },
-    /// The dump's figures are those of the class, less those of other places.
+    /// The dump's figures are those of the class, minus those of other places.
     FiguresOfClass { dump: usize },
     /// The dump's figures are interpolated.
     FiguresInterpolated { dump: usize },
-    /// One object is large by itself.
+    /// The shallow size of one object is most of the retained size.
     OneLargeObject { class: String, size: Size },
     /// One object dominates many small ones.
     OneObject { class: String },
-    /// Many objects, none of which has a large part.
+    /// Many objects, none of which retains a large part.
     SmallParts {
         objects: u64,
         class: String,
@@ -165,7 +165,7 @@ pub(crate) enum Evidence {
     StaysWhenCleared { class: String, stays: Size },
     /// The content of a `WeakHashMap`.
     WeakHashMap,
-    /// The content is weak references.
+    /// The content consists of weak references.
     WeakReferences { class: String },
     /// A mostly empty array.
     EmptySlots { empty: u64, slots: u64 },
@@ -178,7 +178,8 @@ pub(crate) enum Evidence {
         bound: u64,
         is_weighed: bool,
     },
-    /// A field with a bound that is reached if `is_full`. `held` is the number of objects for each holder.
+    /// A field that contains a bound. `is_full` is true if the bound is reached. `held` is the number of objects per
+    /// holder.
     StatedBound {
         field: String,
         bound: u64,
@@ -190,7 +191,8 @@ pub(crate) enum Evidence {
     // Time.
     /// The JDK's own tables grow while classes are loaded.
     ClassesLoaded { classes: u64 },
-    /// Samples of the first dump. `permille` is the part of all later samples that is alive, if almost all are.
+    /// What became of the first dump's samples. `permille` is the part of all later samples that is alive, if almost
+    /// all are.
     Samples {
         held: u64,
         kept: u64,

@@ -18,7 +18,7 @@ pub use self::verdict::{TWO_DUMPS, Verdict};
 pub(crate) use self::warning::Warning;
 pub use self::waste::Waste;
 
-/// Returns the sentence about more objects in holders whose number did not change.
+/// Returns the sentence for more objects in an unchanged number of holders.
 #[must_use]
 pub fn more_held() -> String {
     Evidence::MoreHeld { before: 1, now: 1 }.to_string()

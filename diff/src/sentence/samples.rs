@@ -11,7 +11,7 @@ pub const SITES_LEFT_OUT: &str = "; allocation sites are left out";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Samples {
     // How samples were taken.
-    /// The rate, and the rate at first if it was another one.
+    /// The sampling rate, and how it compares with the rate at the start.
     Rate { rate: Rate, first: First },
     /// Sampled objects that were freed. `median_ms` is the median of their lifetimes.
     Freed {
@@ -26,9 +26,9 @@ pub enum Samples {
         stacks: u64,
         stack_bytes: u64,
     },
-    /// The dump has the stack of each object.
+    /// The dump has the allocation stack of each object.
     Exact,
-    /// An object, or all objects of a row, without a stack.
+    /// An object without a stack, or all such objects in one row.
     NoStack,
 
     // Facts that samples show.
@@ -48,7 +48,7 @@ pub enum Samples {
         from: String,
         focus: Option<String>,
     },
-    /// The columns with the numbers of all allocations.
+    /// The explanation of the columns with figures of all allocations.
     AllocatedColumns,
     /// One stack. `is_counted` is true if its allocations were counted as well.
     Stack {
@@ -57,7 +57,7 @@ pub enum Samples {
         is_counted: bool,
         alive: Alive,
     },
-    /// The part that was allocated through one frame.
+    /// The part of the bytes that was allocated through one frame.
     Through {
         permille: u64,
         stacks: u64,
@@ -74,13 +74,13 @@ pub enum Samples {
         whole: Whole,
         samples: u64,
     },
-    /// A part of a suspect without a sample.
+    /// A part of a suspect for which there is no sample.
     Uncovered { size: Size, whole: Whole },
-    /// A part of the heap without a sample.
+    /// A part of the heap for which there is no sample.
     UncoveredHeap { size: Size, reachable: Size },
-    /// Samples show more than a suspect has.
+    /// Samples represent more bytes than a suspect has.
     MoreThan(Whole),
-    /// A part that was allocated in stacks without a sample.
+    /// The part of the bytes that was allocated in stacks without a sample.
     OtherStacks { size: Size },
     /// Samples of a suspect that the agent lost.
     Lost { size: Size },
@@ -106,9 +106,9 @@ pub enum Samples {
     AgentFailed,
     /// The samples cannot be read.
     Unreadable { why: String },
-    /// Samples show less than was counted.
+    /// Samples represent fewer allocated bytes than were counted.
     LessThanCounted,
-    /// Samples show more than was counted.
+    /// Samples represent more allocated bytes than were counted.
     MoreThanCounted,
 }
 
@@ -131,14 +131,14 @@ pub enum Rate {
     Objects(u64),
 }
 
-/// The rate at first.
+/// The rate at the start, compared with the current rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum First {
-    /// It was the same.
+    /// The rate was the same.
     Same,
-    /// It was higher.
+    /// The rate was higher.
     Other(Rate),
-    /// It is the rate of counting still, and only some of these samples are tracked.
+    /// Samples are still counted at this rate, but only some of them are tracked.
     Counted(Rate),
 }
 
@@ -158,14 +158,14 @@ pub enum Alive {
     Permille(u64),
     /// There are too few samples of freed objects.
     Unknown,
-    /// The report does not have it.
+    /// The report does not contain the part.
     Omitted,
 }
 
-/// The reason for which the agent lost samples.
+/// The reason why the agent lost samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// The table was full.
+    /// The table of samples was full.
     TableFull,
     /// The table of tracked samples was full.
     TrackedFull,

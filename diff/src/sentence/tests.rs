@@ -65,7 +65,7 @@ fn each_variant_has_an_example() {
     assert_eq!(with, all);
 }
 
-/// Returns the runs of fixed words of a sentence, between its names and figures.
+/// Splits a sentence at its names and figures, and returns the runs of fixed words between them.
 fn runs(text: &str) -> Vec<Vec<&str>> {
     let mut runs = vec![Vec::new()];
     for word in text.split(' ') {
@@ -118,7 +118,8 @@ fn unit_tests(code: &str) -> &str {
     tests.unwrap_or(if is_test_file { code } else { "" })
 }
 
-/// Returns the golden cases: outputs of commands, and the quotes of one test each. Line breaks are spaces.
+/// Returns the golden cases. Each is the output of one command or the code of one test, with line breaks replaced by
+/// spaces.
 fn cases() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let (mut commands, mut pages, mut tests) = (Vec::new(), Vec::new(), Vec::new());

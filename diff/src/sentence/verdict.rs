@@ -18,7 +18,7 @@ pub enum Verdict {
     Steady { rises: usize, steps: usize },
     /// The size grew in some steps, by different amounts.
     Uneven { rises: usize, steps: usize },
-    /// The size grew by less from step to step.
+    /// The size grew at each step, by less than at the step before.
     Slowing { rises: usize, steps: usize },
     /// The size grew in the last step only.
     Late,
@@ -46,7 +46,7 @@ pub enum Verdict {
     IdleLevel,
     /// The largest step has this part of the size, in thousandths.
     SlightSteps { permille: u64 },
-    /// Few new objects.
+    /// Only few objects were added.
     FewObjects { objects: u64 },
     /// The objects may have moved.
     MayHaveMoved,
@@ -72,9 +72,9 @@ pub enum Verdict {
     // All suspects of one dump.
     /// A large object is not called a leak.
     NoLeak,
-    /// Options leave out all places.
+    /// The user's options leave out all places that retain much.
     LeftOut { least: Size },
-    /// A saved report has no place.
+    /// A saved report has no place that retains much.
     NoneInReport { least: Size },
     /// There is no place that retains much.
     NoAccumulation { least: Size },

@@ -1,8 +1,8 @@
 //! Summary files: a summary as bytes, which can replace the dump in the next comparison.
 //!
 //! A decoded summary equals the encoded one, except for the name that the report gives the dump. Inconsistent data is
-//! rejected: an index outside of its list, a step that is not below an earlier one, or a figure so large that sums
-//! could overflow.
+//! rejected. Examples are an index outside of its list, a step whose parent is not an earlier step, and a figure so
+//! large that sums could overflow.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,13 +27,13 @@ const MOST: u64 = 64 << 20;
 const PART: u64 = 8;
 /// Maximum size of a summary file that the user asked for, in bytes. It may be larger than a cached one.
 const MOST_ALONE: u64 = 1 << 30;
-/// Figures and sums of bytes are below this limit: 4 TiB.
+/// All figures and sums of bytes are below this limit, 4 TiB.
 const LARGEST: u64 = 1 << 42;
 
 impl Summary {
     /// Returns the bytes of the cache file from which [`Summary::from_kept`] reads this summary of a dump. Returns
     /// `None` if the dump came from a pipe or is not the first of its file, or if the file would be larger than an
-    /// eighth of the dump or 64 MiB. The latter happens if each object has its allocation site.
+    /// eighth of the dump or 64 MiB. A file is that large if the dump has the allocation site of each object.
     ///
     /// Cost: a look at each step and each sample.
     #[must_use]
@@ -44,7 +44,7 @@ impl Summary {
             return None;
         }
         let content = self.encoded(snapshot.object_count());
-        // A summary with figures that the reader rejects is not worth a file.
+        // Figures can be too large for the reader. Then no file is written, because reading it would fail.
         Self::decoded(&content, None)?;
         let file = of.file(&content);
         (file.len() as u64 <= most).then_some(file)
@@ -57,7 +57,7 @@ impl Summary {
     #[must_use]
     pub fn to_file(&self, snapshot: &Snapshot) -> Option<Vec<u8>> {
         let content = self.encoded(snapshot.object_count());
-        // A summary with figures that the reader rejects is not worth a file.
+        // Figures can be too large for the reader. Then no file is written, because reading it would fail.
         Self::decoded(&content, None)?;
         let file = kept(None, snapshot.refs()).file(&content);
         (file.len() as u64 <= MOST_ALONE).then_some(file)
@@ -72,8 +72,8 @@ impl Summary {
     /// Reads a file that [`Summary::to_file`] made. `path` is the name that the report gives the dump.
     ///
     /// # Errors
-    /// If the file has another version or kind of [`Refs`], is damaged, or cannot be read, or if it has unmapped names
-    /// although there is a mapping.
+    /// Returns an error if the file has another version or kind of [`Refs`], is damaged, or cannot be read. Also
+    /// returns an error if the file has unmapped names although there is a mapping.
     pub fn from_file(file: &Path, options: &Options, path: String) -> Result<Self, IndexFault> {
         let content = kept(None, options.refs).read(file, MOST_ALONE)?;
         let mut summary = Self::decoded(&content, None)
@@ -95,7 +95,8 @@ impl Summary {
     /// Cost: reads the file, and both ends of the dump.
     ///
     /// # Errors
-    /// If the file belongs to another dump, version, kind of [`Refs`] or mapping, is damaged, or cannot be read.
+    /// Returns an error if the file belongs to another dump, version, kind of [`Refs`] or mapping, is damaged, or
+    /// cannot be read.
     pub fn from_kept(
         dump: &Path,
         file: &Path,

@@ -31,7 +31,8 @@ pub(crate) struct ClassFigures {
 
 /// One dump reduced to the data of a comparison: class totals, the folded dominator tree, samples.
 ///
-/// A summary takes a few megabytes for usual heaps, whatever their size. The dump is not needed any more.
+/// A summary takes a few megabytes for usual heaps, whatever their size. Once the summary exists, the dump is not
+/// needed any more.
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// Description of the dump.
@@ -83,7 +84,7 @@ impl Summary {
     /// the passes.
     ///
     /// # Errors
-    /// If memory for the passes runs out.
+    /// Returns an error if memory for the passes runs out.
     pub fn new(snapshot: &Snapshot, path: String) -> hprof::Result<Self> {
         let holders = snapshot.holders()?;
         let agent_objects = AgentObjects::of(snapshot);

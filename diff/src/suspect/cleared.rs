@@ -16,8 +16,8 @@ const DOMINATORS: usize = 1 << 8;
 /// Returns the labels of a path without the field `field` to an object that the field holds. Returns `None` if clearing
 /// the field in all objects would free the object, or if the limits were reached before the answer was known.
 ///
-/// Each dominator of the object is on all paths to it. The object becomes unreachable if all paths from one dominator
-/// to the next contain the field:
+/// Each dominator of the object is on all paths to it. If all paths from one dominator to the next contain the field,
+/// clearing it makes the object unreachable:
 ///
 /// ```text
 /// root -> ... -> dominator --field--> dominator -> ... -> object     cleared: the object is freed
@@ -115,7 +115,7 @@ impl<'a> Search<'a> {
         let mut through_field = Vec::new();
         let mut other = self.path(&[above], (node, below), Some(&mut through_field))?;
         if other.is_none() && through_field.is_empty() {
-            // No record has the references from a class loader to its classes.
+            // A class loader has references to its classes, but no record in the dump contains them.
             let classes: Vec<ObjectIndex> = shared_paths::loaded_by(self.snapshot, above).collect();
             if classes.contains(&below) {
                 return Some(Between::NoField);
@@ -154,7 +154,8 @@ impl<'a> Search<'a> {
         let mut seen: FxHashSet<ObjectIndex> = starts.iter().copied().collect();
         let mut found = None;
         let mut at = 0;
-        // The last starting object is read to its end: one of its fields may be the field.
+        // All starting objects are read, even after a path was found: the field to clear may be one of their other
+        // fields.
         while at < reached.len() && (found.is_none() || at < starts.len()) {
             let object = reached[at].0;
             let record = snapshot.read(object).ok()?;

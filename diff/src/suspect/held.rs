@@ -1,4 +1,4 @@
-//! Reasons for suspects of a single dump: figures of what is held, without growth.
+//! Reasons for suspects of a single dump: figures of the content, without growth.
 
 use heapdiff_model::diff::Suspect;
 use heapdiff_units::Size;
@@ -9,7 +9,7 @@ use crate::growth;
 use crate::sentence::Evidence;
 use crate::trie::StepId;
 
-/// Returns the sentences on what is held, and by how many objects.
+/// Returns the sentences that describe the content, and how many objects hold it.
 pub(super) fn reasons(context: &SuspectContext<'_>, holders: StepId) -> Vec<Evidence> {
     let candidate = context.candidate;
     let mut reasons: Vec<Evidence> = Vec::new();
@@ -38,8 +38,8 @@ pub(super) fn reasons(context: &SuspectContext<'_>, holders: StepId) -> Vec<Evid
 /// Maximum number of steps below the content to inspect.
 const BELOW: usize = 64;
 
-/// Returns the sentence for an application field in each of the objects whose content makes up most of what they
-/// retain; `None` if there is no such field.
+/// Returns the sentence that names an application field of the objects whose content makes up most of the bytes that
+/// they retain; `None` if there is no such field.
 fn inside(context: &SuspectContext<'_>) -> Option<Evidence> {
     let trie = context.trie();
     let &content = context.candidate.content.first()?;

@@ -34,7 +34,8 @@ use heapdiff_trend::Course;
 pub(crate) use held::with_them;
 pub(crate) use titles::thread_local_fix;
 
-/// Returns the suspect with path and figures but without a verdict, and the class that declares its holder.
+/// Returns the suspect, with its path and figures but without a verdict. Also returns the class that declares its
+/// holder.
 pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
     let (aligned, candidate) = (context.aligned, context.candidate);
     let trie = aligned.last();
@@ -63,7 +64,8 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         reasons
     };
     reasons.extend(outside::reasons(context));
-    // Steps that several paths lead to. Steps above the class with the static field do not matter.
+    // The steps whose objects are reachable on several paths. Steps above the class with the static field do not
+    // matter.
     let mut shared_steps: Vec<usize> = (0..steps.len())
         .filter(|&at| trie.names.kind(trie[steps[at]].via) == LabelKind::Shared)
         .filter(|&at| start.is_none_or(|class| at > class))
@@ -88,7 +90,7 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
     let path = resolved.path(&labels, begin);
     let down_to_head = resolved.path(&aligned.labels(candidate), 0);
     let mut also_held_by: Vec<String> = Vec::new();
-    // If a field of the application holds the objects further down, the several paths only lead to the owner of the
+    // If a field of the application further down holds the objects, the paths differ only above the owner of that
     // field.
     let shared_at = shared_steps.first().copied().unwrap_or(0);
     let has_own_holder = |labels: &[Label]| {
@@ -96,7 +98,7 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         below.clone().any(|l| growth::is_application(l.1))
     };
     if has_own_holder(&aligned.labels(candidate)) {
-        // The holder is named, and there is only one.
+        // The path names the only holder.
     } else if let Some((parent, found)) = resolved.ways() {
         let ways = shared_holders(context, parent, found);
         reasons.extend(several(&ways));
@@ -217,7 +219,7 @@ pub(crate) fn judge(
     };
     suspect.verdict = verdict;
     let mut reasons = evidence.reasons();
-    // The sentences are ordered: the cause, the way in which it is held, the evidence for the verdict.
+    // The order of the sentences: the cause, how the content is held, the evidence for the verdict.
     let cause = usize::from(suspect.detector.is_some());
     reasons.splice(cause..cause, suspect.reasons.drain(..));
     let stays = bounds::stays_when_cleared(context);
@@ -231,7 +233,7 @@ pub(crate) fn judge(
     true
 }
 
-/// Fewer new objects than [`FEW`] are not called a leak if they retain less than 1/100 of the heap.
+/// Growth by fewer objects than [`FEW`] is not called a leak if they retain less than 1/100 of the heap.
 const FEW: u64 = 30;
 const SMALL_PART: i64 = 100;
 
@@ -290,7 +292,8 @@ pub(crate) fn fold_collections(
     suspects: &mut Vec<Suspect>,
     mention: impl Fn(&Suspect) -> sentence::Evidence,
 ) {
-    // The largest first, whatever its rank: a collection may look more like a leak than the objects that it holds.
+    // Start with the largest suspect, whatever its rank: a collection may look more like a leak than the objects that
+    // it holds.
     let mut order: Vec<usize> = (0..suspects.len()).collect();
     order.sort_by_key(|&i| Reverse(suspects[i].growth.retained_bytes));
     let mut kept: Vec<usize> = Vec::new();
@@ -329,7 +332,7 @@ fn grown(suspect: &Suspect) -> Size {
 fn is_collection_of(suspect: &Suspect, of: &Suspect) -> bool {
     let (own, all) = (suspect.growth.objects, of.growth.objects);
     let is_held = of.holder == suspect.holder || of.also_held_by.contains(&suspect.holder);
-    // There is about one node for each object.
+    // The collection has about one node for each object.
     let as_many = own.abs_diff(all) <= all.unsigned_abs() / 8;
     is_held && as_many && all > 1 && is_jdk(&suspect.class)
 }
@@ -341,7 +344,7 @@ fn start(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
         return None;
     };
     let (before, after) = (first.stats.classes, last.stats.classes);
-    // Classes that are loaded at a constant rate are no sign of start-up.
+    // If classes are loaded at a constant rate, the program is not starting.
     let classes: Vec<(u64, u64)> = context
         .summaries
         .iter()
@@ -380,8 +383,8 @@ fn start(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
     })
 }
 
-/// True if hidden application classes of one family are most of the new classes. The program creates them one by one,
-/// not because it starts.
+/// True if hidden application classes of one family are most of the new classes. The program then creates them
+/// continually, not only during start-up.
 fn are_one_family(context: &SuspectContext<'_>, came: u64) -> bool {
     let mut families: BTreeMap<Cow<'_, str>, u64> = BTreeMap::new();
     for (index, class) in context.snapshot.classes().iter() {
@@ -543,7 +546,7 @@ fn mostly_one(context: &SuspectContext<'_>, at: StepId) -> Option<sentence::Evid
 /// Returns the sentence that describes how growth is spread over many holders; `None` for few holders.
 fn spread(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
     let at = spread_over(context);
-    // A thread local owns only a part of the entries.
+    // Each of these maps has entries for several thread locals, so a mean per map says little.
     if context
         .class(at)
         .starts_with("java.lang.ThreadLocal$ThreadLocalMap")

@@ -1,4 +1,5 @@
-//! Replaces the steps of a suspect's path that several paths lead to, by paths followed in the dump.
+//! Resolves the shared steps of a suspect's path, whose objects are reachable on several paths. They are replaced by
+//! reference paths found in the dump.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,7 @@ pub(crate) struct ResolvedPaths {
     ways: Option<(StepId, Vec<Vec<Label>>)>,
 }
 
-/// Maximum number of shared steps of one path to resolve, from above.
+/// Maximum number of shared steps to resolve in one path, beginning with the uppermost.
 const SHARED_STEPS: usize = 3;
 /// Maximum number of objects to check below one object, and to follow on one level.
 const LOOKED_AT: usize = 1 << 12;
@@ -132,9 +133,9 @@ impl ResolvedPaths {
     }
 }
 
-/// Returns the objects of a shared step that dominate content of the suspect: the largest of the step, or else those
-/// above the largest content. Another object of the step may hold something else. Empty if the step is the content
-/// itself.
+/// Returns the objects of a shared step that dominate content of the suspect: the largest objects of the step, or else
+/// the objects that dominate the largest content. Another object of the step may hold something else. Empty if the step
+/// is the content itself.
 fn above_content(context: &SuspectContext<'_>, steps: &[StepId], at: usize) -> Vec<ObjectIndex> {
     let (trie, snapshot) = (context.trie(), context.snapshot);
     let tree = snapshot.tree();
@@ -153,7 +154,8 @@ fn above_content(context: &SuspectContext<'_>, steps: &[StepId], at: usize) -> V
     let above = |&object: &ObjectIndex| {
         let chain = std::iter::successors(Some(object), |&o| tree.object(tree.dominator(o)?));
         let chain = chain.skip(1).take(MOST_ABOVE);
-        // The uppermost one, because objects of the class may also be between the step and the content.
+        // Take the uppermost object of the class, because objects of the class may also be between the step and the
+        // content.
         let of_class = chain.filter(|&o| names::name_of(snapshot, o) == class);
         of_class.last()
     };

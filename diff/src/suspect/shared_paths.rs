@@ -1,8 +1,8 @@
 //! Finds the reference paths to objects that no single reference holds.
 //!
-//! If several paths lead to what grows, its dominator is above the point where they split, and the trie shows only the
-//! dominator. This module follows the paths down from the dominator, breadth first, to the first of the growing objects
-//! on each:
+//! If several paths lead to the growing objects, their dominator is the object at which the paths split. The trie shows
+//! only this dominator. This module follows the paths down from the dominator, breadth first, to the first of the
+//! growing objects on each:
 //!
 //! ```text
 //!                  +-> cache -> entries --+
@@ -34,7 +34,7 @@ const DEPTH_TO_FEW: usize = 16;
 const ELEMENTS: u32 = 1 << 12;
 /// Maximum number of references to follow in one search.
 const REFERENCES: u64 = 1 << 21;
-/// Maximum number of references to read in search of links between wanted objects, for all ways together.
+/// Maximum number of references to read in search of links between wanted objects, for all paths together.
 const LINKS: usize = 1 << 17;
 /// The class that declares the field `referent`.
 const REFERENCE: &str = "java.lang.ref.Reference";
@@ -53,8 +53,8 @@ struct Reached {
 
 /// If there are at most this number of wanted objects, the search goes on until it reaches the largest ones.
 pub(crate) const FEW: u64 = 1000;
-/// Minimum number of objects for a way to matter, even if another way leads to more. A chain is followed for a few of
-/// its links only, so it reaches few objects.
+/// A path to at least this number of objects is returned even if another path leads to many more. The number is small
+/// because only a few links of a chain are followed, so such a path reaches few objects.
 const SEVERAL: usize = 8;
 
 /// A path, with the objects to which it leads.
@@ -63,11 +63,11 @@ struct Way {
     objects: FxHashSet<ObjectIndex>,
     /// Bytes that the objects retain together.
     bytes: u64,
-    /// In the result of [`Ways::best`], the number of objects of all ways that begin with the same reference.
+    /// In the result of [`Ways::best`]: the number of objects that all paths with the same first reference lead to.
     of_beginning: usize,
 }
 
-/// The ways by which objects were reached, in the order in which they were found.
+/// The paths on which objects were reached, in the order in which they were found.
 #[derive(Default)]
 struct Ways {
     list: Vec<Way>,
@@ -91,10 +91,10 @@ impl Ways {
         }
     }
 
-    /// Returns the best ways. First come those to at least half as many bytes as the largest way, the shortest first,
-    /// then other ways to at least [`SEVERAL`] objects. If several ways begin with one reference and have one holder,
-    /// only the one to the most bytes is returned. Among the holders of one beginning, the one with the most bytes
-    /// comes first.
+    /// Returns the best paths. First come the paths that lead to at least half as many bytes as the best path, the
+    /// shortest first. Other paths to at least [`SEVERAL`] objects follow. If several paths have the same first
+    /// reference and the same holder, only the path to the most bytes is returned. Of several holders with the same
+    /// first reference, the one with the most bytes comes first.
     fn best(self) -> Vec<Way> {
         let mut beginnings: Vec<FxHashSet<ObjectIndex>> = Vec::new();
         let mut index: FxHashMap<Option<Label>, usize> = FxHashMap::default();
@@ -143,7 +143,7 @@ impl Ways {
         ranked.into_iter().map(|(_, way)| way).collect()
     }
 
-    /// Returns the number of references that leave the dominator on the way to some object.
+    /// Returns the number of different first references of the paths, which are those that leave the dominator.
     fn beginnings(&self) -> usize {
         let first: FxHashSet<Option<&Label>> = self.list.iter().map(|w| w.path.first()).collect();
         first.len()
@@ -153,9 +153,10 @@ impl Ways {
 /// The objects to which paths are searched.
 #[derive(Clone, Copy)]
 pub(crate) enum Wanted<'a> {
-    /// These objects, which have one dominator.
+    /// These objects, which have the same dominator.
     These(&'a [ObjectIndex]),
-    /// All objects with the class and dominator of the samples, which are the largest of `of` objects.
+    /// All objects with the class and dominator of the samples. There are `of` such objects, and the samples are the
+    /// largest.
     All { samples: &'a [ObjectIndex], of: u64 },
 }
 
@@ -187,9 +188,9 @@ pub(crate) struct SharedPath {
 /// for each holder and each reference that leaves the dominator, in the order of [`Ways::best`]. If no path has a field
 /// that a programmer wrote, paths that begin at objects of application classes come first.
 ///
-/// The samples are the largest of `of` objects. Ways are weighted by the bytes that their objects retain. A way to a
-/// small object would mislead if there are few objects (a database has a map for each table), and so would a way to few
-/// objects if there are many.
+/// The samples are the largest of `of` objects. Paths are ranked by the bytes that their objects retain. If there are
+/// few objects, a path to a small one would mislead (a database has a map for each table). If there are many, a path to
+/// few of them would mislead.
 ///
 /// Cost: reads at most some ten thousand objects on each of eight levels, or sixteen if there are few objects.
 pub(crate) fn find(snapshot: &Snapshot, wanted: Wanted<'_>) -> Vec<SharedPath> {
@@ -242,16 +243,17 @@ pub(crate) fn find(snapshot: &Snapshot, wanted: Wanted<'_>) -> Vec<SharedPath> {
     found
 }
 
-/// A search: the wanted objects, and where to search.
+/// A search: the wanted objects, and the part of the heap to search.
 struct Search<'a> {
     snapshot: &'a Snapshot,
     wanted: Wanted<'a>,
     samples: &'a [ObjectIndex],
-    /// The samples are the largest of this number of objects.
+    /// Number of wanted objects. The samples are the largest of them.
     of: u64,
     class: Option<ClassIndex>,
     dominator: Node,
-    /// If a thread dominates the objects, those of its local variables, sorted. They are starts after the thread.
+    /// If a thread dominates the wanted objects: the objects of its local variables, sorted. The search starts from
+    /// them, too, after the thread.
     locals: &'a [ObjectIndex],
 }
 
@@ -266,7 +268,7 @@ impl Search<'_> {
         }
     }
 
-    /// Returns the ways from these objects. `chain` more levels are searched along chains only.
+    /// Returns the paths from these objects. On the last `chain` levels, only chains are followed.
     fn ways(&self, starts: &[ObjectIndex], chain: usize) -> Vec<SharedPath> {
         let (snapshot, of) = (self.snapshot, self.of);
         let local = names::hold_label(snapshot, Hold::Local, None);
@@ -315,7 +317,7 @@ impl Search<'_> {
                     }
                     let from = Some((level.start + i, label));
                     if is_wanted {
-                        // A single object has no others of its kind.
+                        // If a single object is wanted, other objects of its class are not.
                         if of > 1 || self.samples.contains(&target) {
                             let retained = snapshot.retained_bytes(target).unwrap_or(0);
                             ways.add(trace(&reached, from), target, retained);
@@ -354,15 +356,15 @@ impl Search<'_> {
         paths.collect()
     }
 
-    /// Adds to each way the wanted objects that are reachable from its objects through wanted objects. For example, a
-    /// reference to one node of a doubly linked list holds all nodes.
+    /// Adds to each path the wanted objects that are reachable from its objects through other wanted objects. For
+    /// example, a reference to one node of a doubly linked list holds all nodes.
     fn follow_links(&self, ways: &mut Ways) {
         let most = LINKS / ways.list.len().max(1);
         for way in &mut ways.list {
             let mut left = most;
             let mut work: Vec<ObjectIndex> = way.objects.iter().copied().collect();
             work.sort_unstable();
-            // If none of these objects has a link, hardly any object has one.
+            // These objects are read first, as a sample: if none of them has a link, hardly any object has one.
             let mut tried = work.split_off(work.len().saturating_sub(SEVERAL));
             let mut has_links = false;
             while left > 0
@@ -397,8 +399,8 @@ fn is_own(snapshot: &Snapshot, object: ObjectIndex) -> bool {
     class.is_some_and(|c| !names::is_runtime(snapshot, c))
 }
 
-/// Returns the objects at which paths begin if only the GC roots together dominate: classes, other roots, and local
-/// variables. Those of application classes come first.
+/// Returns the objects at which paths begin if no single object dominates the wanted ones: classes, other roots, and
+/// local variables. Those of application classes come first.
 fn starts(snapshot: &Snapshot) -> Vec<ObjectIndex> {
     let roots = snapshot.tree().roots().map(|(object, _)| object);
     let classes = snapshot

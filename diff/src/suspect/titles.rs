@@ -19,7 +19,7 @@ const VAR_ROOT: &str = "clojure.lang.Var.root";
 pub(super) const LOCAL: &str = "<local variable>";
 /// Number of class objects to read in one batch.
 const BATCH: usize = 1 << 12;
-/// Maximum number of objects of a step to search for their thread local.
+/// For at most this number of a step's objects, the thread local that holds them is looked up.
 const ASKED: usize = 4;
 
 /// A name, and the class that declares the named item.
@@ -28,7 +28,8 @@ pub(super) struct Title {
     pub(super) class: String,
 }
 
-/// Returns the name of the holder, from the references down to what grows; `None` if a field is the name.
+/// Returns the name of a holder that is not an application field. `labels` are the references from the root down to the
+/// content. Returns `None` if a field is the holder.
 pub(super) fn of(context: &SuspectContext<'_>, labels: &[Label]) -> Option<Title> {
     let own = labels.iter().rposition(|l| growth::is_application(l.1));
     let is_below = |at: usize| own.is_none_or(|own| own < at);
@@ -62,8 +63,8 @@ pub(crate) fn thread_local_fix(context: &SuspectContext<'_>, suspect: &Suspect) 
     Some(next_step::remove_value(&thread_local(context, at)?.name))
 }
 
-/// Returns the name of a thread, if the step is one thread. In a single dump, also if one thread of several holds most
-/// of the step.
+/// Returns the name of the thread if the first step is one thread. In a single dump, also returns it if one of several
+/// threads retains most of the step.
 pub(super) fn thread(context: &SuspectContext<'_>) -> Option<String> {
     let &step = context.steps.first()?;
     let of = &context.trie()[step];
@@ -80,7 +81,7 @@ pub(super) fn thread(context: &SuspectContext<'_>) -> Option<String> {
     context.snapshot.strings(&[name], 100).pop()?
 }
 
-/// Returns the sample objects of a step on the path to what grows.
+/// Returns the sample objects of a step on the path to the content.
 fn samples<'a>(context: &SuspectContext<'a>, at: usize) -> &'a [ObjectIndex] {
     let step = context.steps.get(at);
     step.map_or(&[][..], |&s| &context.trie()[s].samples)

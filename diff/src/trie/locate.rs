@@ -19,8 +19,8 @@ pub(crate) struct Locator<'a> {
     labels: FxHashMap<PlaceKey, Place>,
 }
 
-/// Step above, class of the dominator, kind of reference, class of the object. Each class object counts as a separate
-/// class.
+/// The step above, the class of the dominator, the kind of reference, and the class of the object. Each class object
+/// counts as a separate class.
 type PlaceKey = (StepId, u32, u16, u32);
 
 #[derive(Clone, Copy)]

@@ -38,7 +38,7 @@ impl StepId {
     pub(crate) const ROOT: Self = Self(0);
 }
 
-/// Objects of one class that are held in the same way.
+/// Objects of one class that are held by the same reference.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     /// Label of the reference that holds the objects.
@@ -219,8 +219,8 @@ impl Trie {
     }
 }
 
-/// Nodes in parts of one task each. Lists are joined without copying nodes, and each part is freed as soon as its task
-/// is done.
+/// Nodes, divided into parts. One task processes each part. Lists are joined without copying nodes, and each part is
+/// freed as soon as its task is done.
 #[derive(Debug, Default)]
 struct Nodes(Vec<Vec<Node>>);
 
@@ -251,11 +251,12 @@ impl Nodes {
 #[derive(Debug, Default)]
 struct Pending {
     fresh: Nodes,
-    /// Nodes inside a subtree that the step already counts: a chain folded back to it.
+    /// Nodes whose retained bytes the step already includes, because they are in a chain that was folded into the step.
     nested: Nodes,
 }
 
-/// The objects that retain most, with the bytes that they retain. Ties are won by the lowest numbers.
+/// The objects that retain most, with the bytes that they retain. Of objects that retain the same, those with the
+/// lowest numbers come first.
 #[derive(Clone, Debug, Default)]
 struct Largest(Vec<(u64, ObjectIndex)>);
 
@@ -298,16 +299,18 @@ impl Group {
     }
 }
 
-/// The way in which an object is held, and its class. Each class object has its own number in place of its class.
+/// The kind of reference that holds an object, and the class of the object. For a class object, a number of its own
+/// replaces the class.
 type GroupKey = (u32, u32);
 
-/// Groups by key. Neighbours mostly have the same few keys, so a small table of recently used groups is tried first.
+/// Groups of objects, by key. Neighbouring objects mostly have the same few keys, so a small table of recently used
+/// groups is searched first.
 #[derive(Debug, Default)]
 struct Groups {
     list: Vec<(GroupKey, Group)>,
     index: FxHashMap<GroupKey, u32>,
     recent: [u32; 32],
-    /// Objects that belong to the step itself, as links of a chain.
+    /// Objects that are added to the step itself, because they are links of its chain.
     folded: Group,
 }
 
@@ -400,7 +403,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Groups the objects that the nodes immediately dominate by label, in a fixed order. Objects of the class
+    /// Groups, by label, the objects that the nodes immediately dominate. The order is fixed. Objects of the class
     /// `chained` count as further nodes, so a chain of millions is followed here in one go.
     fn groups(&self, nodes: Nodes, chained: Option<ClassIndex>) -> Groups {
         let parts = nodes.0.into_par_iter();
@@ -517,7 +520,7 @@ impl Builder<'_> {
         step.objects += group.objects;
         step.shallow_bytes += group.shallow;
         step.sizes.merge(&group.sizes);
-        // A step of a folded chain already counts what the chain holds through it.
+        // If a chain folds back through this step, its retained bytes already include those of a nested group.
         let inside = nested && step.cyclic;
         if !inside {
             step.retained_bytes += group.retained;

@@ -28,7 +28,7 @@ fn the_largest_objects_are_kept_and_of_equals_the_first() {
     }
     let kept: Vec<(u64, u32)> = largest.0.iter().map(|&(r, o)| (r, o.0)).collect();
     assert_eq!(kept, [(9, 3), (9, 7), (7, 4), (5, 0)]);
-    // Among equals, the lowest numbers win in any order.
+    // Of objects that retain the same, those with the lowest numbers stay, whatever the order.
     let mut equal = Largest::default();
     for object in [6, 2, 9, 4, 1, 8, 3] {
         equal.add(1, ObjectIndex(object));
@@ -67,7 +67,7 @@ fn chains_fold_into_the_step_that_they_repeat() {
     ]);
     let (via, class) = names(&trie, "A.b", "com.acme.B");
     assert_eq!(trie.folds_into(StepId(3), via, class), Some(StepId(1)));
-    // Held through another field it does not fold, unless the step above is of its class.
+    // An object that another field holds does not fold, unless the step above has the same class.
     let (other, _) = names(&trie, "A.c", "com.acme.C");
     assert_eq!(trie.folds_into(StepId(3), other, class), None);
     assert_eq!(trie.folds_into(StepId(3), None, class), None);

@@ -16,7 +16,7 @@ fn loaded_with(options: writer::Options) -> (HeapBuilder, Boot, Obj) {
     (heap, boot, loader)
 }
 
-/// A heap whose classes are given by their fields alone.
+/// Builds a heap with classes that have only fields for objects.
 pub(crate) struct App {
     pub(crate) heap: HeapBuilder,
     pub(crate) boot: Boot,

@@ -17,8 +17,8 @@ impl Random {
     }
 }
 
-/// A simulated place: the number of executed allocations, the parts of them that are removed and that survive, and
-/// whether they are counted.
+/// A simulated place: the number of executed allocations, the part that the compiler removes, the part that survives,
+/// and whether they are counted.
 #[derive(Clone, Copy)]
 struct Place {
     executed: u64,
@@ -145,7 +145,8 @@ fn counts_narrow_intervals_that_go_on_to_hold() {
         counted: false,
         ..place(executed, 0.0, 1.0)
     };
-    // Places, the probability of a sample, and the minimum factor by which counts narrow the intervals.
+    // Each case has the places, the probability of a sample, and the minimum factor by which counts narrow the
+    // intervals.
     for (places, p, narrower) in [
         // All objects survive.
         (
@@ -185,7 +186,8 @@ fn counts_narrow_intervals_that_go_on_to_hold() {
             0.05,
             1.1,
         ),
-        // The compiler removes half of the allocations: at both places, at one, or with some objects dying as well.
+        // The compiler removes half of the allocations, first at both places, then at one. In the last case, some
+        // objects also die.
         (
             vec![place(6000, 0.5, 1.0), place(14_000, 0.5, 1.0)],
             0.05,
@@ -274,7 +276,7 @@ fn no_more_is_alive_than_was_allocated_and_no_less_than_the_others_leave() {
     let sampled = shares([('a', 40), ('b', 60)]);
     let mut parts = sampled.clone();
     counts.narrow(&mut parts, 10_000.0, 10_000.0);
-    // By random variation `a` got more samples than its true part.
+    // By random variation, `a` got a larger share of the samples than of the objects.
     let (a, b) = (parts[&'a'], parts[&'b']);
     assert!((a.bytes.value - 3000.0).abs() < 1.0 && (b.bytes.value - 7000.0).abs() < 1.0);
     assert!((a.objects - 300.0).abs() < 0.1 && (b.objects - 700.0).abs() < 0.1);

@@ -1,21 +1,22 @@
 //! Corrections for stacks that are reported only because they have a sample.
 //!
-//! A stack without a sample does not appear in a report. So a stack with one or two samples appears because it was
-//! lucky: on average its share of the samples is larger than its share of the objects.
+//! A stack without a sample does not appear in a report. So a stack with one or two samples may appear only because of
+//! random variation: on average, its share of the samples is larger than its share of the objects.
 //!
 //! A sample that is the only one of its stack is a single sample. The share of single samples estimates the share of
 //! the stacks without a sample (Good, Biometrika 40, 1953). This share is subtracted from the stacks with few samples.
-//! If a stratum has only one sample, the estimate is always 1. Then the other strata show how often two samples are of
-//! one stack.
+//! If a stratum has only one sample, the estimate is always 1. In that case, the estimate comes from the other strata:
+//! they show how often two samples are of one stack.
 //!
-//! The lower end of an interval follows a Poisson distribution without its zero.
+//! The lower end of an interval follows a zero-truncated Poisson distribution.
 
 use std::collections::BTreeMap;
 
 use super::{Stratum, float, total};
 use crate::{Estimate, Interval};
 
-/// Stacks with at least this number of samples need no correction: by chance they would almost never have no sample.
+/// Stacks with at least this number of samples need no correction: random variation would almost never leave such a
+/// stack without a sample.
 const MANY: u64 = 10;
 /// Below this number of samples, a score interval's lower end is moved towards the exact one.
 const SOME: u64 = 40;
@@ -101,7 +102,8 @@ impl<K: Ord + Copy> Seen<K> {
                 return share;
             };
             let floor = floor.min(share.value);
-            // A stack with samples in other strata was not listed because of this one: its lower end stays.
+            // A stack with samples in other strata would be reported even without its samples in this stratum, so its
+            // lower end stays.
             let part = 1.0 - least_mean(samples) / float(samples);
             let exact = share.value * (1.0 - part * (1.0 - drawn).sqrt());
             let low = match all {
@@ -142,8 +144,8 @@ pub fn corrected<K: Ord + Copy>(groups: Vec<BTreeMap<K, Estimate>>) -> BTreeMap<
     intervals
 }
 
-/// Returns the mean of a Poisson distribution without its zero that gives at least `samples` with the probability
-/// [`TAIL`].
+/// Returns the mean of a zero-truncated Poisson distribution for which a value of at least `samples` has the
+/// probability [`TAIL`].
 fn least_mean(samples: u64) -> f64 {
     if samples < 2 {
         return 0.0;

@@ -75,7 +75,7 @@ fn stacks_have_their_share_of_what_the_dump_knows() {
         came: [('a', samples(75, 100)), ('b', samples(25, 100))].into(),
         ..Stratum::default()
     };
-    // By weights alone it would be 75,000 and 25,000 bytes.
+    // From weights alone, the estimates would be 75,000 and 25,000 bytes.
     let parts = divide(stratum.clone(), Totals::Shared, Follow::Nothing).parts;
     near(parts[&'a'].bytes.value, 150_000.0);
     near(parts[&'b'].bytes.value, 50_000.0);
@@ -230,7 +230,7 @@ fn strata_without_samples_are_told_or_joined() {
         divide(vec![with(10, 100, 0), with(100, 112, 9)]),
         (12_200.0, 0)
     );
-    // It does not explain that none of a thousand objects is sampled: these are older than the sampling.
+    // Random variation does not explain that none of a thousand objects is sampled: they are older than the sampling.
     assert_eq!(
         divide(vec![with(1000, 100, 0), with(100, 112, 9)]),
         (11_200.0, 100_000)
@@ -294,7 +294,7 @@ impl Thread {
         self.buffer += size;
         if self.buffer > Self::BUFFER {
             self.buffer = size;
-            // The remaining bytes until the sample are lost with the old TLAB, and a new number is drawn.
+            // The number of bytes left until the next sample is lost with the old TLAB, and a new number is drawn.
             self.left = self.next();
         }
         let is_sampled = self.left < 0.0;
@@ -366,8 +366,8 @@ fn losses_widen_every_interval() {
     assert_eq!(unseen.widened(Interval::exact(10.0)), [6, 17]);
 }
 
-/// Returns results for a stack's share of arrays of several sizes, in thousandths: the part of intervals that contain
-/// its bytes, and the mean errors of bytes and of objects.
+/// Returns results for a stack that allocates some of the arrays of several sizes, in thousandths: the part of the
+/// intervals that contain the stack's bytes, and the mean errors of its bytes and of its objects.
 fn among_sizes(runs: u64, heap: impl Fn(&mut Random) -> Vec<(char, u64)>) -> [i64; 3] {
     let sampling = sampling(512 << 10);
     let (mut covered, mut errors) = (0_u64, [0.0_f64; 2]);
@@ -404,7 +404,7 @@ fn any_size(random: &mut Random, least: f64, most: f64) -> u64 {
 
 #[test]
 fn small_neighbours_are_no_objects_of_a_stack_of_large_ones() {
-    // Few samples of the other stacks are expected, and most often there is none.
+    // The other stacks are expected to have few samples, and most often have none.
     let [covered, bytes, objects] = among_sizes(100, |random| {
         let mut heap = vec![('a', 3016); 3000];
         heap.extend((0..10_000).map(|_| ('b', any_size(random, 24.0, 200.0))));
@@ -456,7 +456,7 @@ fn objects_are_those_of_the_bytes_at_the_sizes_that_were_sampled() {
     near(parts[&'a'].objects, parts[&'a'].bytes.value / 320.0);
     let b = parts[&'b'];
     assert!(b.objects > b.bytes.value / 320.0 && b.objects < b.bytes.value / 56.0);
-    // There are never more objects than exist.
+    // The estimated number of objects is at most the number of existing objects.
     let strata = [with(10, 96, &[('a', 1)]), with(100, 160, &[])];
     let strata = strata.into_iter().collect();
     let parts = one_class(strata, &sampling(10_000), totals.0, totals.1).parts;
@@ -464,9 +464,9 @@ fn objects_are_those_of_the_bytes_at_the_sizes_that_were_sampled() {
     near(parts[&'a'].objects, 110.0);
 }
 
-/// Returns, for stacks with 1 or 2, with 3 to 9 and with more samples, the number of intervals that contain the truth
-/// and the number of intervals. Then returns the sums of the estimates and of the true bytes over all stacks with
-/// samples.
+/// Returns, for stacks with 1 or 2, with 3 to 9 and with more samples, the number of intervals that contain the true
+/// value and the number of all intervals. Also returns the sum of the estimates and the sum of the true bytes over all
+/// stacks with samples.
 fn small_stacks(runs: u64, keys: Keys) -> ([(u32, u32); 3], [f64; 2]) {
     const SIZES: [u64; 4] = [640, 4096, 40_000, 200_000];
     let sampling = sampling(512 << 10);

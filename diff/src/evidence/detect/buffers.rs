@@ -14,9 +14,9 @@ use crate::trie::StepId;
 const LOOKED_AT: usize = 256;
 /// A view is small if it covers at most 1/8 of its array.
 const SMALL_PART: u64 = 8;
-/// A view of an `ArrayList`.
+/// The end of the class names of views of an `ArrayList`.
 const SUB_LIST: &str = "List$SubList";
-/// Arrays of fewer elements are ignored.
+/// Arrays with fewer elements than this are ignored.
 const LARGE: u32 = 256;
 
 /// Detects direct byte buffers, whose memory is not in the figures of the heap.

@@ -32,7 +32,7 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     };
     let is_entry = |&&s: &&_| is_node(context.class(s)) && !context.class(s).ends_with("[]");
     let content = context.candidate.content.iter();
-    // The nodes of the innermost table.
+    // Take the nodes of the innermost table.
     let node = *context.steps.iter().rev().chain(content).find(is_entry)?;
     let nodes = context.members(node, LOOKED_AT);
     let (keys, class) = keys(context, &nodes)?;
@@ -54,7 +54,8 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     Some(Finding::new("hash-key", sentence).certain())
 }
 
-/// Returns those keys of the nodes that are of their most frequent class, if it is an application class.
+/// Returns the nodes' keys of the most frequent key class, and this class. Returns `None` if it is not an application
+/// class, or has no fields.
 fn keys(
     context: &SuspectContext<'_>,
     nodes: &[ObjectIndex],

@@ -14,7 +14,7 @@ const SEVERAL: u64 = 3;
 pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     let trie = context.trie();
     let after = context.summaries.last()?;
-    // In a single dump, the comparison is with the one loader that each class has.
+    // In a single dump, each class is expected to have one loader.
     let then = |class: &str| match context.summaries {
         [before, _, ..] => before.stats.loaders_of(class),
         _ => 1,
@@ -30,7 +30,7 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
             last > first
         }
     };
-    // The step of the loaders themselves, or of instances of a class that many loaders define.
+    // Take the step of the loaders themselves, or a step of instances of a class that many loaders define.
     let loader = steps().find(|&s| grows(s) && context.is_kind(s, "java.lang.ClassLoader"));
     let instance = || steps().find(|&s| grows(s) && more(context.class(s)) >= SEVERAL);
     let step = loader.or_else(instance)?;
@@ -74,7 +74,7 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
             }
         }
         None if context.is_alone() => return None,
-        // One or two more may belong to start-up.
+        // One or two additional loaders may belong to start-up.
         None if last - first < SEVERAL => return None,
         None => {
             let loaders = context.changed(first, last, format!("of class {class}"));

@@ -20,8 +20,8 @@ use crate::evidence::usage::size;
 use crate::sentence::Evidence;
 use crate::trie::StepId;
 
-/// The size that a collection stores is reported if at most this number of its elements are not below it in the
-/// dominator tree.
+/// Maximum difference between the size that a collection stores and its number of elements in the dominator tree. If
+/// the difference is larger, the stored size is not used.
 const BESIDE: u64 = 2;
 
 /// The result of a detector.
@@ -89,9 +89,10 @@ fn more(context: &SuspectContext<'_>, step: StepId) -> Option<(u64, u64)> {
     is_pile.then_some((first, last))
 }
 
-/// Returns the number of elements of a collection that has `below` elements below it in the dominator tree. Another
-/// field or a thread can also refer to the element at its end, which then has another dominator. In a single dump, the
-/// size that a JDK collection stores is therefore used if it is at most [`BESIDE`] larger.
+/// Returns the number of elements of a collection that has `below` elements below it in the dominator tree. The element
+/// at its end can be missing there: if another field or a thread also refers to it, it has another dominator. In a
+/// single dump, the size that a JDK collection stores is therefore used if it is at most [`BESIDE`] larger than
+/// `below`.
 fn counted(context: &SuspectContext<'_>, collection: StepId, below: u64) -> u64 {
     let step = &context.trie()[collection];
     let is_one = context.is_alone() && step.objects == 1;
@@ -104,7 +105,7 @@ fn counted(context: &SuspectContext<'_>, collection: StepId, below: u64) -> u64 
         .unwrap_or(below)
 }
 
-/// Returns the finding of the first detector that knows the suspect; `None` if no detector does.
+/// Returns the finding of the first detector that recognizes the suspect; `None` if no detector does.
 pub(crate) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     ALL.iter().find_map(|detector| detector(context))
 }

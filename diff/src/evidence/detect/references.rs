@@ -8,7 +8,7 @@ use super::{Finding, more};
 use crate::evidence::context::SuspectContext;
 use crate::sentence::Evidence;
 
-/// Maximum number of dominators of a referent to check.
+/// Maximum number of dominators above a referent to check.
 const MOST_ABOVE: usize = 1 << 12;
 
 /// Detects `File.deleteOnExit`: the JDK keeps the path of each file until the JVM ends.
@@ -83,7 +83,7 @@ pub(super) fn cleaner(context: &SuspectContext<'_>) -> Option<Finding> {
     })))
 }
 
-/// Returns the place at which a JDK thread is held up in application code.
+/// Returns the sentence about application code that keeps a JDK thread busy; `None` if there is none.
 fn stuck(context: &SuspectContext<'_>, wanted: impl Fn(&Thread) -> bool) -> Option<Evidence> {
     let threads = context.snapshot.threads();
     let own = |f: &&StackFrame| !is_jdk(&f.frame.class);

@@ -11,8 +11,8 @@ use crate::trie::StepId;
 
 /// Maximum number of threads that a sentence names.
 const NAMED: usize = 3;
-/// Maximum number of threads to inspect, and number of objects found in them after which no further thread is
-/// inspected.
+/// Maximum number of threads to inspect, and maximum number of objects found in them. No further thread is inspected
+/// once one of these is reached.
 const LOOKED_AT: usize = 1 << 12;
 const VISITED: usize = 1 << 18;
 
@@ -29,7 +29,7 @@ pub(super) fn thread_local(context: &SuspectContext<'_>) -> Option<Finding> {
 struct Whose {
     /// The threads, the one that holds most first.
     threads: Vec<ObjectIndex>,
-    /// True if there are no others.
+    /// True if no other threads hold growing objects.
     are_all: bool,
 }
 
@@ -52,8 +52,8 @@ fn whose(context: &SuspectContext<'_>) -> Option<Whose> {
     let thread = context.of_kind("java.lang.Thread")?;
     let at = |step| context.steps.iter().position(|&s| s == step);
     let first = at(thread)?;
-    // Objects are counted at the step of the holder, which can be a few levels above the named objects: there may be
-    // too many named objects to visit all.
+    // Objects are counted at the step of the holder, which can be a few levels above the named objects. The named
+    // objects can be too many to visit.
     let counted = at(context.candidate.at).unwrap_or(first).max(first);
     let holders = context.steps[counted];
     let known = trie[thread].objects == trie[thread].samples.len() as u64;
@@ -84,7 +84,8 @@ fn whose(context: &SuspectContext<'_>) -> Option<Whose> {
                 bytes = retained.sum();
             }
         }
-        // The value of another thread local may look like this one's holder, and hold no such objects.
+        // The value of another thread local may be of the same class as the holder, but hold none of the growing
+        // objects.
         if !objects.is_empty() {
             held.push((bytes, thread));
         }

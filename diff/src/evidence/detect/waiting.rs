@@ -1,4 +1,4 @@
-//! Detects collections that one side fills and another side should empty.
+//! Detects collections that one part of a program fills and another part should empty.
 
 use super::{Finding, counted, more};
 use heapdiff_sites::packages::is_jdk;
@@ -103,7 +103,7 @@ fn is_value(class: &str) -> bool {
         "java.net.URL",
     ];
     const PACKAGES: [&str; 3] = ["java.math.", "java.time.", "java.util.concurrent.atomic."];
-    // Also covers arrays of values and of primitives.
+    // Arrays of values and of primitives count as values, too.
     let element = class.trim_end_matches("[]");
     VALUES.contains(&element)
         || PACKAGES.iter().any(|p| element.starts_with(p))
@@ -122,7 +122,7 @@ pub(super) fn queue(context: &SuspectContext<'_>) -> Option<Finding> {
     let work = context.held_via(|v| v == "java.util.concurrent.ThreadPoolExecutor.workQueue");
     let steps = context.trie().path(context.candidate.at);
     let mut near = steps.into_iter().rev();
-    // The content of a queue's element is not in the queue.
+    // Skip a queue if an element of it holds the growing objects: these are not elements of the queue.
     let queue = work
         .or_else(|| near.find(|&s| is_queue(context, s)))
         .filter(|&queue| bounds::is_own(context, queue))?;
@@ -136,12 +136,13 @@ pub(super) fn queue(context: &SuspectContext<'_>) -> Option<Finding> {
     Some(Finding::new("queue", sentence))
 }
 
-/// True if a class is a queue: by the class that it extends, or by its name and its shape. A name alone shows nothing,
-/// and lists have two ends as well.
+/// True if a class is a queue, according to the class that it extends, or to its name and its fields together. A name
+/// alone shows nothing, and fields for two ends exist in lists as well.
 fn is_queue(context: &SuspectContext<'_>, step: StepId) -> bool {
     let class = context.class(step);
     if is_jdk(class) {
-        // The concurrent ones are queues. The others serve as stacks and lists as well, so their field's name decides.
+        // The concurrent classes are always queues. The others serve as stacks and lists as well, so the name of the
+        // field that holds them decides.
         let is_shared = class.starts_with("java.util.concurrent.")
             && (class.ends_with("Queue") || class.ends_with("Deque"));
         let is_list = [

@@ -10,7 +10,8 @@ use crate::evidence::context::SuspectContext;
 use crate::sentence::Evidence;
 
 const ENTRIES: usize = 64;
-/// Maximum number of references to follow from a value in search of its key, and of objects to visit in all searches.
+/// Maximum number of references to follow from a value in search of its key, and maximum number of objects to visit in
+/// all searches.
 const DEPTH: usize = 6;
 const OBJECTS: usize = 1 << 13;
 /// Maximum number of elements of one array to follow.
@@ -29,7 +30,7 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     let entries = context.members(entry, ENTRIES);
     let keys = context.field(&entries, "referent");
     let values = context.field(&entries, "value");
-    // Each value with its key.
+    // A map from each value to its key.
     let pairs: BTreeMap<ObjectIndex, ObjectIndex> = values
         .into_iter()
         .zip(keys)
