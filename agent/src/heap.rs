@@ -223,7 +223,7 @@ impl Blobs {
         written
     }
 
-    /// Writes a batch as [`Self::write`] does, for a table whose bytes are not counted.
+    /// Writes a batch as [`Self::write`] does, but does not add its bytes to [`Counter::BlobBytes`].
     pub(crate) fn put(&self, env: &Env<'_>, batch: &[u8]) -> bool {
         let reserved = self.reserve(batch.len());
         let reserved = match reserved {

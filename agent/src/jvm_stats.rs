@@ -68,7 +68,7 @@ struct Clock {
 }
 
 impl Clock {
-    /// Records that a GC was seen now that ended at `end_ms` on the GC's clock.
+    /// Records that a GC which ended at `end_ms` on the GC's clock was seen at `now`.
     fn seen(&mut self, end_ms: u64, now: Instant) {
         let Some(zero) = now.checked_sub(Duration::from_millis(end_ms)) else {
             return;
@@ -90,7 +90,7 @@ impl Clock {
         if self.exact { NEAR } else { FAR }
     }
 
-    /// Records that a GC which ended at `end_ms` was this pause.
+    /// Sets the exact offset from a pause and the matching GC, which ended at `end_ms` on the GC's clock.
     fn was(&mut self, end_ms: u64, pause: &Pause) {
         if let Some(zero) = pause.end.checked_sub(Duration::from_millis(end_ms)) {
             self.zero = Some(zero);
@@ -468,7 +468,7 @@ fn claim(pauses: &mut Vec<Pause>, gc: &LastGc, cycle: bool, slack: Duration) -> 
 struct LastGc {
     start: Instant,
     end: Instant,
-    /// On the GC's clock.
+    /// End on the GC's clock, in milliseconds.
     end_ms: u64,
     before: u64,
     after: u64,
@@ -553,8 +553,8 @@ impl Beans {
         Ok(())
     }
 
-    /// Returns the last GC of a bean if it is new, and the number of unseen GCs before it. Beans for the pauses of
-    /// cycles have no GCs of their own.
+    /// Returns the last GC of a bean if it is new, and the number of unseen GCs before it. Returns `None` for a bean
+    /// that counts pauses of cycles, because such a bean has no GCs of its own.
     fn news(&mut self, env: &Env<'_>, at: usize) -> Result<Option<(u64, LastGc)>> {
         let collector = &mut self.collectors[at];
         if collector.name.ends_with("Pauses") {

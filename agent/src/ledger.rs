@@ -196,13 +196,13 @@ impl Ledger {
         Ok(booking.unwrap_or_default())
     }
 
-    /// Counts a sample that found no account, and the bytes that it represents.
+    /// Counts a sample for which no account was left, and the bytes that it represents.
     pub(crate) fn refuse(&self, bytes: u64) {
         self.refused.fetch_add(1, Relaxed);
         self.refused_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// Returns the number of samples that found no account, and the bytes that they represent.
+    /// Returns the number of samples for which no account was left, and the bytes that they represent.
     pub(crate) fn refused(&self) -> (u64, u64) {
         let bytes = self.refused_bytes.load(Relaxed);
         (self.refused.load(Relaxed), bytes)
@@ -227,8 +227,8 @@ impl Ledger {
         Some((activity.class, activity.stack))
     }
 
-    /// Returns the allocation time of the newest sample found to be collected since the last call, or `None` if none
-    /// was found.
+    /// Returns the allocation time of the newest sample that was found to be collected since the last call. Returns
+    /// `None` if there is none.
     pub(crate) fn newest_collected_ms(&self) -> Option<u64> {
         let ms = self.newest_collected_ms.swap(0, Relaxed);
         // Sample times are 32-bit milliseconds and stop increasing after seven weeks.

@@ -526,7 +526,8 @@ impl Given<'_> {
 
     fn regex(&self) -> Result<Regex, OptionsError> {
         Regex::new(self.value).map_err(|error| {
-            // The error shows the pattern on several lines. Its last line contains the reason.
+            // The message of a regex error has several lines, which show the pattern. The last line contains the
+            // reason.
             let text = error.to_string();
             let last = text.lines().last().unwrap_or_default();
             self.wrong(last.trim().trim_start_matches("error: "))

@@ -240,7 +240,7 @@ impl Stacks {
         known.or_else(|| self.read_method(env, frame))
     }
 
-    /// Returns a frame's method with its current lines.
+    /// Returns a frame's method with the line table of the current version of its class.
     fn current(&self, env: &Env<'_>, frame: Frame<'_>) -> Option<Arc<Method>> {
         let known = lock(&self.methods).get(&frame.raw().method()).cloned();
         let known = known.filter(|method| method.version.is_current(env));

@@ -104,7 +104,7 @@ impl Unsaid {
     }
 }
 
-/// The situation when a tick is to be written.
+/// The input for writing a tick.
 struct State {
     figures: Figures,
     /// True if the disk was full at the previous attempt.
@@ -216,7 +216,8 @@ impl Tracing<'_> {
         }
     }
 
-    /// Prints the message that follows from an attempt. Returns how long to wait before the next one.
+    /// Handles the result of an attempt to write: prints a message, if there is one. Returns how long to wait before
+    /// the next attempt.
     fn tried(
         &self,
         tries: &mut Tries,

@@ -107,7 +107,7 @@ mod tests {
         (sample, 5)
     }
 
-    /// Returns the uids of one kind, in ascending order.
+    /// Returns the uids of the elements for which `is` returns true, in ascending order.
     fn uids(collected: &[Collected], is: impl Fn(&Collected) -> bool) -> Vec<u64> {
         let of_kind = collected.iter().filter(|c| is(c));
         let mut uids: Vec<u64> = of_kind.map(|c| c.sample.uid).collect();

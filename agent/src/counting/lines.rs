@@ -75,7 +75,7 @@ impl Lines {
         {
             return false;
         }
-        // This is about the moment at which `uptime` was measured.
+        // `uptime` was measured at about this moment.
         let read = Instant::now();
         if !self.count(engine, engine.counters(env), (uptime, read)) {
             return false;

@@ -119,7 +119,7 @@ mod tests {
             all < millis(8000) && longest < millis(160),
             "{all:?} {longest:?}"
         );
-        // With so many classes that one walk takes 200 ms.
+        // With 200,000 classes, one walk takes 200 ms.
         let (all, longest) = hand_over(200_000, 200_000, 120);
         assert!(
             all < millis(200_000) && longest < millis(900),

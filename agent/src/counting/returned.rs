@@ -35,7 +35,7 @@ pub(crate) struct Returned(Shared);
 impl Returned {
     /// Allocates the tables, all empty. Returns `None` if there is not enough memory.
     pub(super) fn new() -> Option<Self> {
-        // The tables are followed by two counters for objects that found no room.
+        // The tables are followed by two counters for objects for which the tables had no room.
         let bytes = usize::try_from(STRIPES * STRIPE_BYTES).ok()? + ENTRY;
         Shared::new(bytes / 8).map(Self)
     }

@@ -150,12 +150,12 @@ pub(crate) struct InHeap {
     told: Mutex<Option<Told>>,
 }
 
-/// What the heap contains already.
+/// The data that the heap contains already.
 #[derive(Default)]
 struct Told {
     at: Option<Instant>,
     since: i64,
-    /// Numbers of names that were written.
+    /// Numbers of the names that were written to the heap.
     names: FxHashSet<u32>,
     /// Number of sites that were written; these are the first ones of the table.
     sites: usize,

@@ -24,7 +24,7 @@ pub(crate) struct Known {
     bytecode: u16,
     pub(crate) line: Option<u16>,
     level: Option<u8>,
-    /// The mark of a call site whose results are counted by class; see `calls::mark`.
+    /// The mark of a call site whose returned objects are counted by class; see `calls::mark`.
     returned: Option<u8>,
     pub(crate) is_object: bool,
 }
@@ -78,7 +78,7 @@ impl Names {
     }
 }
 
-/// Things that are not counted: their number, and some of their names.
+/// The methods or classes that are not counted: their number, and some of their names.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Missed {
     pub(crate) count: u64,

@@ -32,8 +32,8 @@ pub(super) enum Ended {
     Unwanted,
 }
 
-/// Waits until the child has ended, as long as `room` reports enough memory. If this function gives the child up, the
-/// child is killed when it is dropped.
+/// Waits until the child has ended, as long as `room` reports enough memory. If this function returns before that, the
+/// child is killed when `child` is dropped.
 ///
 /// `file` is the dump file. It is `None` for a pipe, where writing fails once nobody reads.
 pub(super) fn watch(

@@ -289,7 +289,7 @@ const PRIORITY_BLOCKING_QUEUE: Watched = Watched {
         point(Kind::Removed, Many::IfAny, &["dequeue"]),
         removed(&["removeAt"]),
         cleared(&["clear"]),
-        // Iterators, spliterators and other methods call `toArray`.
+        // Other methods, iterators and spliterators call `toArray`, so they are not listed.
         read(&["peek", "contains", "forEach", "toArray"]),
     ],
     ..own(PRIORITY_BLOCKING)
@@ -388,7 +388,7 @@ const IDENTITY_MAP: Watched = Watched {
     steps: &[Steps::Size("size")],
     ..own(IDENTITY)
 };
-/// `toArray()` calls `toArray(T[])`.
+/// `toArray()` is not listed, because it calls `toArray(T[])`.
 const IDENTITY_PASSES: &[Point] = &[read(&["toArray([", "spliterator"])];
 
 /// Describes a view of a map, which refers to the map as its outer object.
@@ -402,7 +402,7 @@ const fn view_of(
     of_its(map, class, outer, points)
 }
 
-/// Describes a part of a map that changes the map's size itself.
+/// Adds `steps` to the description of a part of a map, because that part changes the map's size itself.
 const fn with_steps(part: Watched, steps: &'static [Steps]) -> Watched {
     Watched { steps, ..part }
 }

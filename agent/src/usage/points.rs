@@ -100,11 +100,11 @@ pub(crate) enum Steps {
     },
 }
 
-/// The number of elements that a returned call concerns.
+/// The number of elements that a call has put or removed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Returned {
     One,
-    /// One if the call returned true, else none.
+    /// One if the call returned true, else zero.
     IfTrue,
 }
 
