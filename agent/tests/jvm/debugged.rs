@@ -1,4 +1,4 @@
-//! A debugger and stack traces show the same while allocations are counted as without a count.
+//! A debugger and stack traces show the same with and without a count of allocations.
 
 use std::fs;
 use std::path::PathBuf;

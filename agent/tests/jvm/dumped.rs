@@ -134,7 +134,8 @@ impl Dumped {
             sampling(statics::INTERVAL, statics::RATE),
             sampling(statics::FIRST_INTERVAL, statics::FIRST_RATE),
         );
-        // The agent may be about to discard some samples.
+        // The agent may not have discarded all samples yet that the current sampling does not keep. Ignore these
+        // samples.
         let is_kept = |s: &Sample| {
             s.mark == i64::from(MARK_CLASS)
                 || now == first

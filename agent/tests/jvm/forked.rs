@@ -151,7 +151,7 @@ const EXCEPT_BEFORE: [&str; 5] = [
     "java.lang.Object[]",
     "java.lang.ref.ReferenceQueue",
     "java.util.WeakHashMap$Entry",
-    // It contains fields that the JVM added.
+    // Objects of this class contain fields that the JVM added.
     "jdk.internal.loader.ClassLoaders$AppClassLoader",
     "Forked$$Lambda$",
 ];

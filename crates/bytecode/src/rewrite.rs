@@ -33,7 +33,8 @@ pub trait Sites {
         true
     }
 
-    /// Returns the hook to call after a call, if its site gets a number. By default calls have no hook.
+    /// Returns the hook to call after `call`. The hook is used only if the call's site gets a number. By default calls
+    /// have no hook.
     fn told(&mut self, call: &Call<'_>) -> Option<Told> {
         let _ = call;
         None

@@ -28,7 +28,7 @@ const JDK_HOOKS: Hooks<'static> = Hooks {
     ..HOOKS
 };
 
-/// Numbers sites in order and records what each site is.
+/// Numbers sites in order and records the method and the allocated class of each.
 #[derive(Default)]
 struct Numbers(Vec<(String, String)>);
 
