@@ -571,7 +571,7 @@ impl Agent {
     }
 
     /// Stops sampling for good, ends the trace, and releases the samples of live objects. Tables, stacks and collected
-    /// samples stay in the heap until the next attach, without a format, so readers ignore them.
+    /// samples stay in the heap until the next attach. Their format is removed, so readers ignore them.
     fn detach(&self, env: &Env<'_>) {
         OFF.store(true, Relaxed);
         usage::fall(env);
@@ -662,8 +662,9 @@ impl Agent {
                 COUNTERS.count(Counter::FromStart);
             }
         }
-        // This thread's TLAB was allocated without sampling, and only a GC retires it. This takes a few milliseconds
-        // right after the JVM's start. With interval 0 it is worth it, because every allocation is wanted.
+        // This thread's TLAB was allocated before sampling began, so the JVM takes no samples in it. Only a GC retires
+        // it, which takes a few milliseconds right after the JVM's start. Do this only with interval 0, for which every
+        // allocation is wanted.
         if at_startup && self.options.sampling.interval == 0 {
             self.jvmti.collect_garbage().map_err(text)?;
         }

@@ -132,8 +132,8 @@ impl<K> Chunks<K> {
         let chunk = place.get()?;
         let shown = &self.shown[index];
         if !shown.load(Acquire) {
-            // Add the chunk to the outer array before anything is stored in it. Two threads at once both do so, which
-            // is harmless.
+            // Add the chunk to the outer array before anything is stored in it. If two threads get here at once, both
+            // add it, which is harmless.
             let object: Ref<'_, Any> = chunk.get().any();
             self.outer.get().put(env, index, Some(object)).ok()?;
             shown.store(true, Release);

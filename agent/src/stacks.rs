@@ -475,7 +475,7 @@ fn hash(frames: &[RawFrame], cut: bool) -> u128 {
 mod tests {
     use super::*;
 
-    /// Tests methods near to and far from each other, the first and last bytecodes, and native methods, in every order.
+    /// Tests methods with close and with distant ids, the first and last bytecodes, and native methods, in every order.
     #[test]
     fn different_stacks_have_different_hashes() {
         let methods = [

@@ -33,7 +33,7 @@ use crate::wakeup::Wakeup;
 const REST: Duration = Duration::from_millis(5);
 /// Maximum number of GCs that wait to be written.
 const MOST_COLLECTIONS: usize = 4096;
-/// The JVM's cause for the GC before a dump of live objects.
+/// The cause that the JVM reports for the GC before a dump of live objects.
 const DUMP: &str = "Heap Dump Initiated GC";
 
 /// The data that the thread works with.

@@ -21,7 +21,7 @@ pub(crate) const MOST_SITES: usize = 1 << 16;
 pub(crate) const STRIPES: i64 = 16;
 /// Number of stripes that belong to one thread each.
 const OWN_STRIPES: usize = 128;
-/// Threads whose number has more bits than this get no stripe. The JVM never uses a thread number twice.
+/// A thread whose number has more bits than this gets no stripe. The JVM never uses a thread number twice.
 pub(crate) const THREAD_BITS: u8 = 20;
 const THREADS: usize = 1 << THREAD_BITS;
 /// Size of a site's counters in a stripe, in bytes. Hooks compute the offset from the site's number without its lowest

@@ -35,7 +35,7 @@ const FIGURES: usize = 2;
 
 /// True while a standing count runs.
 pub(super) static STANDS: AtomicBool = AtomicBool::new(false);
-/// A count requested by `heapdiff count` that shares the counters, with its options.
+/// A count requested by `heapdiff count` while a standing count runs, with its options. Both use the same counters.
 static SHARED: Mutex<Option<(Plan, Begun)>> = Mutex::new(None);
 
 /// Starts a standing count if the options request it. If it cannot start, the agent samples without it.

@@ -105,7 +105,7 @@ fn add(frames: &mut Reported, depth: u32, place: Place) {
     }
 }
 
-/// Where an instance of `VirtualThread` stores its state.
+/// The location of the state in an instance of `VirtualThread`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct VirtualState {
     /// Class object of `java.lang.VirtualThread`.

@@ -249,7 +249,7 @@ mod tests {
     fn who_waits_for_a_thread_is_given_up_at_once() {
         const WAITS: &str = "HEAPDIFF_TEST_WAITS";
         if std::env::var_os(WAITS).is_some() {
-            // Either the main thread waits for this thread, or this is the main thread. `watch` ends the process.
+            // This is either the main thread, or a thread that the main thread waits for. `watch` ends the process.
             loop {
                 std::thread::park();
             }

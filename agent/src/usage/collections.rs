@@ -151,7 +151,8 @@ const TREE_MAP: Watched = Watched {
     size: Size::Field("size"),
     points: &[
         put(&["addEntry", "addEntryToEmptyMap"]),
-        // Before JDK 15, each method that puts has its own code. So the number of elements shows how many were put.
+        // Before JDK 15, the methods that put an element do not share code. So the change of the number of elements
+        // shows how many were put.
         point(Kind::Put, Many::Some, &["put|addEntry"]),
         removed(&["deleteEntry"]),
         cleared(&["clear"]),

@@ -138,7 +138,7 @@ fn started(launch: &Launch) -> Target {
     target
 }
 
-/// Counts from the start of the program, including allocations in a method that runs all the time.
+/// Counts from the start of the program, including allocations in `main`, which runs all the time.
 #[test]
 fn a_dump_has_all_that_was_counted() {
     for jdk in jdks() {

@@ -398,7 +398,7 @@ fn every_object_is_as_in_the_jvms_own_dump() {
                     "{name}"
                 );
             }
-            // A local variable is reported with its thread and frame.
+            // A local variable has the same thread and frame in both dumps.
             let holder = |snapshot: &Snapshot| {
                 let threads = snapshot.threads();
                 let thread = threads.iter().find(|t| t.name.as_deref() == Some("holder"));

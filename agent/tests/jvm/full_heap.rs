@@ -95,7 +95,7 @@ fn filled_while_sampled() {
             .unwrap();
         target.wait_ready(1).unwrap();
         target.advance(2).unwrap();
-        // Both agent threads run meanwhile.
+        // Wait until both of the agent's threads have run.
         std::thread::sleep(Duration::from_millis(1300));
         assert!(target.is_running(), "{context}: {}", target.errors());
         target.advance(3).unwrap();

@@ -88,7 +88,7 @@ fn every_collector() {
 #[test]
 fn a_full_table_is_thinned_and_estimates_stay() {
     for jdk in jdks() {
-        // 20,000 objects of about 40 bytes, in a table for 2,000.
+        // The program keeps 20,000 objects of about 40 bytes. The table has 2,000 slots.
         let mut target = steady(&jdk, "interval=64,max_samples=2000", &[], "1000");
         for phase in 2..=20 {
             target.advance(phase).unwrap();
@@ -132,8 +132,8 @@ fn a_full_table_is_thinned_and_estimates_stay() {
     }
 }
 
-/// 60,000 objects in a table for 20,000, in a JVM that runs no GC by itself. One tenth of the objects stays alive, and
-/// the samples of these objects are not discarded.
+/// The program allocates 60,000 objects. The table has 20,000 slots, and the JVM runs no GC by itself. One tenth of the
+/// objects stays alive, and the samples of these objects are not discarded.
 #[test]
 fn garbage_makes_room_before_samples_are_thinned() {
     for jdk in jdks() {

@@ -216,7 +216,7 @@ fn lines_of_a_class_that_others_redefine() {
         let mut both = BTreeSet::from([old]);
         both.extend(new);
         assert_eq!(lines_of(&target, ONE), both, "{which}");
-        // Counts in a class that another agent has redefined.
+        // Line numbers also match during a count in a class that another agent has redefined.
         begin(&target, "");
         told(&mut target, "work");
         assert_eq!(lines_of(&target, ONE), both, "{which}: counted");

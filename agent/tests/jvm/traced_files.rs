@@ -153,7 +153,7 @@ fn what_cannot_be_a_trace_is_told_in_one_line() {
                 assert!(Instant::now() < end, "{} is a trace", path.display());
                 std::thread::sleep(Duration::from_millis(20));
             }
-            // Sampling continues.
+            // Sampling continues, although the trace has ended.
             let dumped = crate::dumped::Dumped::of(&target);
             assert_eq!(dumped.of_kind("Steady.keep", "Steady$Kept").len(), 100);
             let (well, errors) = target.finish_with_errors().unwrap();

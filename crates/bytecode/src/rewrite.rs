@@ -41,7 +41,7 @@ pub trait Sites {
     }
 
     /// Returns the number of a site, or `None` to skip it. Sites are visited in the order of the code. A method can
-    /// turn out to be unchangeable after its sites got numbers. These numbers then appear in no list.
+    /// turn out to be unchangeable after its sites got numbers. Then [`Rewritten`] lists none of these numbers.
     fn number(&mut self, class: Name<'_>, site: &Site<'_>) -> Option<i32>;
 }
 

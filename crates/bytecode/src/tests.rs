@@ -553,7 +553,7 @@ fn type_annotations_move_with_what_they_are_of() {
     let value = content.iter().position(|&b| b == b'I').unwrap();
     content[value] = b'?';
     assert_eq!(with(content).fault(), Fault::AnnotationValue(b'?'));
-    // Nested as deep as the attribute is long.
+    // Annotations are nested as deep as the length of the attribute allows.
     let deep = [
         &[0, 1, 0x42, 0, 0, 0, 0, 1, 0, 1, 0, 1][..],
         &[b'[', 0, 1].repeat(500_000),
