@@ -9,8 +9,8 @@ use crate::jvmti::calls::{Any, Bytes, Env, Global, Ints, Longs, Objects, Ref, Re
 use crate::sample_ref::{RefClass, Static};
 use heapdiff_sites::Counter;
 
-/// Values of static fields, which are set together once all their objects exist. Until then a dump, and an agent that
-/// is running in this JVM, see nothing of them.
+/// Values of static fields, which are set together once all their objects exist. Until then, neither a dump nor an
+/// agent that is running in this JVM finds these objects through the fields.
 #[derive(Default)]
 pub(crate) struct Fields(Vec<(&'static str, Content)>);
 

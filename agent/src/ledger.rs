@@ -1,8 +1,8 @@
 //! The accounts of sites for the trace: allocated and collected amounts since the last tick, and live amounts.
 //!
-//! Here a site is a stack together with the class allocated there. Allocating threads and the agent's thread book
-//! samples. The trace's thread closes the accounts for each tick. Locks are held for a few additions, never across a
-//! call into the JVM.
+//! Here a site is a stack together with the class allocated there. Threads that allocate record samples here, and the
+//! agent's thread records which samples were collected. The trace's thread closes the accounts for each tick. Locks are
+//! held for a few additions, never across a call into the JVM.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -151,7 +151,7 @@ impl Ledger {
         })
     }
 
-    /// Books a sample. `taken` is the generation at which it was taken. `followed` is the generation at which it is
+    /// Records a sample. `taken` is the generation at which it was taken. `followed` is the generation at which it is
     /// tracked, or `None` if it is not tracked.
     pub(crate) fn allocated(
         &self,
@@ -208,7 +208,7 @@ impl Ledger {
         (self.refused.load(Relaxed), bytes)
     }
 
-    /// Books that a sample was collected. Returns its class and stack, or `None` if it has no account. `allocated_ms`
+    /// Records that a sample was collected. Returns its class and stack, or `None` if it has no account. `allocated_ms`
     /// is the uptime at its allocation.
     pub(crate) fn collected(
         &self,
@@ -243,8 +243,8 @@ impl Ledger {
         Some((activity.class, activity.stack))
     }
 
-    /// Books that the interval was doubled. If the new sampling `keeps` the sample, its weight increases. Otherwise the
-    /// sample no longer counts as live, although it was not collected.
+    /// Records for a sample that the interval was doubled. If the new sampling `keeps` the sample, its weight
+    /// increases. Otherwise the sample no longer counts as live, although it was not collected.
     pub(crate) fn thinned(
         &self,
         booking: Booking,
@@ -399,7 +399,7 @@ mod tests {
         let a = ledger.allocated((1, 2), 24, 0, Some(0)).unwrap();
         ledger.class(7, true);
         let (sites, classes) = ledger.close();
-        // Booking continues meanwhile.
+        // Samples are recorded while the closed accounts are being written.
         ledger.allocated((1, 2), 24, 0, Some(0)).unwrap();
         ledger.collected(a, 24, 9);
         ledger.class(7, true);

@@ -587,7 +587,7 @@ mod tests {
         // The class whose code allocates decides.
         assert!(passes("byte[]", "com.acme.Bar") && !passes("byte[]", "com.acme.Foo"));
         assert!(!passes("com.acme.Bar", "com.acme.Foo"));
-        // That class is requested only if it decides.
+        // The class whose code allocates is requested only if it decides.
         let open = Filter::default();
         assert!(open.passes(open.named(None), || unreachable!()));
         let one = Options::parse("include=^com").unwrap().filter;

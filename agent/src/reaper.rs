@@ -226,8 +226,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Books collected samples for the trace. Records the newest one, because it shows that older tracked samples are
-    /// live (see `unproven`).
+    /// Records collected samples for the trace. Also records the newest one as found dead, which shows that older
+    /// tracked samples are live (see `unproven`).
     fn book_collected(&self, table: &Table, slots: &[u32]) {
         if let Some(unproven) = &self.sampler.unproven
             && std::ptr::eq(table, &raw const self.sampler.samples)

@@ -249,7 +249,7 @@ impl Sampler {
         weight
     }
 
-    /// Books a sample for the trace, if there is one.
+    /// Records a sample for the trace, if there is one.
     fn book(
         &self,
         counters: &Counters,

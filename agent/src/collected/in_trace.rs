@@ -1,7 +1,7 @@
 //! Collected samples for the trace.
 //!
-//! The agent's thread adds samples while it books them, and the trace's thread takes them at each tick. The lock is
-//! held for the additions and for copying, never across a call into the JVM.
+//! The agent's thread adds samples while it records them in the ledger, and the trace's thread takes them at each tick.
+//! The lock is held for the additions and for copying, never across a call into the JVM.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -76,7 +76,7 @@ fn mapping_of(maps: &str, address: u64) -> Option<(&str, bool)> {
 /// advance. So this function requires a share of the JVM's resident memory, and the watch ends the child if memory
 /// still runs short.
 ///
-/// `marks_objects`: the walk marks objects in their headers, which copies the pages that contain them.
+/// If `marks_objects` is true, the walk marks objects in their headers, which copies the pages that contain them.
 pub(super) fn enough(marks_objects: bool) -> Result<(), String> {
     let resident = fs::read_to_string("/proc/self/status")
         .ok()

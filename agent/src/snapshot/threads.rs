@@ -185,7 +185,7 @@ impl Traces {
 }
 
 impl LateThreads {
-    /// `known` is the number of threads that have serial numbers already.
+    /// Creates an empty list. `known` is the number of threads that already have serial numbers.
     pub(super) fn new(known: usize) -> Self {
         Self {
             first: u32::try_from(known + 1).unwrap_or(u32::MAX),

@@ -1,4 +1,4 @@
-//! Counts while others change or stop the same code: an agent that redefines classes, and a debugger.
+//! Counts while another agent redefines the same classes, and while a debugger stops in them.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};

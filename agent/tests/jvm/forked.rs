@@ -155,7 +155,7 @@ const EXCEPT_BEFORE: [&str; 5] = [
     "jdk.internal.loader.ClassLoaders$AppClassLoader",
     "Forked$$Lambda$",
 ];
-/// Classes with a few objects that only the objects above hold.
+/// Classes with a few objects that only objects of the classes above hold, and the maximum number of these objects.
 const NEARLY: [(&str, u64); 7] = [
     ("byte[]", 20),
     ("java.lang.String", 20),

@@ -46,7 +46,7 @@ fn threads(snapshot: &Snapshot) -> BTreeMap<String, (bool, Vec<String>, u64, Str
         )
     };
     let threads = snapshot.threads();
-    // Leave out the thread that takes the dump, which differs.
+    // Leave out the thread that takes the dump. It differs between the dumps.
     let others = threads
         .iter()
         .filter(|thread| thread.name.as_deref() != Some("Attach Listener"));

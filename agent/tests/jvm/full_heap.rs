@@ -42,7 +42,7 @@ fn told_times(target: &Target, line: &str, times: usize) -> bool {
 
 /// In a full heap, the agent does not start and says so. When there is room again, it starts.
 ///
-/// A collector that frees memory in one more GC may let it start at once. Serial does not.
+/// If a collector frees memory in one more GC, the agent may start at once. Serial frees none.
 #[test]
 fn attached_to_a_full_heap() {
     each(|jdk, collector| {

@@ -28,7 +28,7 @@ fn started(jdk: &Jdk, options: &str) -> Target {
     target
 }
 
-/// Returns the line of `Lines.java` that ends with this comment.
+/// Returns the number of the line of `Lines.java` that ends with this comment.
 fn marked(comment: &str) -> Line {
     Line::At(line("Lines.java", &format!("// {comment}")).unwrap())
 }

@@ -33,9 +33,9 @@ fn busy(jdk: &Jdk, flags: &[&str]) -> Launch {
         .timeout(Duration::from_secs(seconds() + 120))
 }
 
-/// True for a line that the JVM may print by itself.
+/// True for a line that the JVM itself may print.
 fn expected(line: &str) -> bool {
-    // JDK 21 and later print these when an agent is loaded into a running JVM.
+    // JDK 21 and later print these lines when an agent is loaded into a running JVM.
     line.starts_with("WARNING: A JVM TI agent has been loaded dynamically")
         || line.starts_with("WARNING: If a serviceability tool is")
         || line.starts_with("WARNING: Dynamic loading of agents will be")
