@@ -100,7 +100,7 @@ pub(crate) fn jvmti() -> Option<Jvmti> {
     agent().map(|agent| agent.jvmti)
 }
 
-/// Returns the agent for which a thread was started. It may not be the current one.
+/// Returns the agent for which a thread was started. Another agent may be the current one by now.
 fn agent_at(place: usize) -> Option<&'static Agent> {
     AGENTS.get(place)?.get()
 }

@@ -183,7 +183,7 @@ impl LongChunks {
 
 /// Size of a piece of the site table in bytes. A longer batch gets its own piece.
 const PIECE: usize = 64 << 10;
-/// Maximum number of pieces. This is twice what the interner's budget can fill.
+/// Maximum number of pieces. The interner's budget can fill half of them.
 const PIECES: usize = 2048;
 
 struct Piece {

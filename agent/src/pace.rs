@@ -11,9 +11,8 @@ use std::time::Duration;
 const WINDOW: Duration = Duration::from_secs(10);
 /// Maximum number of samples per window. This is eight per second.
 const MOST: u32 = 80;
-/// In small heaps the maximum is one sample per `BYTES_EACH` bytes of heap. In a small heap, a page that cannot be
-/// freed at once is a larger part of the heap. Also, each live sampled object takes a page in each young GC until it is
-/// old.
+/// In small heaps the maximum is one sample per `BYTES_EACH` bytes of heap, because a page that cannot be freed at once
+/// is a larger part of a small heap. Also, each live sampled object takes a page in each young GC until it is old.
 const BYTES_EACH: u64 = 8 << 20;
 const LEAST: u32 = 8;
 

@@ -83,7 +83,8 @@ impl Sampler {
     ) -> bool {
         counters.count(Counter::Events);
         let bytes = u64::try_from(size).unwrap_or(0);
-        // The program's pending exception must not change, and JNI forbids nearly all calls until it is handled.
+        // An exception of the program is pending. It must not change, and JNI forbids nearly all calls until it is
+        // handled.
         if env.is_throwing() {
             if let Some(totals) = &self.class_totals {
                 // Count the allocation nevertheless, under an unknown class.

@@ -23,7 +23,8 @@ use crate::pace::Pace;
 
 /// Unproven samples may take at most 1 / `PART` of the maximum heap size.
 const PART: u64 = 200;
-/// Bytes counted in addition to the object: the sample's reference, and what a small object refers to.
+/// Bytes counted in addition to the object, for the sample's reference and for the objects that a small object refers
+/// to.
 const BESIDE: u64 = 160;
 /// One object counts for at most 1 / `LARGE` of the limit. Otherwise a few large live objects would leave no room for
 /// others.

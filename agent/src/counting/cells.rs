@@ -38,7 +38,7 @@ pub(crate) struct Cells {
     all: Shared,
     /// Address of each thread's own stripe, by the thread's number; 0 if it has none.
     places: Shared,
-    /// The current thread of each stripe that was ever assigned to one.
+    /// For each stripe that was ever assigned to a thread: the number of its current thread, if it has one.
     owners: Mutex<Vec<Option<i64>>>,
     /// Counts of objects returned by calls.
     pub(crate) returned: Returned,

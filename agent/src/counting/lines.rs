@@ -129,7 +129,7 @@ impl Lines {
         true
     }
 
-    /// Returns the index of a line, by names in the JVM's form. Adds the line if it is new.
+    /// Returns the index of the line of code with these names, which are in the JVM's form. Adds the line if it is new.
     fn line(&mut self, names: [Arc<str>; 3], line: Option<u16>, is_object: bool) -> usize {
         let [class, method, allocated] = names;
         let object = is_object.then(|| Arc::clone(&allocated));

@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn walks_do_not_take_most_of_the_time() {
         let millis = Duration::from_millis;
-        // Measured with JDK 17, where batches of 32 classes took 22 s in all.
+        // With JDK 17, batches of 32 classes were measured to take 22 s in all.
         let (all, longest) = hand_over(33_651, 16_500, 120);
         assert!(
             all < millis(8000) && longest < millis(160),

@@ -45,7 +45,7 @@ impl Returned {
         self.0.address()
     }
 
-    /// Returns the number of objects and the bytes of arrays for each pair.
+    /// Returns the number of objects and the bytes of arrays for each pair of site and class.
     pub(super) fn read(&self) -> FxHashMap<Pair, [u64; 2]> {
         let stripe = usize::try_from(STRIPE_BYTES).unwrap_or(0) / 8;
         let mut pairs: FxHashMap<Pair, [u64; 2]> = FxHashMap::default();

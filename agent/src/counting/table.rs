@@ -30,7 +30,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Returns the numbers of three names: its class, its method and the allocated class.
+    /// Returns the numbers of the names of the site's class, its method and the allocated class.
     pub(crate) fn names(&self) -> [u32; 3] {
         [self.class, self.method, self.allocated]
     }
@@ -199,7 +199,8 @@ impl Table {
             self.left_alone.add(name);
         }
         if rewritten.bytes.is_some() {
-            // If the JVM rejects a class of a batch, it gets the others again. Count each class once.
+            // If the JVM rejects a class of a batch, the other classes of the batch are rewritten again. Count each
+            // class once.
             self.classes += u64::from(self.changed.insert(format!("L{class};")));
         }
     }

@@ -14,7 +14,7 @@ const POLL: Duration = Duration::from_millis(10);
 /// the lowest priority and may wait long for a CPU on a busy machine.
 const STUCK: Duration = Duration::from_secs(60);
 /// Number of checks without any change after which a child that waits for another thread is ended. The child has no
-/// other thread.
+/// other thread, so it would wait forever.
 const LOOKS: u32 = 5;
 /// Interval between checks of free memory.
 const MEMORY: Duration = Duration::from_millis(20);

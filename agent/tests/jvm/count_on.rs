@@ -157,7 +157,7 @@ fn a_dump_has_all_that_was_counted() {
             assert!((begun - 60_000..=begun).contains(&since), "{since} {begun}");
             let mut classes = dumped.sites.keys().map(|key| &key.0);
             assert!(classes.all(|class| class.starts_with("Counted")), "{which}");
-            // `main` was running when the second phase began.
+            // `main` was already running when the second phase began, and its allocations are counted, too.
             let main = dumped.sites.iter().find(|((_, method, _, allocated), _)| {
                 method == "main" && allocated.ends_with("[]")
             });

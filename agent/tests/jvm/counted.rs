@@ -24,7 +24,7 @@ pub(crate) fn jdks() -> Vec<Jdk> {
     jdks
 }
 
-/// Returns the factor for the number of allocations, from the environment.
+/// Returns the factor for the number of allocations. An environment variable sets it; the default is 1.
 fn times() -> u64 {
     let times = std::env::var("HEAPDIFF_COUNT_TIMES");
     times.map_or(1, |times| times.parse().unwrap())

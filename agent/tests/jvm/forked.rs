@@ -60,7 +60,7 @@ fn layouts(jdk: &Jdk) -> Vec<&'static [&'static str]> {
     all.into_iter().filter(starts).collect()
 }
 
-/// Returns every collector with the default layout, and every other layout with one collector.
+/// Returns the flags of every collector with the default object layout, and of one collector with every other layout.
 fn collectors_and_layouts(jdk: &Jdk) -> Vec<(&'static str, &'static [&'static str])> {
     let collectors = private_collectors(jdk);
     let others = layouts(jdk).into_iter().skip(1);

@@ -1,4 +1,4 @@
-//! Samples every way to allocate, following OpenJDK's HeapMonitor tests.
+//! Tests that every way to allocate is sampled, following OpenJDK's HeapMonitor tests.
 
 use std::collections::HashSet;
 

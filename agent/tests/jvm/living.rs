@@ -171,8 +171,8 @@ fn strategies_by_count_and_by_class() {
         );
         let expected = 2000.0;
         let found = f64::from(u32::try_from(kept(&dumped).len()).unwrap());
-        // With a jitter of half the rate, distances have a standard deviation of 29 %. The limit is five standard
-        // errors.
+        // With a jitter of half the rate, distances have a standard deviation of 29 % of their mean. The limit is five
+        // standard errors.
         assert!((found - expected).abs() < 150.0, "{found}");
         target.advance(2).unwrap();
         assert!(target.finish().unwrap());

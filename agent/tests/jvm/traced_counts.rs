@@ -129,7 +129,7 @@ fn a_trace_has_all_that_was_counted() {
 }
 
 /// Each agent is a separate run with separate counts. A run without counters has no counts. A count by `heapdiff count`
-/// changes nothing.
+/// changes nothing in the trace.
 #[test]
 fn runs_count_by_themselves() {
     for jdk in jdks() {
