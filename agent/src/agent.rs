@@ -84,7 +84,7 @@ static ATTACHED: AtomicUsize = AtomicUsize::new(0);
 /// The sample class, which all agents share.
 static REFS: OnceLock<Arc<RefClass>> = OnceLock::new();
 static COUNTERS: Counters = Counters::new();
-/// Set if a GC that the agent requested took too long. Then no agent in this JVM requests a GC again.
+/// Set if a GC that the agent requested took too long. After that, no agent in this JVM requests a GC again.
 static COLLECTS_SLOWLY: AtomicBool = AtomicBool::new(false);
 /// True while nothing is sampled.
 static OFF: AtomicBool = AtomicBool::new(false);
@@ -100,7 +100,7 @@ pub(crate) fn jvmti() -> Option<Jvmti> {
     agent().map(|agent| agent.jvmti)
 }
 
-/// Returns the agent for which a thread was started. It may not be the current one.
+/// Returns the agent for which a thread was started. Another agent may be the current one by now.
 fn agent_at(place: usize) -> Option<&'static Agent> {
     AGENTS.get(place)?.get()
 }
@@ -251,7 +251,7 @@ pub(crate) fn load_and_start(env: &Env<'_>, environment: Environment, options: &
     started.unwrap_or_else(|code| code)
 }
 
-/// Creates the agent's objects in the Java heap. If this fails, prints `so` and the reason.
+/// Creates the agent's objects in the Java heap. If this fails, prints `so`, followed by the reason.
 fn ground<'local>(
     env: &Env<'local>,
     options: &Options,
@@ -267,7 +267,7 @@ fn ground<'local>(
     })
 }
 
-/// Returns the status code for what the agent does now.
+/// Returns the status code for the agent's current activities.
 fn state() -> i32 {
     let samples = agent().filter(|_| !OFF.load(Relaxed));
     let traces = samples.is_some_and(|agent| agent.trace.is_some());
@@ -331,7 +331,7 @@ fn again(env: &Env<'_>, environment: &Environment, before: &Agent, options: &str
         return refused(so);
     };
     before.detach(env);
-    // The old thread would overwrite shared state: the JVM's interval and the objects that a dump contains.
+    // A thread that still runs would overwrite shared state: the JVM's interval and the objects that a dump contains.
     if !before.has_ended() {
         say("the agent stopped sampling, but its thread still runs; run the command again");
         return attach::FAILED;
@@ -357,7 +357,7 @@ pub(crate) fn start_with_jvm(env: &Env<'_>) {
     let Some(agent) = agent() else {
         return;
     };
-    // The options were changed, or the agent was stopped, before the JVM was initialized.
+    // Do not start if the options were changed, or the agent was stopped, before the JVM was initialized.
     if agent.place > 0 || OFF.load(Relaxed) {
         return;
     }
@@ -503,7 +503,8 @@ impl Agent {
                 ));
                 return;
             }
-            // A request to stop during the delay may have disabled the events before they were enabled.
+            // If a stop was requested during the delay, `detach` may have disabled the events before they were enabled
+            // above. So disable them again.
             if self.wakeup.is_stopping() {
                 self.jvmti.disable();
                 return;
@@ -570,12 +571,12 @@ impl Agent {
     }
 
     /// Stops sampling for good, ends the trace, and releases the samples of live objects. Tables, stacks and collected
-    /// samples stay in the heap until the next attach, without a format, so readers ignore them.
+    /// samples stay in the heap until the next attach. Their format is removed, so readers ignore them.
     fn detach(&self, env: &Env<'_>) {
         OFF.store(true, Relaxed);
         usage::fall(env);
-        // Keep this order: after a delay the thread enables events, and disables them again if it was stopped
-        // meanwhile.
+        // Request the stop before the events are disabled. After a delay, the agent's thread enables the events, and
+        // disables them again if a stop was requested.
         self.wakeup.stop();
         self.jvmti.disable();
         let Some(running) = self.running.borrow() else {
@@ -661,8 +662,9 @@ impl Agent {
                 COUNTERS.count(Counter::FromStart);
             }
         }
-        // This thread's TLAB was allocated without sampling, and only a GC retires it. This takes a few milliseconds
-        // right after the JVM's start. With interval 0 it is worth it, because every allocation is wanted.
+        // This thread's TLAB was allocated before sampling began, so the JVM takes no samples in it. Only a GC retires
+        // it, which takes a few milliseconds right after the JVM's start. Do this only with interval 0, for which every
+        // allocation is wanted.
         if at_startup && self.options.sampling.interval == 0 {
             self.jvmti.collect_garbage().map_err(text)?;
         }
@@ -744,8 +746,8 @@ impl Agent {
         fields.int(statics::STRATEGY, options.sampling.strategy.code());
         fields.int(statics::DEPTH, depth);
         fields.int(statics::VERBOSITY, options.verbosity.code());
-        // The data in the heap is complete only now. Without a format, readers ignore it: with a trace alone, the
-        // references are needed only to find collected objects.
+        // The data in the heap is complete only now. With a trace alone, the references in the heap are only needed to
+        // find collected objects. Then no format is set, so readers of dumps ignore the data.
         if options.embed {
             fields.int(statics::FORMAT, FORMAT);
         }

@@ -42,7 +42,7 @@ mod tests {
         assert!(is_attached());
         drop(end);
         reader.unwrap().join().unwrap();
-        // Linux lists a thread for a moment after it has been waited for.
+        // Linux may list a thread for a moment after it was joined.
         let waited = Instant::now();
         while is_attached() && waited.elapsed() < Duration::from_secs(10) {
             std::thread::sleep(Duration::from_millis(1));

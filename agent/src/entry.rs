@@ -383,7 +383,7 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
 pub(crate) unsafe extern "system" fn Agent_OnUnload(_: *mut JavaVM) {}
 
 /// Panics requested by a test through an environment variable. They are part of every build, because tests run what
-/// users run. Without the variable, each GC costs one comparison more.
+/// users run. Without the variable, they cost one more comparison in each GC.
 mod provoked {
     use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 

@@ -45,7 +45,7 @@ impl GivingUp {
 mod tests {
     use super::GivingUp;
 
-    /// Giving up happens once, and exactly one thread disables the events, not earlier.
+    /// The agent gives up at most once. Events must be disabled only after that, and exactly one thread disables them.
     #[test]
     fn events_are_turned_off_once_and_only_when_asked() {
         let giving_up = GivingUp::new();

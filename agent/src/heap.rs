@@ -9,8 +9,8 @@ use crate::jvmti::calls::{Any, Bytes, Env, Global, Ints, Longs, Objects, Ref, Re
 use crate::sample_ref::{RefClass, Static};
 use heapdiff_sites::Counter;
 
-/// Values of static fields, which are set together once all their objects exist. Until then a dump, and an agent that
-/// is running in this JVM, see nothing of them.
+/// Values of static fields, which are set together once all their objects exist. Until then, neither a dump nor an
+/// agent that is running in this JVM finds these objects through the fields.
 #[derive(Default)]
 pub(crate) struct Fields(Vec<(&'static str, Content)>);
 
@@ -132,8 +132,8 @@ impl<K> Chunks<K> {
         let chunk = place.get()?;
         let shown = &self.shown[index];
         if !shown.load(Acquire) {
-            // Add the chunk to the outer array before anything is stored in it. Two threads at once both do so, which
-            // is harmless.
+            // Add the chunk to the outer array before anything is stored in it. If two threads get here at once, both
+            // add it, which is harmless.
             let object: Ref<'_, Any> = chunk.get().any();
             self.outer.get().put(env, index, Some(object)).ok()?;
             shown.store(true, Release);
@@ -183,7 +183,7 @@ impl LongChunks {
 
 /// Size of a piece of the site table in bytes. A longer batch gets its own piece.
 const PIECE: usize = 64 << 10;
-/// Maximum number of pieces. This is twice what the interner's budget can fill.
+/// Maximum number of pieces. The interner's budget can fill half of them.
 const PIECES: usize = 2048;
 
 struct Piece {
@@ -223,7 +223,7 @@ impl Blobs {
         written
     }
 
-    /// Writes a batch as [`Self::write`] does, for a table whose bytes are not counted.
+    /// Writes a batch as [`Self::write`] does, but does not add its bytes to [`Counter::BlobBytes`].
     pub(crate) fn put(&self, env: &Env<'_>, batch: &[u8]) -> bool {
         let reserved = self.reserve(batch.len());
         let reserved = match reserved {

@@ -189,7 +189,7 @@ impl Interner {
         methods.filter_map(|[class, ..]| self.text_of(*class))
     }
 
-    /// Returns a site's frames, leaf first, and true if the stack was deeper.
+    /// Returns a site's frames, leaf first, and true if the stack had more frames than that.
     pub(crate) fn frames_of(&self, site: u32) -> (Vec<FrameName>, bool) {
         let Some((cut, frames)) = self.sites.get(site) else {
             return (Vec::new(), false);
@@ -209,7 +209,7 @@ impl Interner {
         (frames.iter().map(named).collect(), *cut)
     }
 
-    /// Returns the id of a string that has one, or 0.
+    /// Returns the id of a string, or 0 if the string has no id.
     pub(crate) fn known_string(&self, text: &str) -> u32 {
         self.strings.ids.get(text).copied().unwrap_or(0)
     }

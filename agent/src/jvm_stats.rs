@@ -19,7 +19,8 @@ const MOST_BEANS: i32 = 32;
 /// Free bytes of the heap that are required before the beans are looked up.
 const ROOM: u64 = 2 << 20;
 const G1_CONCURRENT: &str = "G1 Concurrent GC";
-/// Time after which a pause that no bean has claimed counts as belonging to no bean.
+/// Maximum time until a bean reports the GC to which a pause belongs. After that, the pause counts as belonging to no
+/// bean.
 const UNCLAIMED: Duration = Duration::from_millis(500);
 /// Precision of the GC's times, which are in milliseconds.
 const NEAR: Duration = Duration::from_millis(5);
@@ -68,7 +69,7 @@ struct Clock {
 }
 
 impl Clock {
-    /// Records that a GC was seen now that ended at `end_ms` on the GC's clock.
+    /// Records that a GC which ended at `end_ms` on the GC's clock was seen at `now`.
     fn seen(&mut self, end_ms: u64, now: Instant) {
         let Some(zero) = now.checked_sub(Duration::from_millis(end_ms)) else {
             return;
@@ -90,7 +91,7 @@ impl Clock {
         if self.exact { NEAR } else { FAR }
     }
 
-    /// Records that a GC which ended at `end_ms` was this pause.
+    /// Sets the exact offset from a pause and the matching GC, which ended at `end_ms` on the GC's clock.
     fn was(&mut self, end_ms: u64, pause: &Pause) {
         if let Some(zero) = pause.end.checked_sub(Duration::from_millis(end_ms)) {
             self.zero = Some(zero);
@@ -120,9 +121,9 @@ pub(crate) struct JvmStats {
     put_off: bool,
     beans: Option<Beans>,
     counters: Option<PerfCounters>,
-    /// Pauses that no bean has claimed yet.
+    /// Pauses for which no bean has reported a GC yet.
     pauses: Vec<Pause>,
-    /// Pauses recorded before the beans were looked up. No bean claims them.
+    /// Pauses recorded before the beans were looked up. No bean will report GCs for them.
     early: Vec<Pause>,
     last: Figures,
     /// Number of GCs without a description, because other GCs followed before they were seen.
@@ -179,7 +180,7 @@ impl JvmStats {
     /// too. So the lookup is postponed until the heap has room for it.
     pub(crate) fn ask_for_beans(&mut self, env: &Env<'_>, pauses: &Pauses) -> Option<Result<()>> {
         if self.asked || !self.has_room(env) {
-            // GCs until then are known only by their pauses.
+            // GCs before the lookup are known only by their pauses.
             self.young = false;
             self.put_off |= !self.asked;
             return None;
@@ -195,8 +196,8 @@ impl JvmStats {
                 (collector.count, collector.time) = (0, 0);
             }
         } else {
-            // The beans have already counted all GCs until now, so no bean will claim the pauses recorded so far. They
-            // are kept only if the lookup was postponed. Right after an attach they are ignored.
+            // The beans have already counted all GCs until now, so no bean will report GCs for the pauses recorded so
+            // far. These pauses are kept only if the lookup was postponed. Right after an attach they are ignored.
             let (early, missed) = pauses.take();
             if self.put_off {
                 self.early = early;
@@ -357,7 +358,8 @@ impl JvmStats {
         Ok(seen)
     }
 
-    /// Adds pauses that no bean claims: G1's remark and cleanup before JDK 20, and all pauses if there are no beans.
+    /// Adds pauses for which no bean reports a GC: G1's remark and cleanup before JDK 20, and all pauses if there are
+    /// no beans.
     fn unclaimed(
         &mut self,
         env: &Env<'_>,
@@ -468,7 +470,7 @@ fn claim(pauses: &mut Vec<Pause>, gc: &LastGc, cycle: bool, slack: Duration) -> 
 struct LastGc {
     start: Instant,
     end: Instant,
-    /// On the GC's clock.
+    /// End on the GC's clock, in milliseconds.
     end_ms: u64,
     before: u64,
     after: u64,
@@ -553,8 +555,8 @@ impl Beans {
         Ok(())
     }
 
-    /// Returns the last GC of a bean if it is new, and the number of unseen GCs before it. Beans for the pauses of
-    /// cycles have no GCs of their own.
+    /// Returns the last GC of a bean if it is new, and the number of unseen GCs before it. Returns `None` for a bean
+    /// that counts pauses of cycles, because such a bean has no GCs of its own.
     fn news(&mut self, env: &Env<'_>, at: usize) -> Result<Option<(u64, LastGc)>> {
         let collector = &mut self.collectors[at];
         if collector.name.ends_with("Pauses") {

@@ -1,8 +1,8 @@
 //! The accounts of sites for the trace: allocated and collected amounts since the last tick, and live amounts.
 //!
-//! Here a site is a stack together with the class allocated there. Allocating threads and the agent's thread book
-//! samples. The trace's thread closes the accounts for each tick. Locks are held for a few additions, never across a
-//! call into the JVM.
+//! Here a site is a stack together with the class allocated there. Threads that allocate record samples here, and the
+//! agent's thread records which samples were collected. The trace's thread closes the accounts for each tick. Locks are
+//! held for a few additions, never across a call into the JVM.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -151,7 +151,7 @@ impl Ledger {
         })
     }
 
-    /// Books a sample. `taken` is the generation at which it was taken. `followed` is the generation at which it is
+    /// Records a sample. `taken` is the generation at which it was taken. `followed` is the generation at which it is
     /// tracked, or `None` if it is not tracked.
     pub(crate) fn allocated(
         &self,
@@ -196,19 +196,19 @@ impl Ledger {
         Ok(booking.unwrap_or_default())
     }
 
-    /// Counts a sample that found no account, and the bytes that it represents.
+    /// Counts a sample for which no account was left, and the bytes that it represents.
     pub(crate) fn refuse(&self, bytes: u64) {
         self.refused.fetch_add(1, Relaxed);
         self.refused_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// Returns the number of samples that found no account, and the bytes that they represent.
+    /// Returns the number of samples for which no account was left, and the bytes that they represent.
     pub(crate) fn refused(&self) -> (u64, u64) {
         let bytes = self.refused_bytes.load(Relaxed);
         (self.refused.load(Relaxed), bytes)
     }
 
-    /// Books that a sample was collected. Returns its class and stack, or `None` if it has no account. `allocated_ms`
+    /// Records that a sample was collected. Returns its class and stack, or `None` if it has no account. `allocated_ms`
     /// is the uptime at its allocation.
     pub(crate) fn collected(
         &self,
@@ -227,8 +227,8 @@ impl Ledger {
         Some((activity.class, activity.stack))
     }
 
-    /// Returns the allocation time of the newest sample found to be collected since the last call, or `None` if none
-    /// was found.
+    /// Returns the allocation time of the newest sample that was found to be collected since the last call. Returns
+    /// `None` if there is none.
     pub(crate) fn newest_collected_ms(&self) -> Option<u64> {
         let ms = self.newest_collected_ms.swap(0, Relaxed);
         // Sample times are 32-bit milliseconds and stop increasing after seven weeks.
@@ -243,8 +243,8 @@ impl Ledger {
         Some((activity.class, activity.stack))
     }
 
-    /// Books that the interval was doubled. If the new sampling `keeps` the sample, its weight increases. Otherwise the
-    /// sample no longer counts as live, although it was not collected.
+    /// Records for a sample that the interval was doubled. If the new sampling `keeps` the sample, its weight
+    /// increases. Otherwise the sample no longer counts as live, although it was not collected.
     pub(crate) fn thinned(
         &self,
         booking: Booking,
@@ -399,7 +399,7 @@ mod tests {
         let a = ledger.allocated((1, 2), 24, 0, Some(0)).unwrap();
         ledger.class(7, true);
         let (sites, classes) = ledger.close();
-        // Booking continues meanwhile.
+        // Samples are recorded while the closed accounts are being written.
         ledger.allocated((1, 2), 24, 0, Some(0)).unwrap();
         ledger.collected(a, 24, 9);
         ledger.class(7, true);

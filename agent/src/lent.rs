@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const PLACES: usize = 8;
 
 thread_local! {
-    /// Index of this thread's place.
+    /// Index of the lock and counter that this thread uses.
     static PLACE: usize = {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         NEXT.fetch_add(1, Relaxed) % PLACES
@@ -30,7 +30,7 @@ pub(crate) struct Lent<T> {
 #[repr(align(64))]
 struct Place<T>(Mutex<Option<Arc<Share<T>>>>);
 
-/// A reference to the value, shared by the users of one place. Its counter is the one that they increment.
+/// A reference to the value, shared by the threads that use one place. These threads increment its reference count.
 struct Share<T>(Arc<T>);
 
 /// A borrowed value, which lives at least as long as this.

@@ -526,7 +526,8 @@ impl Given<'_> {
 
     fn regex(&self) -> Result<Regex, OptionsError> {
         Regex::new(self.value).map_err(|error| {
-            // The error shows the pattern on several lines. Its last line contains the reason.
+            // The message of a regex error has several lines, which show the pattern. The last line contains the
+            // reason.
             let text = error.to_string();
             let last = text.lines().last().unwrap_or_default();
             self.wrong(last.trim().trim_start_matches("error: "))
@@ -586,7 +587,7 @@ mod tests {
         // The class whose code allocates decides.
         assert!(passes("byte[]", "com.acme.Bar") && !passes("byte[]", "com.acme.Foo"));
         assert!(!passes("com.acme.Bar", "com.acme.Foo"));
-        // That class is requested only if it decides.
+        // The class whose code allocates is requested only if it decides.
         let open = Filter::default();
         assert!(open.passes(open.named(None), || unreachable!()));
         let one = Options::parse("include=^com").unwrap().filter;

@@ -11,8 +11,8 @@ use std::time::Duration;
 const WINDOW: Duration = Duration::from_secs(10);
 /// Maximum number of samples per window. This is eight per second.
 const MOST: u32 = 80;
-/// In small heaps the maximum is one sample per `BYTES_EACH` bytes of heap. There a page that cannot be freed at once
-/// is a larger part of the heap. Also, each live sampled object takes a page in each young GC until it is old.
+/// In small heaps the maximum is one sample per `BYTES_EACH` bytes of heap, because a page that cannot be freed at once
+/// is a larger part of a small heap. Also, each live sampled object takes a page in each young GC until it is old.
 const BYTES_EACH: u64 = 8 << 20;
 const LEAST: u32 = 8;
 
@@ -77,7 +77,8 @@ mod tests {
     const FIRST: u64 = MIB / 2;
     const LARGE: u64 = 1024 * MIB;
 
-    /// Returns the interval after `seconds` of a program that allocates `bytes_per_second`, starting with `interval`.
+    /// Returns the interval that is reached after `seconds` if a program allocates `bytes_per_second`. The first
+    /// interval is `interval`.
     fn interval(seconds: u64, bytes_per_second: u64, interval: u64) -> u64 {
         interval_in(LARGE, seconds, bytes_per_second, interval)
     }
@@ -141,7 +142,7 @@ mod tests {
         assert!(add(9, 1));
         pace.halve();
         assert!(!add(19, MOST / 2 - 1) && add(19, 1));
-        // If there are very many, halve until few enough are left.
+        // If a window has far too many samples, the count is halved until it is below the limit.
         add(40, 10 * MOST);
         let times = (0..).take_while(|_| {
             let full = pace.is_full();

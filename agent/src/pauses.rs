@@ -8,7 +8,7 @@ use crate::jvmti::perf::{Counter, Perf, TEXT};
 
 /// Maximum number of pauses kept until the trace's thread takes them.
 const MOST: usize = 1024;
-/// The JVM's text for the cause when no GC runs.
+/// The text that the JVM reports as the cause while no GC runs.
 const NO_CAUSE: &[u8] = b"No GC";
 
 /// One GC pause.

@@ -39,7 +39,7 @@ const MOST_BEFORE_A_COLLECTION: u64 = 1 << 30;
 const PART_FOR_COLLECTING: u32 = 4;
 const FREE_FOR_COLLECTING: Duration = Duration::from_secs(1);
 /// No GC is requested if more bytes of the heap than this are in use, nor ever again after a GC that took longer than
-/// `LONGEST_COLLECTION`. The program is stopped meanwhile.
+/// `LONGEST_COLLECTION`. The program is stopped during a requested GC.
 const MOST_IN_USE: u64 = 1 << 30;
 const LONGEST_COLLECTION: Duration = Duration::from_millis(500);
 
@@ -89,7 +89,7 @@ impl Work<'_> {
         }
     }
 
-    /// Returns the time to wait for a wakeup. It is shorter if a postponed search is owed.
+    /// Returns the maximum time to wait for a wakeup. It is shorter if a search was postponed.
     fn longest_wait(&self) -> Duration {
         let owed = self.looks.owed_in(self.sampler.started.elapsed());
         owed.unwrap_or(IDLE)
@@ -100,11 +100,12 @@ impl Work<'_> {
             Some(unproven) => self.look_at_unproven(env, unproven)?,
             None => self.find_collected(env)?,
         }
-        // Samples that find no slot make estimates too low, and not at random. So the table is too small for this
-        // interval, even if dead samples have freed slots meanwhile.
+        // A sample that finds no free slot is dropped, which makes estimates too low, and not at random. So the table
+        // is too small for this interval, even if dead samples have freed slots meanwhile.
         let dropped = self.counters.get(Counter::DroppedFull);
         let before = self.dropped.swap(dropped, Relaxed);
-        // If only few samples are tracked, that is the reason why samples found no room, and it has been handled.
+        // If the number of tracked samples is limited (`unproven`), that limit is the reason for dropped samples. It
+        // was handled above.
         let is_small = dropped > before && self.sampler.unproven.is_none();
         let is_short = is_small || self.sampler.samples.is_crowded();
         if is_short && (dropped > before || !self.room_is_made(env)?) && !self.wakeup.is_stopping()
@@ -182,7 +183,7 @@ impl Work<'_> {
             return Ok(false);
         }
         if self.sampler.refs.reaper() == Reaper::Queue {
-            // Another thread of the JVM fills the reference queue.
+            // Wait a moment, because another thread of the JVM fills the reference queue.
             self.wakeup.rest(REST);
         }
         let taken = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -225,7 +226,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Books collected samples for the trace, and records the newest one as proof for older samples.
+    /// Records collected samples for the trace. Also records the newest one as found dead, which shows that older
+    /// tracked samples are live (see `unproven`).
     fn book_collected(&self, table: &Table, slots: &[u32]) {
         if let Some(unproven) = &self.sampler.unproven
             && std::ptr::eq(table, &raw const self.sampler.samples)
@@ -253,7 +255,7 @@ impl Work<'_> {
 
     fn drain(&self, env: &Env<'_>) -> Result<()> {
         loop {
-            // This reaper ignores the first array.
+            // The class with a reference queue ignores the first array.
             let count =
                 self.sampler
                     .refs

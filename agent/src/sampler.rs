@@ -56,7 +56,7 @@ pub(crate) struct Sampler {
     pub(crate) collected: CollectedSamples,
     /// Allocation counts in the heap; `None` unless all allocations are counted.
     pub(crate) counted: Option<InHeap>,
-    /// The sampling at the start.
+    /// The sampling with which the agent started.
     pub(crate) first: Sampling,
     pub(crate) filtered: bool,
     pub(crate) uids: AtomicU64,
@@ -83,7 +83,8 @@ impl Sampler {
     ) -> bool {
         counters.count(Counter::Events);
         let bytes = u64::try_from(size).unwrap_or(0);
-        // The program's pending exception must not change, and JNI forbids nearly all calls until it is handled.
+        // An exception of the program is pending. It must not change, and JNI forbids nearly all calls until it is
+        // handled.
         if env.is_throwing() {
             if let Some(totals) = &self.class_totals {
                 // Count the allocation nevertheless, under an unknown class.
@@ -126,7 +127,7 @@ impl Sampler {
             if self.unproven.is_none() {
                 return false;
             }
-            // Count it like the samples that are not tracked.
+            // Count the sample like one that is not tracked.
         }
         let slot = slot.flatten();
         let site = self.stacks.site(env, counters);
@@ -237,7 +238,7 @@ impl Sampler {
         }
     }
 
-    /// Returns the allocated bytes that a sample represents if it was chosen with the sampling `chosen`.
+    /// Returns the number of allocated bytes that a sample represents. `chosen` is the sampling that selected it.
     fn stands_for(&self, chosen: Sampling, bytes: u64) -> u64 {
         let weight = chosen.relative_bytes(&self.first, bytes).round();
         #[allow(
@@ -249,7 +250,7 @@ impl Sampler {
         weight
     }
 
-    /// Books a sample for the trace, if there is one.
+    /// Records a sample for the trace, if there is one.
     fn book(
         &self,
         counters: &Counters,
@@ -271,7 +272,7 @@ impl Sampler {
             })
     }
 
-    /// Counts a dropped sample that was chosen with the sampling `chosen`.
+    /// Counts a dropped sample. `chosen` is the sampling that selected it.
     fn lost(&self, counters: &Counters, counter: Counter, chosen: Sampling, bytes: u64) {
         counters.count(counter);
         counters.add(Counter::DroppedBytes, self.stands_for(chosen, bytes));

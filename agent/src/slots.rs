@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(records.uid(u32::MAX), 0);
     }
 
-    /// A slot that changes all the time never shows parts of two samples.
+    /// A reader of a slot that changes all the time never gets parts of two samples.
     #[test]
     fn what_is_read_is_of_one_sample() {
         let records = SlotRecords::new(1);

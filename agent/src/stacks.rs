@@ -240,7 +240,7 @@ impl Stacks {
         known.or_else(|| self.read_method(env, frame))
     }
 
-    /// Returns a frame's method with its current lines.
+    /// Returns a frame's method with the line table of the current version of its class.
     fn current(&self, env: &Env<'_>, frame: Frame<'_>) -> Option<Arc<Method>> {
         let known = lock(&self.methods).get(&frame.raw().method()).cloned();
         let known = known.filter(|method| method.version.is_current(env));
@@ -475,7 +475,7 @@ fn hash(frames: &[RawFrame], cut: bool) -> u128 {
 mod tests {
     use super::*;
 
-    /// Tests methods near to and far from each other, the first and last bytecodes, and native methods, in every order.
+    /// Tests methods with close and with distant ids, the first and last bytecodes, and native methods, in every order.
     #[test]
     fn different_stacks_have_different_hashes() {
         let methods = [

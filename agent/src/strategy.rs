@@ -101,8 +101,9 @@ impl ActiveStrategy {
 
     /// True if `position` has reached `next`, which then advances by a random distance.
     ///
-    /// If `from_here` is false, the distance counts from `next`. Then the mean distance is the rate, whatever the
-    /// positions are. If it is true, the distance counts from `position`. Then missed samples are not made up for.
+    /// If `from_here` is false, the distance is added to the old `next`. Then the mean distance is the rate, whatever
+    /// the positions are. If `from_here` is true, the distance is added to `position`. Then missed samples are not made
+    /// up for.
     fn hit(&self, next: &AtomicU64, position: u64, rate: u64, from_here: bool) -> bool {
         let mut at = next.load(Relaxed);
         while position >= at {

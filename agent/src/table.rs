@@ -135,7 +135,7 @@ impl Table {
             return false;
         }
         if let Some(reference) = reference {
-            // If this fails, the object is only kept alive until the reference is collected.
+            // If this fails, the reference keeps the object alive until the reference itself is collected.
             let _ = env.tell(reference.get(), c"clear");
         }
         true

@@ -1,4 +1,4 @@
-//! Figures by id: counted here, and copied to the heap.
+//! Counters for each id, and their copy in the Java heap.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

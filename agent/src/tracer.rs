@@ -33,7 +33,7 @@ use crate::wakeup::Wakeup;
 const REST: Duration = Duration::from_millis(5);
 /// Maximum number of GCs that wait to be written.
 const MOST_COLLECTIONS: usize = 4096;
-/// The JVM's cause for the GC before a dump of live objects.
+/// The cause that the JVM reports for the GC before a dump of live objects.
 const DUMP: &str = "Heap Dump Initiated GC";
 
 /// The data that the thread works with.
@@ -104,7 +104,7 @@ impl Unsaid {
     }
 }
 
-/// The situation when a tick is to be written.
+/// The input for writing a tick.
 struct State {
     figures: Figures,
     /// True if the disk was full at the previous attempt.
@@ -216,7 +216,8 @@ impl Tracing<'_> {
         }
     }
 
-    /// Prints the message that follows from an attempt. Returns how long to wait before the next one.
+    /// Handles the result of an attempt to write: prints a message, if there is one. Returns how long to wait before
+    /// the next attempt.
     fn tried(
         &self,
         tries: &mut Tries,

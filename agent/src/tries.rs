@@ -17,9 +17,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(180);
 #[derive(Debug)]
 pub(crate) struct Tries {
     free_since: Instant,
-    /// Time of the first failed attempt of the current lack of space.
+    /// Time of the first failed attempt since the disk became full.
     full_since: Option<Instant>,
-    /// Time when there was space again.
+    /// Time when the disk had space again.
     room_since: Option<Instant>,
     pause: Duration,
 }
@@ -47,7 +47,7 @@ impl Tries {
         self.full_since.is_some()
     }
 
-    /// Returns what follows from an attempt that is over now, or an error with the reason why the trace ends.
+    /// Returns what to do after an attempt that has just ended, or an error with the reason why the trace ends.
     pub(crate) fn tried(
         &mut self,
         written: Result<Written, TraceError>,
@@ -81,7 +81,7 @@ impl Tries {
                 self.free_since = now;
                 let goes_on = self.lack_room();
                 self.full_since.get_or_insert(now);
-                // The trace itself may have filled the little space that there was. So continue with long pauses.
+                // The trace itself may have filled the space that was free for a moment. So continue with long pauses.
                 let room_since = self.room_since;
                 let soon = |at| now.saturating_duration_since(at) < LONGEST_PAUSE;
                 self.pause = if goes_on || room_since.is_some_and(soon) {
@@ -134,7 +134,7 @@ mod tests {
         tried(tick(2000), 2).unwrap();
         let busy = || Ok(Written::Busy);
         tried(busy(), 30).unwrap();
-        // The file was not locked for a moment, so the time starts again.
+        // The file was unlocked for a moment, so the time starts again.
         lock("ROLLBACK");
         tried(tick(30_500), 31).unwrap();
         lock("BEGIN IMMEDIATE");
@@ -184,8 +184,8 @@ mod tests {
         assert_eq!(now, 675);
         assert_eq!(try_at(now, Ok(Written::Done)), (0, Some(again)));
         assert_eq!(try_at(now + 1, Ok(Written::Done)), (0, None));
-        // If the disk is full again at once, there is no message every ten seconds. After a longer time with space, the
-        // pauses start again.
+        // If the disk is full again at once, the pauses stay long, so that there is no message every ten seconds. After
+        // a longer time with space, the pauses start again.
         assert_eq!(try_at(now + 2, full()), (180, said.clone()));
         assert!(try_at(now + 182, Ok(Written::Done)).1.is_some());
         assert_eq!(try_at(now + 400, full()), (10, said));

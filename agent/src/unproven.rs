@@ -23,7 +23,8 @@ use crate::pace::Pace;
 
 /// Unproven samples may take at most 1 / `PART` of the maximum heap size.
 const PART: u64 = 200;
-/// Bytes counted in addition to the object: the sample's reference, and what a small object refers to.
+/// Bytes counted in addition to the object, for the sample's reference and for the objects that a small object refers
+/// to.
 const BESIDE: u64 = 160;
 /// One object counts for at most 1 / `LARGE` of the limit. Otherwise a few large live objects would leave no room for
 /// others.
@@ -52,12 +53,12 @@ const REST: Duration = Duration::from_millis(250);
 pub(crate) struct Looks {
     /// Time of the last search, in nanoseconds since the start.
     last: AtomicU64,
-    /// True if a search was requested but was too early or has failed. It is made up for later.
+    /// True if a search was requested but not made, because it was too early or has failed. It is made later.
     owed: AtomicBool,
 }
 
 impl Looks {
-    /// Requests a search, and returns true if it is time for it. The search stays owed until [`Self::made`] is called.
+    /// Requests a search. Returns true if it may be made now. The search stays pending until [`Self::made`] is called.
     pub(crate) fn is_due(&self, now: Duration) -> bool {
         self.owed.store(true, Relaxed);
         let is_due = self.rest(now).is_zero();
@@ -72,7 +73,7 @@ impl Looks {
         self.owed.store(false, Relaxed);
     }
 
-    /// Returns the time to wait for the owed search, or `None` if none is owed.
+    /// Returns the time to wait for the pending search, or `None` if none is pending.
     pub(crate) fn owed_in(&self, now: Duration) -> Option<Duration> {
         self.owed.load(Relaxed).then(|| self.rest(now))
     }
@@ -223,7 +224,7 @@ mod tests {
         assert!(looks.is_due(ms(1000)));
         looks.made();
         assert_eq!(looks.owed_in(ms(1000)), None);
-        // The GC does not report a second time that it has run.
+        // A search that is too early stays pending, because the GC reports its end only once.
         assert!(!looks.is_due(ms(1100)));
         assert_eq!(looks.owed_in(ms(1110)), Some(ms(140)));
         assert!(looks.is_due(ms(1250)));

@@ -74,7 +74,7 @@ impl CollectedRefs {
         seen: u64,
         now: u32,
     ) -> Result<()> {
-        // Earlier ones would be overwritten at once.
+        // Store only the last references among the most recent ones: earlier references would be overwritten at once.
         let last = count.saturating_sub(self.reservoir.len());
         for index in 0..count {
             let places = self.reservoir.places(seen + index as u64);

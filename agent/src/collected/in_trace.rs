@@ -1,7 +1,7 @@
 //! Collected samples for the trace.
 //!
-//! The agent's thread adds samples while it books them, and the trace's thread takes them at each tick. The lock is
-//! held for the additions and for copying, never across a call into the JVM.
+//! The agent's thread adds samples while it records them in the ledger, and the trace's thread takes them at each tick.
+//! The lock is held for the additions and for copying, never across a call into the JVM.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -107,7 +107,7 @@ mod tests {
         (sample, 5)
     }
 
-    /// Returns the uids of one kind, in ascending order.
+    /// Returns the uids of the elements for which `is` returns true, in ascending order.
     fn uids(collected: &[Collected], is: impl Fn(&Collected) -> bool) -> Vec<u64> {
         let of_kind = collected.iter().filter(|c| is(c));
         let mut uids: Vec<u64> = of_kind.map(|c| c.sample.uid).collect();

@@ -15,7 +15,7 @@ struct Reservoir {
     random: Random,
 }
 
-/// The slots of a stream element: among the most recent ones, and in the random selection.
+/// The slots in which a stream element is stored: one among the most recent elements, one in the random selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct KeptAt {
     recent: Option<usize>,
@@ -77,7 +77,7 @@ mod tests {
             assert_eq!(places.recent, Some(number % 4));
             assert!(places.chosen.is_none_or(|at| at < 4));
         }
-        // The expected number is the sum of 4 / n for n from 5 to 1000, which is 21.6.
+        // The expected number of selected elements is the sum of 4 / n for n from 5 to 1000, which is 21.6.
         let chosen = later.iter().filter(|p| p.chosen.is_some()).count();
         assert!((8..=38).contains(&chosen), "{chosen}");
         let none = Reservoir::new(0, 1).places(7);

@@ -127,7 +127,7 @@ fn is_joined(how: Invoke<'_>, descriptor: &[u8]) -> bool {
     }
 }
 
-/// True if a site is in a method whose allocations are counted at its call sites.
+/// True if a site is in a method whose allocations are counted where the method is called.
 pub(crate) fn is_counted_by_callers(class: Name<'_>, site: &Site<'_>) -> bool {
     let class = class.as_bytes();
     match site.kind {

@@ -21,7 +21,7 @@ pub(crate) const MOST_SITES: usize = 1 << 16;
 pub(crate) const STRIPES: i64 = 16;
 /// Number of stripes that belong to one thread each.
 const OWN_STRIPES: usize = 128;
-/// Threads whose number has more bits than this get no stripe. The JVM never uses a thread number twice.
+/// A thread whose number has more bits than this gets no stripe. The JVM never uses a thread number twice.
 pub(crate) const THREAD_BITS: u8 = 20;
 const THREADS: usize = 1 << THREAD_BITS;
 /// Size of a site's counters in a stripe, in bytes. Hooks compute the offset from the site's number without its lowest
@@ -38,7 +38,7 @@ pub(crate) struct Cells {
     all: Shared,
     /// Address of each thread's own stripe, by the thread's number; 0 if it has none.
     places: Shared,
-    /// The current thread of each stripe that was ever assigned to one.
+    /// For each stripe that was ever assigned to a thread: the number of its current thread, if it has one.
     owners: Mutex<Vec<Option<i64>>>,
     /// Counts of objects returned by calls.
     pub(crate) returned: Returned,

@@ -54,7 +54,7 @@ impl Jvmti {
 }
 
 impl Env<'_> {
-    /// Returns a function from classes to the numbers that hooks use for them, or to 0 if the number cannot be read.
+    /// Returns a function that maps a class to the number that hooks use for it, or to 0 if the number cannot be read.
     fn numbers(&self) -> crate::jvmti::calls::Result<impl Fn(Ref<'_, Class>) -> u64 + use<'_>> {
         let unfit = |_| JniError::Unfit(hooks::THIS.to_owned());
         let name = CString::new(hooks::THIS).map_err(unfit)?;

@@ -1,4 +1,5 @@
-//! Reads the counters of all sites. Creates sites for objects that calls returned as they are found.
+//! Reads the counters of all sites. Objects that calls returned get their sites here: one for each pair of call site
+//! and class.
 
 use heapdiff_sites::types::of_class;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -57,7 +58,7 @@ impl Engine {
         }
     }
 
-    /// Creates a site for each pair that has none.
+    /// Creates a site for each pair of call site and class that has none.
     fn resolve(&self, env: &Env<'_>, pairs: &FxHashMap<Pair, [u64; 2]>) {
         let mut unknown: Vec<Pair> = {
             let table = locked(&self.table);

@@ -33,7 +33,7 @@ pub(crate) fn bytes(
     carriers: bool,
 ) -> Result<Vec<u8>, Damage> {
     let tables = cells.returned.start();
-    // A checked layout has the elements of all these arrays.
+    // The layout was checked, so it has the bits of each of these array classes.
     let elements = |class: &str| layout.elements(class.as_bytes()).unwrap_or(0).into();
     let numbers = [
         cells.start(),

@@ -75,7 +75,7 @@ impl Lines {
         {
             return false;
         }
-        // This is about the moment at which `uptime` was measured.
+        // `uptime` was measured at about this moment.
         let read = Instant::now();
         if !self.count(engine, engine.counters(env), (uptime, read)) {
             return false;
@@ -113,7 +113,7 @@ impl Lines {
             return false;
         };
         self.head.at_ms = millis(uptime);
-        // Compute this only once, since each reading would give a slightly different result.
+        // Compute the start of the count only once, since each reading would give a slightly different result.
         if self.last.is_none() {
             let counted = read.saturating_duration_since(begun.at);
             self.head.from_ms = millis(uptime.saturating_sub(counted));
@@ -129,7 +129,7 @@ impl Lines {
         true
     }
 
-    /// Returns the index of a line, by names in the JVM's form. Adds the line if it is new.
+    /// Returns the index of the line of code with these names, which are in the JVM's form. Adds the line if it is new.
     fn line(&mut self, names: [Arc<str>; 3], line: Option<u16>, is_object: bool) -> usize {
         let [class, method, allocated] = names;
         let object = is_object.then(|| Arc::clone(&allocated));

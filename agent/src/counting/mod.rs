@@ -281,8 +281,8 @@ fn watched(env: &Env<'_>) -> Result<(), Failed> {
     started
 }
 
-/// The body of the watching thread. Ends the count of this round if nobody has ended it after its time and [`GRACE`].
-/// For round [`OVER`], removes the hooks when the debugger disconnects.
+/// The body of the watching thread. Ends the count of this round if nobody has ended it by [`GRACE`] after its planned
+/// end. For round [`OVER`], removes the hooks when the debugger disconnects.
 pub(crate) fn watch(env: &Env<'_>, round: usize) {
     let Some(engine) = ENGINE.get() else {
         return;
@@ -579,7 +579,8 @@ impl Engine {
     fn take_out(&self, env: &Env<'_>, progress: &Progress) {
         *locked(&self.plan) = None;
         *locked(&self.begun) = None;
-        // A class whose file was rewritten a moment ago may not be in the JVM's list of loaded classes yet. So repeat.
+        // A class whose file was rewritten a moment ago may not be in the JVM's list of loaded classes yet. So repeat
+        // the search.
         let mut restored: FxHashMap<String, usize> = FxHashMap::default();
         for look in 0..LATE {
             if look > 0 {

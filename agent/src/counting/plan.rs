@@ -44,7 +44,7 @@ pub(crate) struct Plan {
     exclude: Option<Regex>,
     /// If set, only these classes are counted. Names are in the form of Java source.
     pub(crate) only: Option<FxHashSet<String>>,
-    /// True if only classes in sampled stacks are counted. `only` then holds them.
+    /// True if only classes in sampled stacks are counted. Then `only` holds these classes.
     pub(crate) sampled: bool,
     /// Token of the file that shows the progress of the count.
     pub(crate) token: Option<String>,

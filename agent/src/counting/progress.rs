@@ -20,7 +20,7 @@ impl Progress {
         progress
     }
 
-    /// Reports that `done` of `all` classes are done.
+    /// Reports that `done` of `all` classes have been changed.
     pub(super) fn reached(&self, done: usize, all: usize) {
         let [done, all] = [done, all].map(|classes| classes as u64);
         self.1.set(Counting {

@@ -35,7 +35,7 @@ pub(crate) struct Returned(Shared);
 impl Returned {
     /// Allocates the tables, all empty. Returns `None` if there is not enough memory.
     pub(super) fn new() -> Option<Self> {
-        // The tables are followed by two counters for objects that found no room.
+        // The tables are followed by two counters for objects for which the tables had no room.
         let bytes = usize::try_from(STRIPES * STRIPE_BYTES).ok()? + ENTRY;
         Shared::new(bytes / 8).map(Self)
     }
@@ -45,7 +45,7 @@ impl Returned {
         self.0.address()
     }
 
-    /// Returns the number of objects and the bytes of arrays for each pair.
+    /// Returns the number of objects and the bytes of arrays for each pair of site and class.
     pub(super) fn read(&self) -> FxHashMap<Pair, [u64; 2]> {
         let stripe = usize::try_from(STRIPE_BYTES).unwrap_or(0) / 8;
         let mut pairs: FxHashMap<Pair, [u64; 2]> = FxHashMap::default();

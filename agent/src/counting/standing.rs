@@ -35,7 +35,7 @@ const FIGURES: usize = 2;
 
 /// True while a standing count runs.
 pub(super) static STANDS: AtomicBool = AtomicBool::new(false);
-/// A count requested by `heapdiff count` that shares the counters, with its options.
+/// A count requested by `heapdiff count` while a standing count runs, with its options. Both use the same counters.
 static SHARED: Mutex<Option<(Plan, Begun)>> = Mutex::new(None);
 
 /// Starts a standing count if the options request it. If it cannot start, the agent samples without it.
@@ -150,12 +150,12 @@ pub(crate) struct InHeap {
     told: Mutex<Option<Told>>,
 }
 
-/// What the heap contains already.
+/// The data that the heap contains already.
 #[derive(Default)]
 struct Told {
     at: Option<Instant>,
     since: i64,
-    /// Numbers of names that were written.
+    /// Numbers of the names that were written to the heap.
     names: FxHashSet<u32>,
     /// Number of sites that were written; these are the first ones of the table.
     sites: usize,

@@ -24,13 +24,13 @@ pub(crate) struct Known {
     bytecode: u16,
     pub(crate) line: Option<u16>,
     level: Option<u8>,
-    /// The mark of a call site whose results are counted by class; see `calls::mark`.
+    /// The mark of a call site whose returned objects are counted by class; see `calls::mark`.
     returned: Option<u8>,
     pub(crate) is_object: bool,
 }
 
 impl Known {
-    /// Returns the numbers of three names: its class, its method and the allocated class.
+    /// Returns the numbers of the names of the site's class, its method and the allocated class.
     pub(crate) fn names(&self) -> [u32; 3] {
         [self.class, self.method, self.allocated]
     }
@@ -78,7 +78,7 @@ impl Names {
     }
 }
 
-/// Things that are not counted: their number, and some of their names.
+/// The methods or classes that are not counted: their number, and some of their names.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Missed {
     pub(crate) count: u64,
@@ -199,7 +199,8 @@ impl Table {
             self.left_alone.add(name);
         }
         if rewritten.bytes.is_some() {
-            // If the JVM rejects a class of a batch, it gets the others again. Count each class once.
+            // If the JVM rejects a class of a batch, the other classes of the batch are rewritten again. Count each
+            // class once.
             self.classes += u64::from(self.changed.insert(format!("L{class};")));
         }
     }

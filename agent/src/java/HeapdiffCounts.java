@@ -48,7 +48,7 @@ public final class HeapdiffCounts {
 
     /** Maximum number of entries that are probed. */
     static final int PROBES = 100;
-    /** An odd number with irregular bits: the golden ratio's. */
+    /** Multiplier of the hash: the odd number nearest to 2^64 divided by the golden ratio. */
     static final long MIXER = 0x9e37_79b9_7f4a_7c15L;
 
     static final Unsafe UNSAFE = Unsafe.getUnsafe();

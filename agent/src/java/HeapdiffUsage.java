@@ -172,8 +172,8 @@ public final class HeapdiffUsage extends WeakReference<Object> {
     }
 
     /**
-     * Starts to watch a collection that was first seen at least a second ago. Most large collections do not live that
-     * long.
+     * Starts to watch a collection that was first seen at least a second ago. Younger ones are not watched, because
+     * most large collections do not live that long.
      */
     static void begin(Object collection, int size, int n, int hash) {
         int now = (int) (System.currentTimeMillis() >>> 10);
@@ -215,7 +215,7 @@ public final class HeapdiffUsage extends WeakReference<Object> {
         crowded(hash);
     }
 
-    /** Records in a bitmap that a collection found no place. */
+    /** Records in a bitmap that the table had no place for a collection. */
     static void crowded(int hash) {
         HeapdiffUsage all = TABLE[SLOTS + WINDOW];
         if (all == null) {

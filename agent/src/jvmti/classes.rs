@@ -369,7 +369,7 @@ impl Env<'_> {
         }
     }
 
-    /// Returns the number of a thread that hooks use. It is read from the field, because the program may override
+    /// Returns the number that hooks use for a thread. It is read from the field, because the program may override
     /// `Thread.getId`.
     fn thread_number(&self, thread: Ref<'_>) -> super::calls::Result<i64> {
         let class = self.class(c"java/lang/Thread")?;

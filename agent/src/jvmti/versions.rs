@@ -45,7 +45,7 @@ impl Redefinitions {
     }
 }
 
-/// A class, as it is between two redefinitions.
+/// A version of a class: the class between two redefinitions.
 #[derive(Debug)]
 pub(crate) struct Version {
     class: Weak<Class>,
@@ -67,7 +67,7 @@ impl Version {
         })
     }
 
-    /// True if the class is still loaded and was not redefined since.
+    /// True if the class is still loaded and was not redefined since this version was created.
     pub(crate) fn is_current(&self, env: &Env<'_>) -> bool {
         let class = self.class.get(env);
         class.is_some_and(|class| self.redefinitions.count(env, class.get()) == self.count)

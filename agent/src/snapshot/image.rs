@@ -203,7 +203,8 @@ pub(crate) struct Image {
     /// Serial numbers of platform threads by id; 0 for the thread that takes the snapshot.
     pub(super) threads: HashMap<u64, u32>,
     pub(super) stacks: KnownStacks,
-    /// Where to find the state of a virtual thread; `None` if the walk does not report stacks of virtual threads.
+    /// The location of the state in a virtual thread's object; `None` if the walk does not report stacks of virtual
+    /// threads.
     pub(super) virtual_state: Option<VirtualState>,
     pub(super) base: u64,
     pub(super) next: u64,

@@ -6,7 +6,7 @@ use std::path::Path;
 use heapdiff_sites::attach;
 use heapdiff_units::Size;
 
-/// Minimum free memory before the fork. While the child runs, half of it is required.
+/// Minimum free memory before the fork, in bytes. While the child runs, half of it is required.
 const LEAST: u64 = 64 << 20;
 
 /// Checks that the heap's memory is copied on write after a fork, by the mappings that contain the given objects. If
@@ -36,8 +36,9 @@ fn private_in(maps: &str, addresses: &[u64]) -> Result<(), (i32, String)> {
     Ok(())
 }
 
-/// Returns the mappings of the JVM's `jstat` counters (hsperfdata), which other processes read. The child's thread
-/// would count there, too. Other shared mappings belong to the program, which does not run in the child.
+/// Returns the mappings of the JVM's `jstat` counters (hsperfdata), which other processes read. Without private copies,
+/// the child's thread would change these counters, too. Other shared mappings belong to the program, which does not run
+/// in the child.
 pub(super) fn shared_files() -> Vec<(usize, usize)> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     shared_in(&maps)
@@ -75,7 +76,7 @@ fn mapping_of(maps: &str, address: u64) -> Option<(&str, bool)> {
 /// advance. So this function requires a share of the JVM's resident memory, and the watch ends the child if memory
 /// still runs short.
 ///
-/// `marks_objects`: the walk marks objects in their headers, which copies the pages that contain them.
+/// If `marks_objects` is true, the walk marks objects in their headers, which copies the pages that contain them.
 pub(super) fn enough(marks_objects: bool) -> Result<(), String> {
     let resident = fs::read_to_string("/proc/self/status")
         .ok()

@@ -105,7 +105,7 @@ fn add(frames: &mut Reported, depth: u32, place: Place) {
     }
 }
 
-/// Where an instance of `VirtualThread` stores its state.
+/// The location of the state in an instance of `VirtualThread`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct VirtualState {
     /// Class object of `java.lang.VirtualThread`.
@@ -185,7 +185,7 @@ impl Traces {
 }
 
 impl LateThreads {
-    /// `known` is the number of threads that have serial numbers already.
+    /// Creates an empty list. `known` is the number of threads that already have serial numbers.
     pub(super) fn new(known: usize) -> Self {
         Self {
             first: u32::try_from(known + 1).unwrap_or(u32::MAX),

@@ -195,7 +195,7 @@ impl Jvmti {
         if status & INITIALIZED == 0 {
             return Vec::new();
         }
-        // Threads that were not started by an executor.
+        // Read the threads that were not started by an executor.
         let root = c"jdk/internal/vm/ThreadContainers$RootContainer$TrackingRootContainer";
         let set = calls.field(root, c"VTHREADS", c"Ljava/util/Set;");
         // SAFETY: the field has the type `java.util.Set`.

@@ -109,7 +109,7 @@ struct Walk {
     forked: Option<std::result::Result<c_int, c_int>>,
 }
 
-/// The child's walk, for the signal handler that ends it.
+/// The child's walk. The signal handler uses it to write the end of the dump.
 static CHILD: AtomicPtr<Walk> = AtomicPtr::new(null_mut());
 
 /// A child process that walks the heap.
@@ -183,8 +183,8 @@ impl Environment {
         version < VERSION_17
     }
 
-    /// Forks at a safepoint. The start of the dump must be written already; the child writes the rest. Also returns
-    /// image and target, for another attempt.
+    /// Forks at a safepoint. The start of the dump must be written already; the child writes the rest. Also returns the
+    /// image and the target, which another attempt can use.
     ///
     /// `shared` lists mappings of files that the child must replace by private copies.
     pub(crate) fn fork(

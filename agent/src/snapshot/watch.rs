@@ -14,7 +14,7 @@ const POLL: Duration = Duration::from_millis(10);
 /// the lowest priority and may wait long for a CPU on a busy machine.
 const STUCK: Duration = Duration::from_secs(60);
 /// Number of checks without any change after which a child that waits for another thread is ended. The child has no
-/// other thread.
+/// other thread, so it would wait forever.
 const LOOKS: u32 = 5;
 /// Interval between checks of free memory.
 const MEMORY: Duration = Duration::from_millis(20);
@@ -32,8 +32,8 @@ pub(super) enum Ended {
     Unwanted,
 }
 
-/// Waits until the child has ended, as long as `room` reports enough memory. If this function gives the child up, the
-/// child is killed when it is dropped.
+/// Waits until the child has ended, as long as `room` reports enough memory. If this function returns before that, the
+/// child is killed when `child` is dropped.
 ///
 /// `file` is the dump file. It is `None` for a pipe, where writing fails once nobody reads.
 pub(super) fn watch(
@@ -249,7 +249,7 @@ mod tests {
     fn who_waits_for_a_thread_is_given_up_at_once() {
         const WAITS: &str = "HEAPDIFF_TEST_WAITS";
         if std::env::var_os(WAITS).is_some() {
-            // Either the main thread waits for this thread, or this is the main thread. `watch` ends the process.
+            // This is either the main thread, or a thread that the main thread waits for. `watch` ends the process.
             loop {
                 std::thread::park();
             }

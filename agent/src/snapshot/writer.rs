@@ -123,7 +123,8 @@ pub(crate) struct Writer<O> {
     image: Image,
     output: O,
     next: u64,
-    /// For each slot of the image: true if the walk has seen the object, and true if it has visited the class.
+    /// True if the walk has seen the object of each slot in [`Image::slots`]. `visited` is true if the walk has visited
+    /// the slot's class.
     seen: Vec<bool>,
     visited: Vec<bool>,
     /// Lengths of reference arrays that were seen but not visited, by id.
@@ -539,7 +540,7 @@ impl<O: Output> Writer<O> {
         let thread = match reference.kind {
             Kind::StackLocal | Kind::JniLocal => {
                 // The JVM reads the thread's tag before it reports the thread itself. So a thread that was not known
-                // has no tag here.
+                // before the fork has no tag here.
                 let thread = match reference.thread {
                     0 => self.late.current,
                     thread => thread,
@@ -559,7 +560,7 @@ impl<O: Output> Writer<O> {
                 }
                 None
             }
-            // A mounted virtual thread.
+            // The JVM reports a mounted virtual thread as a root of this kind.
             Kind::Other if Some(reference.class) == virtual_class => {
                 self.late.current = object;
                 self.late.serial(object);

@@ -151,7 +151,8 @@ const TREE_MAP: Watched = Watched {
     size: Size::Field("size"),
     points: &[
         put(&["addEntry", "addEntryToEmptyMap"]),
-        // Before JDK 15, each method that puts has its own code. So the number of elements shows how many were put.
+        // Before JDK 15, the methods that put an element do not share code. So the change of the number of elements
+        // shows how many were put.
         point(Kind::Put, Many::Some, &["put|addEntry"]),
         removed(&["deleteEntry"]),
         cleared(&["clear"]),
@@ -289,7 +290,7 @@ const PRIORITY_BLOCKING_QUEUE: Watched = Watched {
         point(Kind::Removed, Many::IfAny, &["dequeue"]),
         removed(&["removeAt"]),
         cleared(&["clear"]),
-        // Iterators, spliterators and other methods call `toArray`.
+        // Other methods, iterators and spliterators call `toArray`, so they are not listed.
         read(&["peek", "contains", "forEach", "toArray"]),
     ],
     ..own(PRIORITY_BLOCKING)
@@ -388,7 +389,7 @@ const IDENTITY_MAP: Watched = Watched {
     steps: &[Steps::Size("size")],
     ..own(IDENTITY)
 };
-/// `toArray()` calls `toArray(T[])`.
+/// `toArray()` is not listed, because it calls `toArray(T[])`.
 const IDENTITY_PASSES: &[Point] = &[read(&["toArray([", "spliterator"])];
 
 /// Describes a view of a map, which refers to the map as its outer object.
@@ -402,7 +403,7 @@ const fn view_of(
     of_its(map, class, outer, points)
 }
 
-/// Describes a part of a map that changes the map's size itself.
+/// Adds `steps` to the description of a part of a map, because that part changes the map's size itself.
 const fn with_steps(part: Watched, steps: &'static [Steps]) -> Watched {
     Watched { steps, ..part }
 }

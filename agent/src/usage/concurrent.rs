@@ -9,7 +9,7 @@ use super::points::{
 
 const LINKED_BLOCKING: &str = "java/util/concurrent/LinkedBlockingQueue";
 pub(super) const LINKED_BLOCKING_QUEUE: Watched = Watched {
-    // There are few such queues, and no number in them never falls, so there is no quick test.
+    // Such queues are rare, and every number in them can fall, so there is no quick test (see [`Gate`]).
     gate: Gate::Open,
     size: Size::Atomic("count"),
     points: &[
@@ -83,8 +83,8 @@ pub(super) const LINKED_BLOCKING_DEQUE: Watched = Watched {
 };
 
 const ARRAY_BLOCKING: &str = "java/util/concurrent/ArrayBlockingQueue";
-/// Every method that changes the size holds the lock, so writes of the size are counted. `spliterator` calls
-/// `iterator`.
+/// Every method that changes the size holds the lock, so writes of the size are counted. `spliterator` is not listed,
+/// because it calls `iterator`.
 pub(super) const ARRAY_BLOCKING_QUEUE: Watched = Watched {
     gate: Gate::Length("items"),
     size: Size::Field("count"),
@@ -134,7 +134,7 @@ pub(super) const LINKED_QUEUE: Watched = Watched {
     ],
     ..own(QUEUE)
 };
-/// `remove` clears the node's element without `casItem`.
+/// `remove` clears the node's element without `casItem`, so the method itself is listed.
 pub(super) const LINKED_QUEUE_ITERATOR: Watched = of_its(
     LINKED_QUEUE,
     "java/util/concurrent/ConcurrentLinkedQueue$Itr",
@@ -147,7 +147,8 @@ pub(super) const LINKED_QUEUE_ITERATOR: Watched = of_its(
 );
 
 const DEQUE: &str = "java/util/concurrent/ConcurrentLinkedDeque";
-/// A thread that has taken an element unlinks its node exactly once. `isEmpty` calls a counted method.
+/// A thread that has taken an element unlinks its node exactly once, so `unlink` counts removals. `isEmpty` is not
+/// listed, because it calls `peekFirst`.
 pub(super) const LINKED_DEQUE: Watched = Watched {
     gate: Gate::Grown,
     size: Size::Unknown,

@@ -218,7 +218,7 @@ impl Engine {
             .map_err(text)?;
         let table = env.usage_table(class.get()).map_err(text)?;
         for name in collections::CALLERS {
-            // A class that this JDK does not have makes no calls.
+            // If this JDK does not have the class, the class makes no calls that must be counted.
             drop(class_named(env, name));
         }
         let mut fit = FxHashSet::default();

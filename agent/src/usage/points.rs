@@ -35,8 +35,8 @@ pub(super) enum Gate {
     /// The length of an array in a field that may be null: name and type of the field. The collection's size is not
     /// known then.
     Array(&'static str, &'static str),
-    /// No test, and the size is not known without a traversal. The collection counts as large once it has grown by that
-    /// many elements.
+    /// No test, and the size is not known without a traversal. The collection counts as large once it has grown by as
+    /// many elements as a large collection has.
     Grown,
 }
 
@@ -100,11 +100,11 @@ pub(crate) enum Steps {
     },
 }
 
-/// The number of elements that a returned call concerns.
+/// The number of elements that a call has put or removed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Returned {
     One,
-    /// One if the call returned true, else none.
+    /// One if the call returned true, else zero.
     IfTrue,
 }
 

@@ -1,4 +1,4 @@
-//! Counts while others change or stop the same code: an agent that redefines classes, and a debugger.
+//! Counts while another agent redefines the same classes, and while a debugger stops in them.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -52,7 +52,7 @@ pub(crate) fn redefined(jdk: &Jdk) -> Target {
     target
 }
 
-/// Another agent replaces a class's body during a count. The sites of both bodies are counted.
+/// Another agent replaces the body of a class during a count. The allocation sites of both bodies are counted.
 #[test]
 fn a_class_that_others_redefine() {
     const ONE: &str = "Redefined$One";
@@ -83,7 +83,7 @@ fn a_class_that_others_redefine() {
             20.. => assert_eq!(body, ["Object[]", "plain"], "{which}"),
             _ => assert_eq!(body, ["byte[]", "plain"], "{which}"),
         }
-        // Nothing is counted any more, and later counts work on the current code.
+        // After the count, hooks count nothing. Later counts work on the current code.
         begin(&target, "include=^nothing$");
         told(&mut target, "work");
         assert_eq!(of(&end(&target), ONE), [], "{which}");

@@ -1,4 +1,5 @@
-//! Counts every way to create an object. Each is counted exactly once, or is documented as not counted.
+//! Checks the counts for every way to create an object. Each object is counted exactly once, or this file lists it as
+//! not counted.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use crate::count_on::Dumped;
 use crate::counted;
 use crate::{cc, launch};
 
-/// Number of times that the program executes each way.
+/// Number of times that the program creates objects in each way.
 const N: u64 = 200;
 
 /// Objects that application classes create or request: method, class, number.
@@ -117,7 +118,7 @@ fn each_once(jdk: &Jdk, count: &str, flags: &[&str]) {
         let expected = if with_jdk { objects } else { 0 };
         assert_eq!(found, expected, "{which}: {class}.{method} {allocated}");
     }
-    // All objects of classes that only these methods create, wherever they are counted.
+    // Checks the total number of objects of classes that only these methods create, wherever the objects are counted.
     for (allocated, objects) in [
         ("Kinds$Copy", N + 1),
         ("Kinds$Point", N),

@@ -138,7 +138,7 @@ fn started(launch: &Launch) -> Target {
     target
 }
 
-/// Counts from the start of the program, including allocations in a method that runs all the time.
+/// Counts from the start of the program, including allocations in `main`, which runs all the time.
 #[test]
 fn a_dump_has_all_that_was_counted() {
     for jdk in jdks() {
@@ -157,7 +157,7 @@ fn a_dump_has_all_that_was_counted() {
             assert!((begun - 60_000..=begun).contains(&since), "{since} {begun}");
             let mut classes = dumped.sites.keys().map(|key| &key.0);
             assert!(classes.all(|class| class.starts_with("Counted")), "{which}");
-            // `main` was running when the second phase began.
+            // `main` was already running when the second phase began, and its allocations are counted, too.
             let main = dumped.sites.iter().find(|((_, method, _, allocated), _)| {
                 method == "main" && allocated.ends_with("[]")
             });
@@ -200,7 +200,7 @@ fn attached_it_counts_from_then_on() {
         let dumped = Dumped::read(&file);
         assert!(dumped.head(Counted::At) >= before, "JDK {}", jdk.version());
         dumped.assert_exact(of, 1, &format!("JDK {}", jdk.version()));
-        // The agent counts in other classes than this request asks for.
+        // The request is refused, because it asks for other classes than the agent counts in.
         assert_eq!(
             ask(&target, &format!("{}seconds=5", attach::COUNT)),
             attach::COUNTS_ALREADY
@@ -224,7 +224,7 @@ fn attached_it_counts_from_then_on() {
         target.dump(&file, DumpOptions::default()).unwrap();
         let off = Dumped::read(&file);
         assert_eq!(off.head, [0; Counted::LEN]);
-        // Classes are as before, so that `heapdiff count` can start.
+        // The counters were removed from the classes, so `heapdiff count` can start.
         begin(&target, "");
         target.advance(5).unwrap();
         assert_exact(&end(&target), of, USUAL, "after the agent's");
@@ -266,13 +266,13 @@ fn a_count_beside_and_detaching() {
         assert!(none.sites.is_empty(), "{none:?}");
         let jdk_too = format!("{}jdk=on", attach::COUNT);
         assert_eq!(ask(&target, &jdk_too), attach::COUNTS_ALREADY);
-        // The dump contains all three phases.
+        // The dump contains the counts of all three phases.
         Dumped::after_now(&target).assert_exact(of, 3, &format!("JDK {}", jdk.version()));
         assert_eq!(ask(&target, attach::DETACH), attach::DETACHED);
         assert_eq!(ask(&target, &ended), attach::COUNTS_NOT);
         begin(&target, "include=^nothing$");
         target.advance(5).unwrap();
-        // `main` keeps its counters until it ends.
+        // `main` keeps its counters until it returns.
         let none = without_main(end(&target), 1);
         assert!(none.sites.is_empty(), "{none:?}");
         // If another count runs during the attach, the agent samples and says that it does not count.
@@ -290,7 +290,7 @@ fn a_count_beside_and_detaching() {
     }
 }
 
-/// Counts in JDK classes, which are loaded already.
+/// Counts allocations in JDK classes. These classes are loaded before counting begins.
 #[test]
 fn the_jdks_classes_are_counted_where_that_is_asked_for() {
     for jdk in jdks() {

@@ -24,7 +24,7 @@ pub(crate) fn jdks() -> Vec<Jdk> {
     jdks
 }
 
-/// Returns the factor for the number of allocations, from the environment.
+/// Returns the factor for the number of allocations. An environment variable sets it; the default is 1.
 fn times() -> u64 {
     let times = std::env::var("HEAPDIFF_COUNT_TIMES");
     times.map_or(1, |times| times.parse().unwrap())
@@ -341,7 +341,7 @@ pub(crate) fn assert_exact(counts: &Counts, (t, n): (u64, u64), sizes: Sizes, wh
     for method in ["negative", "badCopies", "main"] {
         assert!(!found.keys().any(|(m, _)| m == method), "{which}: {method}");
     }
-    // A class's own `clone` method is not counted where it is called.
+    // The call of a `clone` method that the class itself defines is not counted.
     for class in ["Counted$Circle", "Counted$Single"] {
         let of_copy = ("copy".to_owned(), class.to_owned());
         assert!(!found.contains_key(&of_copy), "{which}: {class}");
@@ -355,7 +355,7 @@ pub(crate) fn assert_exact(counts: &Counts, (t, n): (u64, u64), sizes: Sizes, wh
     );
 }
 
-/// A count limited to classes in sampled stacks changes fewer classes, and requires an agent that samples.
+/// If only classes in sampled stacks are counted, fewer classes are rewritten, but the agent must also sample.
 #[test]
 fn only_classes_in_sampled_stacks_are_counted() {
     for jdk in jdks() {
@@ -385,7 +385,7 @@ fn only_classes_in_sampled_stacks_are_counted() {
     }
 }
 
-/// Counts one phase between others that are not counted.
+/// Counts two phases of the program. The phases before, between and after them are not counted.
 fn phase(jdk: &Jdk, (t, n): (u64, u64), sizes: Sizes, flags: &[&str]) {
     let of = (t, n * times());
     let which = format!("JDK {} {flags:?} {of:?}", jdk.version());
@@ -472,7 +472,7 @@ fn in_ten_thousand_virtual_threads() {
     }
 }
 
-/// Counts what JDK collections allocate for one thread, interpreted and compiled, before and during the count.
+/// Counts the allocations of JDK collections for one thread, in interpreted and compiled code.
 #[test]
 fn in_the_jdk() {
     for jdk in jdks() {
@@ -508,7 +508,7 @@ fn in_the_jdk() {
             let array = USUAL.array(USUAL.reference, n);
             let arrays = |class| of(class, "java.lang.Object[]");
             assert_eq!(arrays("java.util.LinkedList"), (1, array), "{which}");
-            // Copies made by a method with an intrinsic, each half as large again as the previous one.
+            // `ArrayList` grows its array by half each time. The copies are made by a method that has an intrinsic.
             let room = std::iter::successors(Some(10), |room| Some(room + room / 2));
             let room: Vec<u64> = room
                 .scan(0, |before, room| {
@@ -531,7 +531,7 @@ fn in_the_jdk() {
     }
 }
 
-/// With the JVM's checks of JNI and of all bytecode, and with other object layouts.
+/// Counts with the JVM's checks of JNI calls and of all bytecode, and with other object layouts.
 #[test]
 fn with_checks_and_other_layouts() {
     for jdk in jdks() {
@@ -548,7 +548,7 @@ fn with_checks_and_other_layouts() {
     }
 }
 
-/// After many counts, classes are as before: if no class is to be counted, nothing is counted.
+/// After many counts, the classes have no hooks: a count that includes no class counts nothing.
 #[test]
 fn counters_are_taken_out_again() {
     for jdk in jdks() {
@@ -576,7 +576,7 @@ fn counters_are_taken_out_again() {
     }
 }
 
-/// A count that nobody ends is removed after its time, and another one can begin.
+/// If nobody ends a count, its hooks are removed some time after its planned end. Then another count can begin.
 #[test]
 fn a_count_that_nobody_ends_is_ended() {
     let jdk = &jdks()[0];

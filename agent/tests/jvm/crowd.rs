@@ -1,4 +1,4 @@
-//! Many more threads than processors, so that any thread may be descheduled at the worst moment.
+//! Runs many more threads than processors, so that any thread may be descheduled at the worst moment.
 
 use std::time::Duration;
 

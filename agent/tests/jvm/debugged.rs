@@ -1,4 +1,4 @@
-//! A debugger and stack traces show the same while allocations are counted as without a count.
+//! A debugger and stack traces show the same with and without a count of allocations.
 
 use std::fs;
 use std::path::PathBuf;
@@ -78,8 +78,8 @@ impl Debugged {
     }
 }
 
-/// Waits until the JVM's thread that reads a debugger's commands has ended. This happens shortly after the JVM waits
-/// for the next debugger.
+/// Waits until the JVM's thread that reads a debugger's commands has ended. This happens shortly after the JVM begins
+/// to wait for the next debugger.
 pub(crate) fn wait_for_its_end(program: &Target) {
     let reads = |task: fs::DirEntry| {
         let name = fs::read_to_string(task.path().join("comm"));

@@ -134,7 +134,8 @@ impl Dumped {
             sampling(statics::INTERVAL, statics::RATE),
             sampling(statics::FIRST_INTERVAL, statics::FIRST_RATE),
         );
-        // The agent may be about to discard some samples.
+        // The agent may not have discarded all samples yet that the current sampling does not keep. Ignore these
+        // samples.
         let is_kept = |s: &Sample| {
             s.mark == i64::from(MARK_CLASS)
                 || now == first
@@ -228,13 +229,13 @@ impl Dumped {
         self.frames(site).iter().any(|frame| frame == method)
     }
 
-    /// Returns the samples of a type that were allocated below a method.
+    /// Returns the samples of a type whose stack contains a method.
     pub(crate) fn of_kind(&self, method: &str, kind: &str) -> Vec<&Sample> {
         let matching = |sample: &&Sample| sample.kind == kind && self.through(sample.site, method);
         self.samples.iter().filter(matching).collect()
     }
 
-    /// Returns the number of samples taken below a method since the start.
+    /// Returns the number of samples since the start whose stack contains a method.
     pub(crate) fn taken(&self, method: &str) -> i64 {
         let below = self
             .totals

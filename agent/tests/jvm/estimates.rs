@@ -37,7 +37,7 @@ fn size(bytes: i64) -> f64 {
 }
 
 fn keeper(jdk: &Jdk, options: &str, objects: &str, keep: &str, sizes: &str) -> Dumped {
-    // No GC runs while it allocates; see `with_collections`.
+    // The young generation is so large that no GC runs while the program allocates; see `with_collections`.
     keeper_with("-Xmn800m", jdk, options, objects, keep, sizes)
 }
 
@@ -98,7 +98,8 @@ fn unbiased(interval: &str) {
     }
 }
 
-/// Returns the mean z of the threads of one JVM, and the deviation of the sum of all estimates in standard errors.
+/// Returns the mean z of the threads of one JVM. Also returns by how many standard errors the sum of all estimates
+/// deviates.
 fn deviations(jdk: &Jdk, interval: &str, objects: &str, truth: &HashMap<String, f64>) -> [f64; 2] {
     let options = format!("interval={interval},max_samples=1000000");
     let dumped = keeper(jdk, &options, objects, "1.0", "mixed");

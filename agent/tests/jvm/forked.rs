@@ -60,7 +60,7 @@ fn layouts(jdk: &Jdk) -> Vec<&'static [&'static str]> {
     all.into_iter().filter(starts).collect()
 }
 
-/// Returns every collector with the default layout, and every other layout with one collector.
+/// Returns the flags of every collector with the default object layout, and of one collector with every other layout.
 fn collectors_and_layouts(jdk: &Jdk) -> Vec<(&'static str, &'static [&'static str])> {
     let collectors = private_collectors(jdk);
     let others = layouts(jdk).into_iter().skip(1);
@@ -151,11 +151,11 @@ const EXCEPT_BEFORE: [&str; 5] = [
     "java.lang.Object[]",
     "java.lang.ref.ReferenceQueue",
     "java.util.WeakHashMap$Entry",
-    // It contains fields that the JVM added.
+    // Objects of this class contain fields that the JVM added.
     "jdk.internal.loader.ClassLoaders$AppClassLoader",
     "Forked$$Lambda$",
 ];
-/// Classes with a few objects that only the objects above hold.
+/// Classes with a few objects that only objects of the classes above hold, and the maximum number of these objects.
 const NEARLY: [(&str, u64); 7] = [
     ("byte[]", 20),
     ("java.lang.String", 20),
@@ -398,7 +398,7 @@ fn every_object_is_as_in_the_jvms_own_dump() {
                     "{name}"
                 );
             }
-            // A local variable is reported with its thread and frame.
+            // A local variable has the same thread and frame in both dumps.
             let holder = |snapshot: &Snapshot| {
                 let threads = snapshot.threads();
                 let thread = threads.iter().find(|t| t.name.as_deref() == Some("holder"));

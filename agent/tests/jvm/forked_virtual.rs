@@ -46,7 +46,7 @@ fn threads(snapshot: &Snapshot) -> BTreeMap<String, (bool, Vec<String>, u64, Str
         )
     };
     let threads = snapshot.threads();
-    // Leave out the thread that takes the dump, which differs.
+    // Leave out the thread that takes the dump. It differs between the dumps.
     let others = threads
         .iter()
         .filter(|thread| thread.name.as_deref() != Some("Attach Listener"));
@@ -65,7 +65,7 @@ fn holder(snapshot: &Snapshot, object: ObjectIndex) -> String {
     )
 }
 
-/// Counts the objects that are roots of threads, by class and kind of root.
+/// Counts the GC roots that are threads or that frames of threads hold, by class and kind of root.
 fn thread_roots(snapshot: &Snapshot) -> BTreeMap<(String, String), u32> {
     let mut counts = BTreeMap::new();
     let kinds = [RootKind::Thread, RootKind::JavaFrame];
@@ -131,7 +131,8 @@ fn virtual_threads_are_as_in_the_jvms_own_dump() {
 #[test]
 fn parked_threads_have_frames_from_jdk_21_on() {
     for jdk in jdks().into_iter().filter(|jdk| jdk.major() >= 21) {
-        // An untracked thread is in no thread container of the JDK. It has only the frames that hold objects.
+        // With `false`, the thread is in no thread container of the JDK. Then its stack has only the frames that hold
+        // objects.
         for flag in ["-Djdk.trackAllThreads=true", "-Djdk.trackAllThreads=false"] {
             let target = started(&launch(&jdk, 20).flag(flag).flags(CHECKED));
             let snapshot = forked(&target);

@@ -42,7 +42,7 @@ fn told_times(target: &Target, line: &str, times: usize) -> bool {
 
 /// In a full heap, the agent does not start and says so. When there is room again, it starts.
 ///
-/// A collector that frees memory in one more GC may let it start at once. Serial does not.
+/// If a collector frees memory in one more GC, the agent may start at once. Serial frees none.
 #[test]
 fn attached_to_a_full_heap() {
     each(|jdk, collector| {
@@ -95,7 +95,7 @@ fn filled_while_sampled() {
             .unwrap();
         target.wait_ready(1).unwrap();
         target.advance(2).unwrap();
-        // Both agent threads run meanwhile.
+        // Wait until both of the agent's threads have run.
         std::thread::sleep(Duration::from_millis(1300));
         assert!(target.is_running(), "{context}: {}", target.errors());
         target.advance(3).unwrap();

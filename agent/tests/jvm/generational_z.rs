@@ -58,7 +58,7 @@ fn dumped(target: &Target) -> Dumped {
     Dumped::read(&file).expect("the dump has the agent's class")
 }
 
-/// Checks that as many samples were taken as if all were tracked. Returns how many were lost.
+/// Checks that as many samples were taken as if all were tracked. Returns the number of lost samples.
 fn assert_all_are_taken(dumped: &Dumped) -> f64 {
     let weight = dumped.first.weight(SIZE).unwrap();
     let taken = f64::from(i32::try_from(dumped.taken("Aside.drop")).unwrap());
@@ -91,7 +91,7 @@ fn who_allocates_fast_has_few_followed() {
         assert!(dumped.counter(Counter::Thinnings) > 0);
         assert!(dumped.sampling.interval > dumped.first.interval);
         assert_eq!(dumped.first.interval, 16 << 10);
-        // Which half is discarded is random.
+        // The agent discards a random half of the samples, so somewhat more may be left.
         let most = 80 * windows + 40;
         assert!(dumped.samples.len() <= most, "{}", dumped.samples.len());
         assert_all_are_taken(&dumped);
@@ -106,8 +106,8 @@ fn who_allocates_fast_has_few_followed() {
     }
 }
 
-/// The non-generational ZGC of JDK 23 and earlier is distinguished from it: all samples are tracked, at any allocation
-/// rate.
+/// The agent distinguishes the non-generational ZGC of JDK 23 and earlier from generational ZGC: it tracks all samples,
+/// at any allocation rate.
 #[test]
 fn zgc_without_generations_has_all_followed() {
     for jdk in jdks() {
@@ -222,7 +222,7 @@ fn few_are_followed_and_all_are_counted() {
         assert!(first.counter(Counter::Thinnings) > 0);
         assert!(first.sampling.interval > first.first.interval && first.first.interval == 16 << 10);
         let lost = assert_all_are_taken(&first);
-        // A full GC leaves only kept objects, and the estimate is correct.
+        // After a full GC, only samples of kept objects are left, and the estimate is correct.
         target.advance(2).unwrap();
         let second = dumped(&target);
         let kept = second.of_kind("Aside.keep", "Aside$Kept");
@@ -267,7 +267,7 @@ fn detached_and_attached_again() {
     }
 }
 
-/// If the user asks for every allocation, all are tracked.
+/// If the user asks for a sample of every allocation, all samples are tracked.
 #[test]
 fn every_allocation_is_followed_if_that_is_asked_for() {
     for jdk in jdks() {

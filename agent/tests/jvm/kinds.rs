@@ -1,4 +1,4 @@
-//! Samples every way to allocate, following OpenJDK's HeapMonitor tests.
+//! Tests that every way to allocate is sampled, following OpenJDK's HeapMonitor tests.
 
 use std::collections::HashSet;
 
@@ -94,7 +94,7 @@ fn every_kind(dumped: &Dumped) {
             assert_eq!(sample.thread, "main");
         }
     }
-    // Ten arrays of 2 MB, allocated outside of TLABs.
+    // The program allocates ten arrays of 2 MB outside of TLABs.
     let large = dumped.of_kind("Kinds.large", "byte[]");
     let sizes: Vec<i64> = large.iter().map(|sample| sample.size).collect();
     assert_eq!(sizes.len(), 10);
@@ -120,7 +120,7 @@ fn every_kind(dumped: &Dumped) {
                 .all(|frame| frame == "Kinds.down")
         );
     }
-    // 500 threads with 10 objects each.
+    // 500 threads allocate ten objects each.
     let of_threads: Vec<_> = dumped
         .samples
         .iter()
@@ -186,8 +186,8 @@ fn virtual_threads() {
     }
 }
 
-/// 8 million objects of 32 bytes and arrays of 1,000 to 100,000 ints yield as many samples as the interval predicts,
-/// within 10 %.
+/// Allocates 8 million objects of 32 bytes, and arrays of 1,000 to 100,000 ints. Checks that both yield as many samples
+/// as the interval predicts, within 10 %.
 fn volumes(jdk: &Jdk, threads: &str, flags: &[&str]) {
     let mut target = launch(jdk, "Volumes", "interval=64k")
         .flags(["-Xmx256m"])

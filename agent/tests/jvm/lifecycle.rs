@@ -1,4 +1,4 @@
-//! Loading, invalid options, two agents, attaching.
+//! Tests loading the agent, invalid options, two agents, and attaching to a running JVM.
 
 use std::fs;
 
@@ -89,7 +89,7 @@ fn the_same_agent_twice() {
 #[test]
 fn another_sampling_agent() {
     for jdk in jdks() {
-        // For the JVM, a copy under another name is another agent.
+        // The JVM treats a copy of the library under another name as another agent.
         let folder = tempfile::tempdir().unwrap();
         let copy = folder.path().join("libother.so");
         fs::copy(library(), &copy).unwrap();
@@ -121,7 +121,7 @@ fn another_sampling_agent() {
     }
 }
 
-/// The JVM runs but has not finished its initialization, because another agent delays it.
+/// Attaches to a JVM that has not finished its initialization, because another agent delays it.
 #[test]
 fn attached_while_another_agent_holds_up_the_start() {
     for jdk in jdks() {
@@ -182,7 +182,7 @@ fn attached_late() {
     }
 }
 
-/// Counts the arrays for pieces of site tables in the heap. Each agent creates one of this length.
+/// Counts the arrays of length `PIECES` in the heap. Each agent creates one for the pieces of its site table.
 fn site_tables(target: &Target) -> usize {
     const PIECES: u32 = 2048;
     let folder = tempfile::tempdir().unwrap();

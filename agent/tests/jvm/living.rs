@@ -88,7 +88,7 @@ fn every_collector() {
 #[test]
 fn a_full_table_is_thinned_and_estimates_stay() {
     for jdk in jdks() {
-        // 20,000 objects of about 40 bytes, in a table for 2,000.
+        // The program keeps 20,000 objects of about 40 bytes. The table has 2,000 slots.
         let mut target = steady(&jdk, "interval=64,max_samples=2000", &[], "1000");
         for phase in 2..=20 {
             target.advance(phase).unwrap();
@@ -115,7 +115,7 @@ fn a_full_table_is_thinned_and_estimates_stay() {
             objects += weight.objects;
             variance += weight.objects_variance;
         }
-        // Samples dropped while the table was full are missing.
+        // The estimate lacks the samples that were dropped while the table was full.
         let lost = f64::from(i32::try_from(dumped.counter(Counter::DroppedFull)).unwrap());
         println!(
             "JDK {}: {objects:.0} of 20000, {lost} dropped, interval {}",
@@ -132,8 +132,8 @@ fn a_full_table_is_thinned_and_estimates_stay() {
     }
 }
 
-/// 60,000 objects in a table for 20,000, in a JVM that runs no GC by itself. One tenth of them lives, and these samples
-/// are not discarded.
+/// The program allocates 60,000 objects. The table has 20,000 slots, and the JVM runs no GC by itself. One tenth of the
+/// objects stays alive, and the samples of these objects are not discarded.
 #[test]
 fn garbage_makes_room_before_samples_are_thinned() {
     for jdk in jdks() {
@@ -171,8 +171,8 @@ fn strategies_by_count_and_by_class() {
         );
         let expected = 2000.0;
         let found = f64::from(u32::try_from(kept(&dumped).len()).unwrap());
-        // With a jitter of half the rate, distances have a standard deviation of 29 %. The limit is five standard
-        // errors.
+        // With a jitter of half the rate, distances have a standard deviation of 29 % of their mean. The limit is five
+        // standard errors.
         assert!((found - expected).abs() < 150.0, "{found}");
         target.advance(2).unwrap();
         assert!(target.finish().unwrap());
@@ -188,8 +188,8 @@ fn strategies_by_count_and_by_class() {
         let size = kept(&dumped)[0].size;
         assert_eq!(bytes, objects * size);
         let found = kept(&dumped).len();
-        // 400 distances with a standard deviation of 29 % each; their number has one of 5.8. The limit is five standard
-        // errors.
+        // Each of the 400 distances has a standard deviation of 29 %, so their number has a standard deviation of 5.8.
+        // The limit is five times that.
         assert!((371..=429).contains(&found), "{found}");
         assert!(target.finish().unwrap());
     }
@@ -205,7 +205,7 @@ fn a_strategy_by_time() {
         assert_eq!(dumped.sampling.weight(24), None);
         let recorded = dumped.counter(Counter::Recorded);
         assert!(recorded > 0);
-        // Two samples are at least half the time apart, which limits their number.
+        // Two samples are at least half of the mean time apart, which limits their number.
         let elapsed = i64::try_from(start.elapsed().as_millis()).unwrap();
         assert!(
             recorded <= elapsed / 10 + 2,

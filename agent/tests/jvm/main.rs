@@ -53,8 +53,8 @@ fn jdks() -> Vec<Jdk> {
     jdks
 }
 
-/// Returns the flags of every collector that the newest JDK supports. For other JDKs, returns the most different ones,
-/// unless `HEAPDIFF_ROUNDS` is `all`.
+/// Returns the flags of every collector that the newest JDK supports. For other JDKs, returns a few that differ most
+/// from each other, unless `HEAPDIFF_ROUNDS` is `all`.
 fn collectors(jdk: &Jdk) -> Vec<&'static str> {
     let all = [
         "-XX:+UseG1GC",

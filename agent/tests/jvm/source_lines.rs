@@ -28,7 +28,7 @@ fn started(jdk: &Jdk, options: &str) -> Target {
     target
 }
 
-/// Returns the line of `Lines.java` that ends with this comment.
+/// Returns the number of the line of `Lines.java` that ends with this comment.
 fn marked(comment: &str) -> Line {
     Line::At(line("Lines.java", &format!("// {comment}")).unwrap())
 }
@@ -41,8 +41,8 @@ fn frames(table: &SiteTable, site: u32) -> Vec<(String, Line)> {
         .collect()
 }
 
-/// Checks the stacks of all arrays so far. Returns all stacks in which the program's methods allocate, except for class
-/// loading.
+/// Checks the stacks of all arrays that the program has allocated so far. Returns all stacks in which the program's
+/// methods allocate, except for class loading.
 fn checked(dumped: &Dumped, phases: usize, which: &str) -> BTreeSet<String> {
     let arrays = dumped.of_kind("Lines.leaf", "byte[]");
     assert_eq!(arrays.len(), N * phases, "{which}");
@@ -59,7 +59,7 @@ fn checked(dumped: &Dumped, phases: usize, which: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Checks that each stack also occurs without rewritten classes.
+/// Checks that each stack in `now` also occurred before classes were rewritten (`plain`).
 fn assert_same(now: &BTreeSet<String>, plain: &BTreeSet<String>, which: &str) {
     let other: Vec<_> = now.difference(plain).collect();
     assert!(other.is_empty() && !now.is_empty(), "{which}: {other:#?}");
@@ -124,7 +124,7 @@ fn lines_during_and_after_a_count() {
     }
 }
 
-/// Checks lines with the options for counting and for usage, from the start or later.
+/// Checks lines with the options `count` and `usage`, set when the JVM starts or later.
 #[test]
 fn lines_under_options_that_rewrite() {
     for jdk in jdks() {
@@ -216,7 +216,7 @@ fn lines_of_a_class_that_others_redefine() {
         let mut both = BTreeSet::from([old]);
         both.extend(new);
         assert_eq!(lines_of(&target, ONE), both, "{which}");
-        // Counts in a class that another agent has redefined.
+        // Line numbers also match during a count in a class that another agent has redefined.
         begin(&target, "");
         told(&mut target, "work");
         assert_eq!(lines_of(&target, ONE), both, "{which}: counted");

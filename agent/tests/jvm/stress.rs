@@ -33,9 +33,9 @@ fn busy(jdk: &Jdk, flags: &[&str]) -> Launch {
         .timeout(Duration::from_secs(seconds() + 120))
 }
 
-/// True for a line that the JVM may print by itself.
+/// True for a line that the JVM itself may print.
 fn expected(line: &str) -> bool {
-    // JDK 21 and later print these when an agent is loaded into a running JVM.
+    // JDK 21 and later print these lines when an agent is loaded into a running JVM.
     line.starts_with("WARNING: A JVM TI agent has been loaded dynamically")
         || line.starts_with("WARNING: If a serviceability tool is")
         || line.starts_with("WARNING: Dynamic loading of agents will be")
@@ -62,9 +62,9 @@ fn every_join_is_right(dumped: &Dumped, context: &str) {
 /// Maximum resident memory of a JVM of [`busy`], in bytes. ZGC maps its heap of 300 MB three times; the rest is for JVM
 /// and agent.
 const MOST_RESIDENT: u64 = 1300 << 20;
-/// Maximum growth of the resident memory between the middle and the end of a run, for growth of the JVM's own caches.
-/// The shortest run that is checked takes some 150,000 samples in between. So a leak of 200 bytes per sample is found,
-/// and a smaller one in a longer run.
+/// Maximum growth of the resident memory between the middle and the end of a run. It allows for growth of the JVM's own
+/// caches. The shortest run that is checked takes some 150,000 samples in that time. So a leak of 200 bytes per sample
+/// is found. A longer run finds a smaller leak.
 const MOST_GROWTH: u64 = 24 << 20;
 /// Minimum length of a run for the check of growth, in seconds. In a shorter run, growth cannot be distinguished from
 /// the startup.
@@ -134,7 +134,7 @@ fn stress(jdk: &Jdk, flags: &[&str], options: &str, attach: bool) {
         let answer = target.load_agent(&library(), options).unwrap();
         assert!(answer.contains("return code: 0"), "{context}: {answer}");
     }
-    // Take dumps while everything runs. On a slow machine, nothing may be sampled before the first dump.
+    // Take two dumps while everything runs. On a slow machine, there may be no sample yet at the first dump.
     for _ in 0..2 {
         std::thread::sleep(Duration::from_millis(seconds() * 150));
         every_join_is_right(&Dumped::of(&target), &context);

@@ -88,7 +88,7 @@ fn of_class(column: &str, class: &str) -> String {
     )
 }
 
-/// Returns a query for the sum of a column over the last ticks of a class's sites.
+/// Returns a query for the sum of a column over the sites of a class. The value of a site is that of its last tick.
 fn live(column: &str, class: &str) -> String {
     format!(
         "SELECT ifnull(sum(n), 0) FROM (SELECT max(tick), {column} AS n FROM site_tick
@@ -97,7 +97,7 @@ fn live(column: &str, class: &str) -> String {
     )
 }
 
-/// Returns a query for a figure over the live samples of a class.
+/// Returns a query for an aggregate (`figure`) over the listed live samples of a class.
 fn listed(figure: &str, class: &str) -> String {
     format!(
         "SELECT ifnull({figure}, 0) FROM sample JOIN site ON site.id = site
@@ -207,8 +207,8 @@ fn totals_are_those_of_the_beans() {
                     "SELECT {column} FROM tick ORDER BY id DESC LIMIT 1"
                 ))
             };
-            // On a busy machine, the trace's thread may see several GCs at once and not know the cause of each, or the
-            // JVM loads classes or runs a GC between two readings. Then try once more.
+            // Try again if the figures differ, which happens on a busy machine. The trace's thread may see several GCs
+            // at once and not know the cause of each. Or the JVM may load classes or run a GC between the two readings.
             let mut phase = 1;
             loop {
                 let (counts, used) = beans(&mut target);
@@ -216,7 +216,8 @@ fn totals_are_those_of_the_beans() {
                 traced.wait_tick();
                 let seen = ["heap_used", "metaspace_used", "loaded_classes"].map(newest);
                 println!("{what}: {counts:?} {used:?} {seen:?}");
-                // Tolerances: the collector's regions and pages, and what is allocated meanwhile.
+                // The tolerances allow for the collector's regions and pages, and for allocations and class loading
+                // between the readings.
                 let mut near = seen.iter().zip(&used).zip([8 << 20, 256 << 10, 50]);
                 let are_near = near.all(|((a, b), most)| (a - b).abs() <= most);
                 let are_counted = counts.iter().all(|(name, count)| {
@@ -242,8 +243,9 @@ fn totals_are_those_of_the_beans() {
                 "{what}:\n{}",
                 traced.collections()
             );
-            // Each phase keeps 40 MB and drops 80 MB. The tolerance is four standard errors, each at most that of one
-            // sample per 64 KiB, and 2 % for what threads forget at a GC.
+            // Each phase keeps 40 MB and drops 80 MB. The tolerance is four standard errors plus 2 %. The standard
+            // error is an upper bound, computed for one sample per 64 KiB. The 2 % are for allocations that threads
+            // forget at a GC.
             let bytes = traced.number(&of_class("allocated_bytes", "byte[]"));
             let phases = i64::from(phase);
             let truth = phases * (40 * ((1 << 20) + 16) + 80_000 * 1016);
@@ -271,7 +273,7 @@ fn without_the_management_module() {
             .unwrap();
         target.wait_ready(1).unwrap();
         traced.wait_tick();
-        // Without beans, nothing reports a GC before the trace was begun.
+        // Without beans, nothing reports a GC that ran before the trace began.
         target.advance(2).unwrap();
         traced.wait_tick();
         let (well, errors) = target.finish_with_errors().unwrap();
@@ -310,8 +312,8 @@ fn thinning_is_told_and_live_figures_follow() {
         let live_objects = traced.number(&live("live_objects", "Steady$Kept"));
         let lost = traced.number("SELECT sum(lost_bytes) FROM tick") / 32;
         println!("{live_objects} of 20000 live, {lost} lost");
-        // Samples that found no slot while the agent's thread was busy are counted, but it is unknown which of them are
-        // live.
+        // Samples that were dropped while the agent's thread was busy are counted as lost. It is unknown how many of
+        // them are live.
         assert!(live_objects <= 23_000 && live_objects + lost >= 17_000);
         let samples = traced.number(&live("live_samples", "Steady$Kept"));
         assert!(samples <= 8000);

@@ -62,7 +62,7 @@ fn assert_exact(lines: &[CountedLine], (t, n): (u64, u64), times: u64, which: &s
     }
 }
 
-/// Counts from the start of the program to its end, and in a part of that time.
+/// Checks the counts from the start of the program to its end, and in a part of that time.
 #[test]
 fn a_trace_has_all_that_was_counted() {
     for jdk in jdks() {
@@ -76,7 +76,8 @@ fn a_trace_has_all_that_was_counted() {
         traced.wait_tick();
         let between = traced.number(ticks);
         assert_exact(&lines(&traced.path(), 1, Window::ALL).1, of, 1, &which);
-        // Nothing is allocated before the second phase or after the last reading.
+        // Nothing is allocated between the last reading of the counters and the second phase. So the time after
+        // `between` contains exactly the second phase.
         target.advance(3).unwrap();
         traced.wait_tick();
         let window = |from_ms, to_ms| Window { from_ms, to_ms };
@@ -128,7 +129,7 @@ fn a_trace_has_all_that_was_counted() {
 }
 
 /// Each agent is a separate run with separate counts. A run without counters has no counts. A count by `heapdiff count`
-/// changes nothing.
+/// changes nothing in the trace.
 #[test]
 fn runs_count_by_themselves() {
     for jdk in jdks() {
@@ -143,7 +144,7 @@ fn runs_count_by_themselves() {
         end(&target);
         assert_eq!(ask(&target, attach::DETACH), attach::DETACHED);
         assert_exact(&lines(&traced.path(), 1, Window::ALL).1, of, 2, &which);
-        // First without counters, then with counters in some classes.
+        // The agent first runs without counters, and then with counters in some classes.
         target.advance(4).unwrap();
         assert_eq!(ask(&target, &traced.options("tick=100ms")), attach::DONE);
         target.advance(5).unwrap();

@@ -1,4 +1,4 @@
-//! The trace's file under all kinds of disturbances.
+//! Tests the trace's file when JVMs are killed, when files cannot be written, and when other processes use the trace.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn wall_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap()
 }
 
-/// Kills a JVM at some moment, and checks what it has left and how the next JVM continues the file.
+/// Kills a JVM at some moment. Checks the file that it has left, and how the next JVM continues the file.
 fn kill(jdk: &Jdk, number: usize) -> i64 {
     let traced = Traced::new();
     let options = traced.options(&format!("interval=4k,tick={TICK}ms"));
@@ -31,7 +31,7 @@ fn kill(jdk: &Jdk, number: usize) -> i64 {
         .start()
         .unwrap();
     traced.wait("SELECT count(*) FROM sqlite_schema WHERE name = 'note'");
-    // At any moment of a tick, during the setup or later.
+    // Each run waits for a different time. So the kill comes at any moment of a tick, during the setup or later.
     std::thread::sleep(Duration::from_millis((number as u64 * 379) % 2300));
     let seen = traced.number("SELECT count(*) FROM tick");
     let killed = wall_ms();
@@ -153,7 +153,7 @@ fn what_cannot_be_a_trace_is_told_in_one_line() {
                 assert!(Instant::now() < end, "{} is a trace", path.display());
                 std::thread::sleep(Duration::from_millis(20));
             }
-            // Sampling continues.
+            // Sampling continues, although the trace has ended.
             let dumped = crate::dumped::Dumped::of(&target);
             assert_eq!(dumped.of_kind("Steady.keep", "Steady$Kept").len(), 100);
             let (well, errors) = target.finish_with_errors().unwrap();
@@ -299,7 +299,7 @@ impl<'a> Recorded<'a> {
         assert_eq!(self.number(holes), 0);
     }
 
-    /// Returns the number of ticks of ten seconds or more, and of notes about them.
+    /// Returns the number of ticks of ten seconds or more, and the number of notes about such ticks.
     fn gaps(&self) -> (i64, i64) {
         (
             self.number("SELECT count(*) FROM tick WHERE span_ms >= 9500"),
@@ -328,7 +328,7 @@ fn a_trace_goes_on_once_its_disk_has_room() {
     });
 }
 
-/// Options that also count each class.
+/// Options with which the agent also counts all allocations of each class.
 const COUNTING: &str = "strategy=class,rate=1";
 
 /// Returns the number of counted objects of a class.
@@ -470,7 +470,7 @@ fn a_run_that_another_process_drops_is_put_back() {
         max_bytes: 1,
         ..Limits::default()
     };
-    // Act between two ticks: by the other clock, the JVM is silent right after it has written.
+    // Act right after a tick. By the clock of the other process, the JVM has then been silent for days.
     traced.wait_tick();
     let mut other = Writer::create(&traced.path(), &run, limits).unwrap();
     let tick = |_| NewTick {
@@ -482,7 +482,8 @@ fn a_run_that_another_process_drops_is_put_back() {
     traced.wait(
         "SELECT count(*) FROM note WHERE text LIKE '%considered this run ended and deleted it%'",
     );
-    // Live objects are reported again although nothing changes there, and the count is that since the JVM's start.
+    // The agent reports live objects again, although they have not changed. The count again includes everything since
+    // the JVM's start.
     let live = "SELECT ifnull(sum(n), 0) FROM (SELECT max(tick), live_objects AS n FROM site_tick JOIN site ON site.id = site
                 JOIN class ON class.id = class WHERE name = 'Steady$Kept' GROUP BY site)";
     let listed =

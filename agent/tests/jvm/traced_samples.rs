@@ -41,7 +41,7 @@ fn of_trace(trace: &Trace, which: Which) -> (BTreeMap<i64, Facts>, Vec<SampleRow
 
 #[test]
 fn single_samples_are_those_of_a_dump() {
-    // The JVM is not involved in this, so one JDK is enough.
+    // The JVM does not affect this comparison, so one JDK is enough.
     let jdk = jdks().pop().unwrap();
     let traced = Traced::new();
     let options = traced.options("interval=0,tick=200ms,garbage=100");
@@ -55,7 +55,7 @@ fn single_samples_are_those_of_a_dump() {
     target.advance(2).unwrap();
     let dumped = Dumped::of(&target);
     dumped.assert_complete();
-    // What the dump's GC has collected is found within a second, and written with the next tick.
+    // The agent finds within a second which samples the dump's GC has collected, and writes them with the next tick.
     std::thread::sleep(Duration::from_millis(1300));
     traced.wait_tick();
     let trace = Trace::open(&traced.path()).unwrap();

@@ -32,7 +32,7 @@ fn assert_exact(told: &str, which: &str) {
     );
 }
 
-/// Compiled code, counted from the start of the program.
+/// Tests compiled code, with counting from the start of the program.
 #[test]
 fn each_method_counts_what_it_does() {
     for jdk in jdks() {
@@ -50,7 +50,7 @@ fn each_method_counts_what_it_does() {
     }
 }
 
-/// Interpreted code, counted after an attach, and not counted after a detach.
+/// Tests interpreted code. Counting starts at an attach and ends at a detach.
 #[test]
 fn attached_it_counts_from_then_on_and_detached_no_more() {
     for jdk in jdks() {

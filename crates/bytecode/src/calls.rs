@@ -76,7 +76,7 @@ pub(crate) struct After<'a> {
 }
 
 /// Returns the call that an instruction makes, and the constant of the called method's class. Returns `None` if the
-/// instruction is not a call, or if the pool lacks a constant of it.
+/// instruction is not a call, or if the constant pool lacks a constant that the call needs.
 pub(crate) fn called<'a>(
     pool: &Pool<'a>,
     bootstraps: &Bootstraps<'a>,

@@ -9,7 +9,7 @@ use crate::pool::Pool;
 use crate::site::Name;
 
 const MAGIC: u32 = 0xcafe_babe;
-/// The offset of the count of constants.
+/// The byte range of the count of constants in a class file.
 pub(crate) const POOL_COUNT: Range<usize> = 8..10;
 
 /// A class file that was read to its end.

@@ -152,7 +152,8 @@ fn code(parts: &Parts<'_>, entry: &Entry<'_>, added: &mut Additions) -> Result<V
             after: false,
         }],
         code: &code,
-        // The operand stack is empty on entry, so the depth of the call and that of the method do not add up.
+        // The operand stack is empty at the inserted call. So the method needs the larger of the two stack depths, not
+        // their sum.
         stack: deepest.saturating_sub(parts.max_stack),
         locals: 0,
         news: &news,

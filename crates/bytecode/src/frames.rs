@@ -13,7 +13,7 @@ const FULL: u8 = 255;
 const UNINITIALIZED: u8 = 8;
 const OBJECT: u8 = 7;
 
-/// Returns the frames for the new code. `is_new` returns true if the old code has a `new` at an offset.
+/// Returns the frames for the new code. `is_new` returns true for an offset at which the old code has a `new`.
 pub(crate) fn moved(
     mut cursor: Cursor<'_>,
     moved: &Moved,

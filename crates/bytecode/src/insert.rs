@@ -41,7 +41,7 @@ struct Named {
     class: Option<u16>,
     /// Indexed by [`Hook`].
     methods: [Option<u16>; 3],
-    /// The two hooks that were used last to receive the result of a call.
+    /// The two hooks for results of calls that were used last, with their constants.
     returned: [Option<(&'static str, u16)>; 2],
 }
 
@@ -122,7 +122,8 @@ pub(crate) struct Calls<'c, 'h> {
 }
 
 impl Calls<'_, '_> {
-    /// Generates the call before `new`. The site number uses the stack slot that the object takes later.
+    /// Generates the call that precedes a `new`. The site number needs no additional stack: the object takes the same
+    /// slot later.
     pub(crate) fn object(&mut self, site: i32) -> Result<(), Full> {
         let hook = self.constants.hook(Hook::Object)?;
         self.push(site)?;
@@ -130,7 +131,7 @@ impl Calls<'_, '_> {
         Ok(())
     }
 
-    /// Generates the call before an array of one dimension. Its length is on the stack.
+    /// Generates the call that precedes the creation of a one-dimensional array. The array's length is on the stack.
     pub(crate) fn array(&mut self, site: i32) -> Result<(), Full> {
         let hook = self.constants.hook(Hook::Array)?;
         self.code.push(DUP);
@@ -140,7 +141,7 @@ impl Calls<'_, '_> {
         Ok(())
     }
 
-    /// Generates the call after a call that allocates an object.
+    /// Generates the hook call that follows a call which allocates an object.
     pub(crate) fn after_object(&mut self, site: i32) -> Result<(), Full> {
         self.object(site)?;
         // The returned object is on the stack, too.
@@ -148,8 +149,8 @@ impl Calls<'_, '_> {
         Ok(())
     }
 
-    /// Generates the call after a call that returns an array. `cast` is the array's class, if the descriptor does not
-    /// name it.
+    /// Generates the hook call that follows a call which returns an array. `cast` is the constant of the array's class,
+    /// if the descriptor does not name that class.
     pub(crate) fn after_array(&mut self, site: i32, cast: Option<u16>) -> Result<(), Full> {
         let hook = self.constants.hook(Hook::Array)?;
         self.code.push(DUP);
@@ -174,8 +175,9 @@ impl Calls<'_, '_> {
         Ok(())
     }
 
-    /// Generates the calls before a `multianewarray` with one dimension for each entry of `sites`. A level without a
-    /// site number is only multiplied. The lengths are kept in local variables from `first` on, where no frame has any.
+    /// Generates the calls that precede a `multianewarray` with one dimension for each entry of `sites`. For a level
+    /// without a site number, the code only multiplies. The lengths are stored in local variables from `first` on,
+    /// which no stack map frame uses.
     ///
     /// The generated code for two lengths `a` and `b`, which are on the stack:
     ///
@@ -209,7 +211,8 @@ impl Calls<'_, '_> {
         }
         self.code.push(POP2);
         (first..end).for_each(|slot| self.local(ILOAD, slot));
-        // One `long` and two `int`s take the place of the lengths.
+        // The code takes the lengths off the stack. Then a call needs one `long` and two `int`s on the stack: four
+        // slots.
         self.stack = self.stack.max(4_u16.saturating_sub(count));
         self.locals = self.locals.max(count);
         Ok(())
@@ -235,7 +238,7 @@ impl Calls<'_, '_> {
     }
 }
 
-/// Code that can push numbers.
+/// Code to which the instruction that pushes a number can be appended.
 pub(crate) trait Pushed {
     fn push_number(&mut self, number: i32, added: &mut Additions) -> Result<(), Full>;
 }

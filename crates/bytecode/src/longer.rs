@@ -38,7 +38,7 @@ pub(crate) fn file(
     out
 }
 
-/// Code to insert before the instruction at `at`, or after it: the range `start..end` of the inserted code.
+/// Code to insert before or after the instruction at `at`. `start..end` is its range in the block of inserted code.
 pub(crate) struct Inserted {
     pub(crate) at: usize,
     pub(crate) start: usize,
@@ -206,7 +206,7 @@ impl<'a> Longer<'_, 'a> {
             };
             kept.push((attribute.index, new));
         }
-        // The count is at most the old one, so it fits into 16 bits.
+        // Attributes are only dropped, so the count still fits into 16 bits.
         let count = u16::try_from(kept.len()).unwrap_or(u16::MAX);
         out.extend(count.to_be_bytes());
         for (index, content) in kept {

@@ -39,8 +39,8 @@ impl Moved {
         }
     }
 
-    /// Places the next instruction after `inserted` new bytes and before `after` new bytes. No jump leads to the
-    /// latter. Returns `None` if the code gets too long.
+    /// Adds the next instruction, with `inserted` new bytes before it and `after` new bytes behind it. No jump leads to
+    /// the bytes behind it. Returns `None` if the code gets too long.
     pub(crate) fn place(
         &mut self,
         instruction: &Instruction<'_>,

@@ -33,14 +33,15 @@ pub trait Sites {
         true
     }
 
-    /// Returns the hook to call after a call, if its site gets a number. By default calls have no hook.
+    /// Returns the hook to call after `call`. The hook is used only if the call's site gets a number. By default calls
+    /// have no hook.
     fn told(&mut self, call: &Call<'_>) -> Option<Told> {
         let _ = call;
         None
     }
 
     /// Returns the number of a site, or `None` to skip it. Sites are visited in the order of the code. A method can
-    /// turn out to be unchangeable after its sites got numbers. These numbers then appear in no list.
+    /// turn out to be unchangeable after its sites got numbers. Then [`Rewritten`] lists none of these numbers.
     fn number(&mut self, class: Name<'_>, site: &Site<'_>) -> Option<i32>;
 }
 

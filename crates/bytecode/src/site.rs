@@ -101,7 +101,7 @@ pub struct Site<'a> {
     pub bytecode: u16,
     /// The line, if the class has line numbers.
     pub line: Option<u16>,
-    /// An object, an array, the arrays of one level, or what a call returns.
+    /// The kind: one object, one array, the arrays of one level, or the result of a call.
     pub kind: Kind,
     /// The allocated class.
     pub class: ClassName<'a>,

@@ -95,7 +95,7 @@ fn range(cursor: &mut Cursor<'_>, moved: &Moved, out: &mut Vec<u8>) -> Result<()
     let new = moved.bound(start.into(), offset)?;
     let end = moved.bound(usize::from(start) + usize::from(length), offset)?;
     out.extend(new.to_be_bytes());
-    // The end is not before the start in the old code, so neither is it in the new code.
+    // The end is not before the start in the old code. The order is the same in the new code.
     out.extend(end.saturating_sub(new).to_be_bytes());
     Ok(())
 }
@@ -116,7 +116,7 @@ pub(crate) fn type_annotations(table: Cursor<'_>, moved: &Moved) -> Result<Vec<u
     })
 }
 
-/// Writes the target of an annotation. Compilers also store kinds here that belong to methods. Those have no offsets.
+/// Writes the target of an annotation. Compilers also store annotations of methods here, whose targets have no offsets.
 fn target(cursor: &mut Cursor<'_>, moved: &Moved, out: &mut Vec<u8>) -> Result<(), Damage> {
     let offset = cursor.offset();
     let kind = cursor.u8(ANNOTATIONS)?;

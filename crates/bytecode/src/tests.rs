@@ -342,7 +342,7 @@ fn jumps_lead_to_the_call_and_fit_or_the_method_stays() {
         assert_eq!(new[..3], [0xa7, 0, 11]);
         assert_eq!(new[19..24], [0xc8, 0, 0, 0, 13]);
     });
-    // The farthest 16-bit jumps, forwards and backwards, and one byte more.
+    // Tests the farthest 16-bit jumps, forwards and backwards, and jumps that are one byte longer.
     let farthest = [&POPPED[..], &NOP.repeat(32_767 - 3 - 4 - 4)].concat();
     let forwards = |body: &[u8]| {
         let distance = u16::try_from(3 + body.len()).unwrap().to_be_bytes();
@@ -553,7 +553,7 @@ fn type_annotations_move_with_what_they_are_of() {
     let value = content.iter().position(|&b| b == b'I').unwrap();
     content[value] = b'?';
     assert_eq!(with(content).fault(), Fault::AnnotationValue(b'?'));
-    // Nested as deep as the attribute is long.
+    // Annotations are nested as deep as the length of the attribute allows.
     let deep = [
         &[0, 1, 0x42, 0, 0, 0, 0, 1, 0, 1, 0, 1][..],
         &[b'[', 0, 1].repeat(500_000),
@@ -745,7 +745,7 @@ fn a_call_on_entry_is_made_once() {
     assert!(enter(b"no class", |_, _| None).is_err());
 }
 
-/// A jump leads to an instruction that sets a field, and another one to a call.
+/// One jump leads to an instruction that sets a field, and another jump leads to a call.
 #[test]
 fn calls_within_a_method_are_before_fields_and_after_calls() {
     let class = Assembled::new(&[

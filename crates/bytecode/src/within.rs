@@ -22,9 +22,9 @@ const INVOKESTATIC: u8 = 0xb8;
 /// The kind of instruction at which a hook can be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Does {
-    /// Sets a field of an object. The hook is called before.
+    /// Sets a field of an object. The hook is called before that.
     Sets,
-    /// Calls a method, but not through an interface. The hook is called after.
+    /// Calls a method, but not through an interface. The hook is called after the call.
     Calls,
 }
 

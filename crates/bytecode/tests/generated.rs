@@ -223,7 +223,7 @@ fn generated_methods_are_as_asm_makes_them() {
     }
 }
 
-/// Returns the figures of the line that begins with `word`.
+/// Returns the numbers in the line that begins with `word`.
 fn figures<const N: usize>(lines: &[String], word: &str) -> [usize; N] {
     let line = lines.iter().find_map(|line| line.strip_prefix(word));
     let figures = line.unwrap().split_whitespace().map(|n| n.parse().unwrap());

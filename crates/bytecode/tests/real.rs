@@ -12,7 +12,7 @@ use heapdiff_bytecode::{Hooks, Name, Site, Sites, rewrite};
 use testdata::jvm::{Jdk, Launch};
 use testdata::programs;
 
-/// One class in this many is tested, unless `HEAPDIFF_ALL_CLASSES` is set.
+/// Tests one class in this many, unless `HEAPDIFF_ALL_CLASSES` is set.
 const SAMPLED: usize = 12;
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -28,7 +28,7 @@ const JDK_HOOKS: Hooks<'static> = Hooks {
     ..HOOKS
 };
 
-/// Numbers sites in order and records what each site is.
+/// Numbers sites in order and records the method and the allocated class of each.
 #[derive(Default)]
 struct Numbers(Vec<(String, String)>);
 
