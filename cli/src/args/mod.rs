@@ -34,8 +34,8 @@ count that a report prints with a name may stay. An address selects this object 
   /regex/                all instances of the classes whose names match
 Frames of allocation stacks do not select objects: use `heapdiff sites DUMP --focus FRAME`.";
 
-/// Parses any format, but lists only those of the command in its help. The command itself refuses other formats, with a
-/// hint to the commands that have them.
+/// Accepts every format, but lists only the formats of the command in its help. The command itself refuses the other
+/// formats, with a hint that names the commands that have them.
 pub(crate) fn formats(of: Formats) -> impl TypedValueParser<Value = Format> {
     let listed = |format: Format| PossibleValue::new(format.name()).hide(!of(format));
     PossibleValuesParser::new(Format::ALL.map(listed))
@@ -47,7 +47,7 @@ pub(crate) fn listing(of: Formats) -> impl FnOnce(Arg) -> Arg {
     move |arg| arg.value_parser(formats(of))
 }
 
-/// Arguments that become a setup.
+/// Arguments that are converted to a [`Setup`].
 pub(crate) trait SetupArgs: Args {
     fn setup(self) -> Result<Setup>;
 }

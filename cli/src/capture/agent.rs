@@ -82,7 +82,7 @@ pub(super) enum Loaded {
     Before,
     /// The agent was already sampling, and uses the new options now.
     Changed,
-    /// The agent has stopped. With `DetachedBefore`, it had stopped before the request.
+    /// The agent has stopped. `DetachedBefore` means that it had stopped before the request.
     Detached,
     DetachedBefore,
 }
@@ -270,7 +270,7 @@ impl Visible {
 /// the JVM.
 ///
 /// If the JVM has already loaded an agent library, from any path, this returns the path of that one. A second library
-/// would not know the first, and would take its sampling for that of another agent.
+/// would not recognize the first one. It would report that a different agent is already sampling.
 pub(super) fn visible(jvm: &Jvm<'_>, library: &Path) -> Result<Visible> {
     places::sweep(jvm);
     if let Some(loaded) = jvm.process.library(MARK)

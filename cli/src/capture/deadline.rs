@@ -29,7 +29,7 @@ const TICKS: u64 = 2;
 #[derive(Debug)]
 pub(super) struct Deadline {
     timeout: Duration,
-    /// `None` if the time is too late for the clock to represent.
+    /// `None` if the time-out is so long that the clock cannot represent its end.
     end: Mutex<Option<Instant>>,
 }
 
@@ -76,7 +76,8 @@ pub(super) enum Sign {
 pub(super) struct Progress {
     pid: i32,
     bytes: u64,
-    /// The last measurement of processor time: when, of what (the process or its command threads), and the ticks.
+    /// The last measurement of processor time: when it was taken, its subject (the whole process or its command
+    /// threads), and the ticks.
     measured: Option<(Instant, Sign, u64)>,
     threads: Vec<i32>,
 }
@@ -180,7 +181,7 @@ mod tests {
         assert!(progress.look(Sign::Dump(1)));
         assert!(!progress.look(Sign::Dump(1)));
         assert!(progress.look(Sign::Dump(2)));
-        // No thread of this process has the name of a JVM thread.
+        // This test process has no thread with the name of a JVM's command thread.
         assert!(!progress.look(Sign::Nothing) && !progress.look(Sign::Nothing));
         // This process uses processor time after the file has appeared.
         assert!(!progress.look(Sign::Dump(2)));

@@ -111,7 +111,7 @@ pub(crate) struct DumpResult {
     pub(super) asked_ms: i64,
     /// Number of bytes written, after any compression.
     pub(crate) bytes: u64,
-    /// Why the JVM wrote the dump itself, if a child was to write it.
+    /// Why the JVM wrote the dump itself although a child was requested; `None` if there is no such reason.
     pub(super) not_forked: Option<String>,
 }
 
@@ -430,7 +430,8 @@ struct PartialDump {
     unfinished: Unfinished,
     file: PathBuf,
     name_for_jvm: Vec<u8>,
-    /// The folder in the JVM's `/tmp` that contains the file, if there is one, by our path through that `/tmp`.
+    /// The folder in the JVM's `/tmp` that contains the file, as a path that this process can use. `None` if the file
+    /// is in the requested folder.
     folder: Option<PathBuf>,
 }
 
@@ -546,7 +547,7 @@ fn own(file: &File) -> io::Result<()> {
     }
 }
 
-/// Renames a dump. Checks that its name still led to this file: the JVM's user may have replaced the file.
+/// Renames a dump. Returns an error if the name led to another file, because the JVM's user may have replaced the dump.
 fn rename_own(file: &File, from: &Path, to: &Path, replace: bool) -> io::Result<()> {
     rename(from, to, replace)?;
     let (ours, there) = (file.metadata()?, fs::symlink_metadata(to)?);

@@ -320,7 +320,7 @@ fn default_folder(pid: u32) -> PathBuf {
         .unwrap_or_default()
 }
 
-/// A folder that is removed on drop if it is empty.
+/// Removes this folder when it is dropped, if the folder is empty.
 struct Made<'a> {
     folder: Option<&'a Path>,
 }

@@ -1,4 +1,4 @@
-//! `heapdiff ps` and `heapdiff status`: the JVMs of this machine, and one of them with its agent.
+//! `heapdiff ps` and `heapdiff status`: list the JVMs of this machine, or show one of them with the state of its agent.
 
 use std::time::Duration;
 
