@@ -107,7 +107,7 @@ impl Failure {
         }
     }
 
-    /// A query failed. The message is for the author of the query.
+    /// A query failed. The message is written for the author of the query.
     pub(crate) fn query(dump: &Path, error: heapdiff_query::Error) -> Self {
         use heapdiff_query::Error;
         let usage = |message: String| Self::usage(printable(&message));
@@ -153,7 +153,7 @@ impl Failure {
     }
 }
 
-/// Hint for a JFR recording in place of another file.
+/// Hint if a file of another kind is expected, but the user named a JFR recording.
 const OF_RECORDINGS: &str =
     "this is a JFR recording; use `heapdiff sites FILE` or `heapdiff trace import FILE -o T.db`";
 

@@ -6,8 +6,8 @@ use std::path::Path;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
-/// Options of other programs, the name of our equivalent option, and its usage. The tip is given if the command has
-/// that option.
+/// Options of other programs, each with the name of our equivalent option and its usage. The tip is given if the
+/// command has our option.
 const OTHERS: [(&[&str], &str, &str); 6] = [
     (
         &["-n", "-k", "--limit", "--max", "--rows", "--lines"],
@@ -109,7 +109,7 @@ fn tips(
     let close = |command: &Command| {
         let distance = |known: &str| strsim::osa_distance(long, known);
         let known = longs(command).min_by_key(|known| distance(known))?;
-        // Two edits can turn a short word into any other, so fewer are allowed for it.
+        // Two edits can turn a short word into any other word, so fewer edits are allowed for short words.
         let is_close = distance(known) <= EDITS.min(long.len() / 2);
         is_close.then(|| known.to_owned())
     };

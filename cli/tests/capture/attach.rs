@@ -1,4 +1,4 @@
-//! Tests loading an agent and its messages.
+//! Tests that an agent is loaded, and the messages about it.
 
 use std::fs;
 use std::time::Duration;
@@ -34,7 +34,7 @@ fn an_agent_is_loaded_with_its_options() {
         attach(&"x".repeat(2000)).failed(2, "longer than 1023 bytes");
         assert!(target.is_running());
 
-        // The agent is found by the environment variable, and beside the program.
+        // The agent library is found through the environment variable, and beside the program.
         let from = |path: &str| {
             heapdiff(home.path(), &["attach", &pid, "-q"])
                 .env("HEAPDIFF_AGENT", path)
@@ -153,7 +153,7 @@ fn the_library_is_found_and_copied() {
     fs::write(&beside, "the library").expect("a file");
     let beside = fs::canonicalize(beside).expect("its path");
     assert_eq!(agent(&[]).well().stdout, format!("{}\n", beside.display()));
-    // To a file, to a folder, and over an existing file.
+    // Write the library to a file, to a folder, and over an existing file.
     for (output, file) in [
         ("a.so", "a.so"),
         (".", "libheapdiff_agent.so"),

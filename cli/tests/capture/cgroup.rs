@@ -13,8 +13,8 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Creates a group below our own with this memory limit. If the kernel does not allow that, prints a message and
-    /// returns `None`.
+    /// Creates a group with this memory limit below the group of this process. If the kernel does not allow this,
+    /// prints a message and returns `None`.
     #[expect(clippy::print_stderr, reason = "what is left out is said")]
     pub(crate) fn of(bytes: u64) -> Option<Self> {
         let made = made(bytes);
@@ -24,7 +24,7 @@ impl Group {
         made
     }
 
-    /// Returns the command through which a program must be started to be in the group.
+    /// Returns the words before a command that make the command run in the group.
     pub(crate) fn entrance(&self) -> [String; 3] {
         let procs = self.folder.join("cgroup.procs");
         let join = format!("echo $$ > {} && exec \"$0\" \"$@\"", procs.display());

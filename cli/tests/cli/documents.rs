@@ -12,7 +12,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).expect(path)
 }
 
-/// Readers of the first page are in a hurry.
+/// Readers of the first page have little time, so it must be short.
 #[test]
 fn the_first_page_is_short() {
     let length = read("README.md").len();

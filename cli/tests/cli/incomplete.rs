@@ -6,8 +6,8 @@ use std::process::Output;
 
 use testdata::writer::{FieldType, HeapBuilder, Options, Root, Value};
 
-/// Writers of dumps that lack roots. For each, the tests know a part of the warning, and the kind of roots that
-/// heapdiff assumes.
+/// Programs that write dumps without roots. Each has a part of the warning, and the kind of roots that heapdiff
+/// assumes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Writer {
     Jhsdb,
@@ -98,7 +98,7 @@ impl Place {
         let done = self.run(args);
         let text = |bytes: &[u8]| {
             let text = String::from_utf8_lossy(bytes).into_owned();
-            // The text is wrapped.
+            // Undo the line breaks of wrapped text.
             text.split_whitespace().collect::<Vec<_>>().join(" ")
         };
         let (out, err) = (text(&done.stdout), text(&done.stderr));

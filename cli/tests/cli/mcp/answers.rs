@@ -1,4 +1,4 @@
-//! Tests that tools answer like commands, and briefly.
+//! Tests that the answer of a tool is the report of the command, and short.
 
 use std::fs;
 

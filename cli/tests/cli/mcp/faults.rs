@@ -255,7 +255,7 @@ fn a_server_ends_with_its_standard_input() {
     let end = client.close();
     assert!(end.status.success());
     assert!(end.unread.len() == 1 && end.unread[0].contains("No such file"));
-    // Close during an analysis.
+    // Close the input during an analysis.
     let mut client = Client::begin(folder.path(), &[]);
     let query = json!({ "dumps": [AFTER], "sql": ENDLESS });
     client.request("tools/call", json!({ "name": "query", "arguments": query }));
