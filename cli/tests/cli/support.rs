@@ -15,7 +15,7 @@ pub(crate) fn testdata() -> PathBuf {
     root().join("testdata")
 }
 
-/// Copies the dumps to `folder`, below `testdata/` as in a checkout, and adds unusual files beside it.
+/// Copies the dumps to `folder/testdata/`, as in a checkout, and adds unusual files to `folder`.
 pub(crate) fn prepare(folder: &Path) {
     let dumps = folder.join("testdata");
     fs::create_dir_all(&dumps).expect("a folder");
@@ -91,7 +91,7 @@ pub(crate) fn heapdiff(folder: &Path, args: &[&str]) -> std::process::Command {
     command
 }
 
-/// Writes a dump as a JVM leaves it if it dies while it merges segments: `died.hprof` and two segments. Some bytes of
+/// Writes the files that a JVM leaves if it dies while it merges segments: `died.hprof` and two segments. Some bytes of
 /// the first segment are also in `died.hprof`.
 fn leave_segments(folder: &Path, dump: &[u8]) {
     /// Bytes of a record's header.

@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 
 use crate::{FleetError, Labels};
 
-/// The partition for the rows of one input and day.
+/// The partition that contains the rows of one input on one day.
 pub(crate) struct Partition<'a> {
     pub(crate) service: &'a str,
     pub(crate) host: &'a str,
@@ -163,7 +163,8 @@ impl Table {
     }
 }
 
-/// Returns true if the path is a file that is not Parquet. It may be an input, so it must not be overwritten.
+/// Returns true if the path leads to a file that is not a Parquet file. The file may be an input, so it must not be
+/// overwritten.
 fn is_foreign(place: &Path) -> bool {
     let mut start = Vec::new();
     let read = File::open(place).and_then(|file| file.take(4).read_to_end(&mut start));

@@ -1,4 +1,4 @@
-//! Aggregates the runs of a trace by hour.
+//! Aggregates the data of each run by hour.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -99,7 +99,7 @@ fn add_run(
     added: &mut Added,
 ) -> Result<(), FleetError> {
     let mut ticks = trace.ticks(run.id)?;
-    // The monotonic clock determines the order. The wall clock only gives the start.
+    // The monotonic clock determines the order of the ticks. The wall clock only determines the start of the run.
     ticks.sort_by_key(|t| (t.uptime_ms, t.id));
     let collections = trace.collections(run.id)?;
     let order: HashMap<i64, usize> = ticks.iter().enumerate().map(|(i, t)| (t.id, i)).collect();

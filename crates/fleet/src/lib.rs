@@ -39,7 +39,7 @@ pub struct Added {
     pub rows: u64,
     /// The written files, in order.
     pub files: Vec<PathBuf>,
-    /// The number of implausible figures in the trace. They count as 0.
+    /// The number of implausible figures in the trace. Each was read as 0.
     pub odd: u64,
 }
 

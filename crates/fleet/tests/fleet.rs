@@ -1,4 +1,4 @@
-//! The files of a fleet contain the figures of the traces and reports.
+//! Tests that the files of a fleet contain the figures of the traces and reports.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -186,7 +186,7 @@ fn labels_stay_in_their_folder_and_the_trace_names_its_own() {
             .iter()
             .all(|p| p.exists() && p.starts_with(&fleet))
     );
-    // SQLite's files beside a trace are not part of the fleet.
+    // SQLite writes files beside a trace, which are not part of the fleet.
     let of_trace = |p: &Path| {
         p.file_name()
             .is_some_and(|n| n.to_string_lossy().starts_with("t.db"))

@@ -14,7 +14,7 @@ pub struct RecordingReport {
     /// The file and its content.
     pub recording: RecordingInfo,
     /// The event whose samples the figures are based on. Samples of jdk.ObjectAllocationInNewTLAB and
-    /// jdk.ObjectAllocationOutsideTLAB count together.
+    /// jdk.ObjectAllocationOutsideTLAB are added up.
     #[schemars(extend("enum" = EVENTS))]
     pub event: &'static str,
     /// `sampled`: the objects in the JVM's list of old objects that were alive at its last dump; their figures
@@ -105,7 +105,7 @@ pub struct RecordedStack {
     pub estimated_bytes: u64,
     /// 95 % interval of the estimate; null if nothing is estimated (measure `sampled`).
     pub ci95: Option<[u64; 2]>,
-    /// Estimated number of objects; null if the event does not record object sizes, and with `sampled`.
+    /// Estimated number of objects. Null with `sampled`, and if the event does not record object sizes.
     pub estimated_objects: Option<u64>,
     /// When the first of the samples was allocated, in milliseconds since the recording began.
     pub first_ms: u64,
@@ -127,7 +127,7 @@ pub struct RecordedClass {
     pub estimated_bytes: u64,
     /// 95 % interval of the estimate; null if nothing is estimated (measure `sampled`).
     pub ci95: Option<[u64; 2]>,
-    /// Estimated number of objects; null if the event does not record object sizes, and with `sampled`.
+    /// Estimated number of objects. Null with `sampled`, and if the event does not record object sizes.
     pub estimated_objects: Option<u64>,
 }
 

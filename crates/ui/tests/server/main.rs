@@ -74,7 +74,7 @@ impl Asked {
         serde_json::from_str(body(&answer)).unwrap()
     }
 
-    /// Repeats a request until the answer fits.
+    /// Repeats a request until `fits` accepts the answer.
     fn until(&self, below: &str, fits: impl Fn(&Value) -> bool) -> Value {
         let begun = Instant::now();
         loop {
@@ -304,7 +304,7 @@ fn names_from_a_jvm_are_data() {
         !asked.get("").contains("alert(1)"),
         "the page itself has no names"
     );
-    // Its stacks can be requested by the name.
+    // The stacks of this line can be requested by its name.
     let query: String = form_urlencoded::byte_serialize(HOSTILE.as_bytes()).collect();
     let stacks = asked.json(&format!("api/stacks?class={query}"));
     assert_eq!(stacks["depth"], serde_json::json!([1, 2]));
@@ -459,7 +459,7 @@ fn listeners_hear_of_what_is_written() {
 fn clients_that_misbehave_take_nothing_from_others() {
     let folder = Folder::new();
     let asked = Asked::of(&[&folder.trace("t.db", &Scene::default())]);
-    // Clients that disconnect before the answer, or in the middle of a request.
+    // These clients disconnect before the answer, or in the middle of a request.
     for _ in 0..50 {
         drop(asked.connect());
         let mut half = asked.connect();
@@ -475,7 +475,7 @@ fn clients_that_misbehave_take_nothing_from_others() {
         );
         std::thread::sleep(Duration::from_millis(100));
     }
-    // More silent clients than slots: surplus ones are rejected, and the others time out.
+    // There are more silent clients than slots. Surplus clients are rejected, and the others time out.
     let silent: Vec<_> = (0..200).map(|_| asked.connect()).collect();
     let begun = Instant::now();
     while status(&asked.get("api/runs")) != 200 {
@@ -483,7 +483,7 @@ fn clients_that_misbehave_take_nothing_from_others() {
         std::thread::sleep(Duration::from_millis(100));
     }
     drop(silent);
-    // Listeners leave slots for requests, however many there are.
+    // Even many listeners leave slots free for requests.
     let listeners: Vec<_> = (0..60).map(|_| listen(&asked)).collect();
     let begun = Instant::now();
     while status(&asked.get("api/runs")) != 200 {
@@ -575,7 +575,7 @@ fn a_trace_that_is_lost_or_damaged_is_told_of_and_the_server_lives_on() {
             .len(),
         7
     );
-    // A table with wrong values.
+    // The table contains wrong values.
     let database = heapdiff_trace::Database::create(&other).unwrap();
     database
         .connection()
@@ -660,7 +660,7 @@ fn the_page_says_what_is_compared() {
     assert!(!told(Basis::Ticks));
 }
 
-/// The original names for `record` of the interceptor: two methods, one inlined into the other.
+/// The mapping gives two original names for `record` of the interceptor: two methods, one inlined into the other.
 #[derive(Debug)]
 struct Names;
 
@@ -712,7 +712,7 @@ fn names_are_those_of_a_mapping() {
     ];
     let view = asked.json("api/view?by=frame");
     assert_eq!(view["lines"][0]["place"], inner);
-    // Both frames are in the tree.
+    // The tree contains both frames.
     let stacks = asked.json("api/stacks").to_string();
     assert!(stacks.contains(inner) && stacks.contains(outer), "{stacks}");
 }
