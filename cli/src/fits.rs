@@ -7,7 +7,7 @@ use clap::Args;
 use heapdiff_diff::{Allocated, Suspect, pattern};
 use regex::Regex;
 
-/// Which classes and suspects a comparison reports.
+/// Options that select the classes and suspects of a comparison.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Diff")]
 pub(crate) struct ClassFilter {

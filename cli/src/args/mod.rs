@@ -79,7 +79,7 @@ pub(crate) fn input() -> impl TypedValueParser<Value = PathBuf> {
     })
 }
 
-/// How a report is written, and where to.
+/// Options for the format and the destination of a report.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct CommonArgs {
@@ -96,7 +96,7 @@ impl SetupArgs for CommonArgs {
     }
 }
 
-/// How a report is written.
+/// Options for the format of a report.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct ReportArgs {
@@ -131,7 +131,7 @@ impl ReportArgs {
     }
 }
 
-/// Which frames of a stack are shown.
+/// Options that select the shown frames of a stack.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 struct FramesArgs {
@@ -169,7 +169,7 @@ impl FramesArgs {
     }
 }
 
-/// How a dump is read, for commands with an output of their own.
+/// Options for reading a dump, for commands with an output of their own.
 #[derive(Debug, Args)]
 pub(crate) struct WorkArgs {
     #[command(flatten)]
@@ -205,7 +205,7 @@ impl SetupArgs for WorkArgs {
     }
 }
 
-/// How a dump is analyzed.
+/// Options for the analysis of a dump.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Analysis")]
 struct AnalysisArgs {
@@ -232,7 +232,7 @@ struct AnalysisArgs {
     strict: bool,
 }
 
-/// The original names of what a shrinker renamed.
+/// Files with the original names of classes and members that a shrinker renamed.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Analysis")]
 pub(crate) struct NamesArgs {
@@ -256,7 +256,7 @@ enum Refs {
     All,
 }
 
-/// As [`CommonArgs`], for an analysis that can be written several times.
+/// Like [`CommonArgs`], but the report can be written to several files.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputsArgs {
@@ -299,7 +299,7 @@ impl SetupArgs for OutputsArgs {
     }
 }
 
-/// How a report that needs no analysis of a dump is shown.
+/// Options for the output of a report that needs no analysis of a dump.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct ViewArgs {
@@ -329,7 +329,7 @@ impl SetupArgs for ViewArgs {
     }
 }
 
-/// The same of a report that is lists.
+/// Like [`ViewArgs`], for a report that consists of lists.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct ListArgs {
@@ -347,7 +347,7 @@ impl SetupArgs for ListArgs {
     }
 }
 
-/// The same of a report with the names of a mapping.
+/// Adds the files of `--mapping` to other options, for a report that shows the original names.
 #[derive(Debug, Args)]
 pub(crate) struct NamedArgs<S: Args> {
     #[command(flatten)]

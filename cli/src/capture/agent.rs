@@ -57,7 +57,7 @@ const AGAIN: Duration = Duration::from_millis(50);
 /// How long the agent may take before heapdiff prints a message, unless `--quiet` is given.
 const LATE: Duration = Duration::from_secs(5);
 
-/// What the agent does in a JVM.
+/// The state of the agent in a JVM.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
     NotLoaded,
@@ -94,8 +94,8 @@ pub(super) fn load(jvm: &Jvm<'_>, library: &Path, options: &str, wanted: Wanted)
     told(jvm, &visible.path, options, wanted)
 }
 
-/// Loads the agent. If the agent is already loaded, `how` decides: with [`attach::CHANGE`] the agent replaces its
-/// options by these, with [`attach::ADD`] it adds these to its own.
+/// Loads the agent. If the agent is already loaded, `how` determines the use of the options: with [`attach::CHANGE`]
+/// they replace the agent's options, and with [`attach::ADD`] they are added to them.
 pub(super) fn load_or_change(
     jvm: &Jvm<'_>,
     library: &Path,
@@ -176,7 +176,7 @@ fn told(jvm: &Jvm<'_>, library: &[u8], options: &str, wanted: Wanted) -> Result<
     }
 }
 
-/// Why no command that needs the agent works with JDK 10 and earlier.
+/// The reason why commands that need the agent do not work with JDK 10 and earlier.
 pub(super) const NEEDS_JDK_11: &str = "the agent needs JDK 11 or later, and this JVM is older";
 
 /// The failure for a JVM that is too old for the agent, with the commands that work there.

@@ -322,7 +322,7 @@ fn shown(jvm: &Jvm<'_>, sign: &str) -> Result<Counts> {
         let file = memory(jvm.process.pid, sign)?;
         let mut bytes = Vec::new();
         (&file).take(MOST).read_to_end(&mut bytes)?;
-        // The JVM keeps the file open, so truncating the file is what frees its memory.
+        // The JVM keeps the file open, so only truncating the file frees its memory.
         file.set_len(0)?;
         Counts::decode(&bytes).ok_or_else(|| ErrorKind::InvalidData.into())
     };

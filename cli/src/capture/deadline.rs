@@ -1,11 +1,11 @@
-//! How long a command waits for a JVM. The time-out starts again whenever the JVM makes progress.
+//! Limits how long a command waits for a JVM. The time-out starts again whenever the JVM makes progress.
 //!
 //! These are progress:
 //!
 //! - The dump file grows.
 //! - The JVM has started a dump and uses processor time: the GC runs before the file grows.
-//! - Before that: the threads that run the agent or commands of other clients use processor time. The agent may
-//!   rewrite thousands of classes.
+//! - Before the dump starts, the threads that run the agent or the commands of other clients use processor time. For
+//!   example, the agent may rewrite thousands of classes.
 //!
 //! Bytes of an answer are not progress, because a JVM could send a byte now and then forever.
 

@@ -111,11 +111,11 @@ pub(crate) struct DumpResult {
     pub(super) asked_ms: i64,
     /// Number of bytes written, after any compression.
     pub(crate) bytes: u64,
-    /// Why the JVM wrote the dump itself although a child was requested; `None` if there is no such reason.
+    /// The reason why the JVM wrote the dump itself although a child was requested; `None` if there is no such reason.
     pub(super) not_forked: Option<String>,
 }
 
-/// What to dump, and which process writes it.
+/// The objects to dump, and the process that writes the dump.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct How<'a> {
     pub(super) what: What,

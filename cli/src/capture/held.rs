@@ -99,7 +99,7 @@ impl Held {
     }
 }
 
-/// Why a dump was not received.
+/// The reason why a dump was not received.
 #[derive(Debug)]
 enum Unreceived {
     NoRoom(String),

@@ -120,7 +120,7 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
     })
 }
 
-/// Loads the agent. An agent that is already sampling keeps its options and adds these.
+/// Loads the agent. An agent that is already sampling keeps its options, and these options are added.
 pub(super) fn load(
     jvm: &Jvm<'_>,
     library: &Path,

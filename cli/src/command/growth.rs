@@ -17,7 +17,7 @@ use crate::gates::GrowthLimit;
 use crate::ignore::IgnoreFile;
 use crate::job::{Setup, text_and_json};
 
-/// Which growth counts.
+/// Options that select the growth to report, and set the gates.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Diff")]
 pub(crate) struct Question {

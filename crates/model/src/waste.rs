@@ -36,12 +36,11 @@ pub struct WasteGrowth {
 /// Waste of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WasteRow {
-    /// duplicate_strings: strings of equal text; duplicate_arrays: arrays of primitives of equal content that
-    /// belong to no string or collection; duplicate_boxes: equal boxed values of one class; boxed_values: other
-    /// boxes that only an array or a collection holds; empty_collections: collections, maps and text builders
-    /// without an element; sparse_collections: those that need at most half of their array; zero_arrays: arrays
-    /// of 32 bytes and more that are all zero or null; long_arrays: arrays whose second half, 32 bytes or more,
-    /// is zero or null.
+    /// duplicate_strings: strings of equal text; duplicate_arrays: arrays of primitives of equal content that belong to
+    /// no string or collection; duplicate_boxes: equal boxed values of one class; boxed_values: other boxes that only
+    /// an array or a collection holds; empty_collections: collections, maps and text builders without an element;
+    /// sparse_collections: collections that need at most half of their array; zero_arrays: arrays of 32 bytes and more
+    /// that are all zero or null; long_arrays: arrays whose second half, 32 bytes or more, is zero or null.
     #[schemars(extend("enum" = ["duplicate_strings", "duplicate_arrays", "duplicate_boxes", "boxed_values", "empty_collections", "sparse_collections", "zero_arrays", "long_arrays"]))]
     pub kind: &'static str,
     /// Number of objects. For duplicates, all objects that equal at least one other object, including the one that must

@@ -33,7 +33,7 @@ pub(super) const MOMENT_HELP: &str = "
 MOMENT: 10m (10 minutes before the end of the run), +5m (5 minutes after the start of the run), or
 2026-11-21T22:05:00Z.";
 
-/// Which of the JVMs that wrote.
+/// The option that selects the run of a JVM in a trace.
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
     /// Run to show, if the trace has several: its number, process id or uid [default: the last]
@@ -41,7 +41,7 @@ pub(super) struct RunArgs {
     pub(super) run: Option<String>,
 }
 
-/// Which part of the run, and of its stacks.
+/// Options that select the time range of a run and the stacks to report.
 #[derive(Debug, Args)]
 pub(super) struct WindowArgs {
     /// Start stacks at the first matching frame, and drop stacks without a match
