@@ -18,7 +18,7 @@ pub(crate) fn without_gap(frame: &str) -> String {
 ///
 /// # Errors
 ///
-/// If the text is neither a frame nor a regular expression.
+/// Returns an error if the text is neither a frame nor a regular expression.
 pub(crate) fn pattern(text: &str) -> Result<Regex, String> {
     let frame = without_gap(text);
     if is_literal(&frame) {

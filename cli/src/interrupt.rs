@@ -9,7 +9,7 @@ use std::time::Duration;
 
 #[derive(Debug)]
 pub(crate) struct State {
-    /// Files, and folders with their whole content.
+    /// Unfinished files and folders. A folder is removed with its content.
     unfinished: Vec<PathBuf>,
     waits: Option<Sender<()>>,
 }

@@ -44,7 +44,7 @@ pub(crate) struct Rule {
     pub(crate) replaces: Replaces,
 }
 
-/// When a command replaces heap dumps, JFR recordings and traces.
+/// The condition under which a command replaces heap dumps, JFR recordings and traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Replaces {
     #[default]

@@ -52,7 +52,7 @@ pub(crate) trait SetupArgs: Args {
     fn setup(self) -> Result<Setup>;
 }
 
-/// The arguments of a command that ends in a report: what it is about, then how to work and how to show it.
+/// The arguments of a command that writes a report: first those of the task, then those of the analysis and the output.
 #[derive(Debug, Args)]
 #[command(mut_arg("format", listing(T::formats())))]
 pub(crate) struct Reported<T: Args + Task, S: Args = CommonArgs> {
@@ -157,7 +157,7 @@ fn frames(text: &str) -> std::result::Result<Frames, String> {
 }
 
 impl FramesArgs {
-    /// Returns the output with this choice, and adds the frameworks.
+    /// Returns the output with the chosen frames. Adds the user's frameworks to the known ones.
     fn choose(self, output: Output) -> Output {
         if !self.framework.is_empty() {
             heapdiff_diff::add_frameworks(self.framework);

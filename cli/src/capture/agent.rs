@@ -179,7 +179,7 @@ fn told(jvm: &Jvm<'_>, library: &[u8], options: &str, wanted: Wanted) -> Result<
 /// The reason why commands that need the agent do not work with JDK 10 and earlier.
 pub(super) const NEEDS_JDK_11: &str = "the agent needs JDK 11 or later, and this JVM is older";
 
-/// The failure for a JVM that is too old for the agent, with the commands that work there.
+/// The failure for a JVM that is too old for the agent. The hint names the commands that work with such a JVM.
 pub(super) fn too_old(process: &Process) -> Failure {
     let pid = process.pid;
     refused(format!("{process}: {NEEDS_JDK_11}")).with_hint(format!(
@@ -230,7 +230,7 @@ fn not_loaded_by(process: &str, why: &str, is_musl: bool) -> Failure {
             .with_hint("restart the JVM with -XX:+EnableDynamicAgentLoading, or start it with the agent (-agentpath)");
     }
     if is_musl {
-        // The loader's own message would be a list of symbols.
+        // The dynamic linker's own message would be a list of missing symbols.
         return refused(format!(
             "{process} did not load the agent: its C library is musl, and the agent was built for glibc"
         ))
@@ -241,7 +241,7 @@ fn not_loaded_by(process: &str, why: &str, is_musl: bool) -> Failure {
 
 /// Returns the agent's return code, or the reason why the JVM did not call the agent.
 fn outcome(answer: &Answer) -> std::result::Result<i32, String> {
-    // JDK 8 writes only the number.
+    // JDK 8 writes only the number, without `return code:`.
     let last = answer.text.lines().next_back().unwrap_or_default().trim();
     let number = last.strip_prefix("return code:").unwrap_or(last).trim();
     match (answer.code, number.parse()) {

@@ -12,7 +12,7 @@ use super::process::Process;
 const WINDOW: Duration = Duration::from_secs(5);
 /// The time between two searches for the child.
 const SEARCH: Duration = Duration::from_secs(1);
-/// Processor share in percent. A runnable child that gets less is waiting for a processor.
+/// Limit in percent of processor time. A runnable child that gets less is waiting for a processor.
 const LITTLE: u64 = 10;
 
 /// The child process, once it is found.
@@ -21,17 +21,17 @@ pub(super) struct Child {
     jvm: i32,
     searched: Option<Instant>,
     watched: Option<(i32, Window)>,
-    /// The reasons that were already reported: each is reported once.
+    /// The reasons that were already reported. Each is reported only once.
     told: Vec<Waits>,
 }
 
 /// The reason why a child makes no progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waits {
-    /// A processor: the share that the child gets, in percent.
+    /// The child waits for a processor. The value is the percentage of processor time that it gets.
     Processor(u64),
     Disk,
-    /// A signal: the child is stopped until somebody continues it.
+    /// A signal has stopped the child, until somebody continues it.
     Stopped,
 }
 

@@ -26,7 +26,7 @@ use crate::progress::{Meter, Wanted};
 const LOOK: Duration = Duration::from_millis(200);
 /// The approximate number of classes that the agent changes in a second, pauses included.
 const CLASSES_A_SECOND: u64 = 150;
-/// Maximum number of bytes of the counts.
+/// Maximum size of the counts, in bytes.
 const MOST: u64 = 256 << 20;
 
 /// Counts allocations for a while. Returns the name of the process and the counts.

@@ -17,11 +17,11 @@ use heapdiff_agent::State;
 
 use super::process::Process;
 
-/// The HotSpot threads, since JDK 9, that run attach commands and the VM operations that these request.
+/// Names of the HotSpot threads that run attach commands, and the VM operations of these commands, since JDK 9.
 const THREADS: [&str; 2] = ["Attach Listener", "VM Thread"];
 /// The time over which processor time is measured.
 const WINDOW: Duration = Duration::from_millis(400);
-/// Minimum processor time of a thread that is working, in percent and in ticks.
+/// Minimum processor time of a thread that counts as working: in percent of the measured time, and in ticks.
 const SHARE: u64 = 5;
 const TICKS: u64 = 2;
 
@@ -92,7 +92,7 @@ impl Progress {
         }
     }
 
-    /// True if the JVM made progress since the last look.
+    /// True if the JVM has made progress since the previous call.
     pub(super) fn look(&mut self, sign: Sign) -> bool {
         let (kind, ticks) = match sign {
             Sign::Child => return true,

@@ -542,7 +542,7 @@ fn own(file: &File) -> io::Result<()> {
     // name.
     match file.set_permissions(fs::Permissions::from_mode(0o600)) {
         Err(e) if is_foreign => Err(e),
-        // Some file systems have no modes.
+        // Ignore other errors, because some file systems have no file modes.
         _ => Ok(()),
     }
 }
@@ -568,7 +568,7 @@ fn rename(from: &Path, to: &Path, replace: bool) -> io::Result<()> {
         return fs::rename(from, to);
     }
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // Some file systems cannot do this. A hard link never replaces a file either.
+        // Some file systems do not support this flag. Creating a hard link never replaces a file either.
         Err(Errno::INVAL | Errno::NOSYS) => {
             fs::hard_link(from, to)?;
             fs::remove_file(from)

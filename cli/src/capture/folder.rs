@@ -68,7 +68,8 @@ impl Folder {
     fn resolve(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         match openat2(&self.fd, path, flags, Mode::empty(), within) {
-            // Kernels before Linux 5.6 and some sandboxes lack `openat2`. A path without links cannot lead outside.
+            // Kernels before Linux 5.6 and some sandboxes lack `openat2`. In this case paths with links are refused,
+            // because only a link can lead out of the root.
             Err(Errno::NOSYS | Errno::PERM) => self.resolve_without_links(path, flags),
             found => Ok(found?),
         }

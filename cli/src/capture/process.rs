@@ -30,7 +30,8 @@ pub(crate) struct Process {
     pub(super) user: User,
     /// The main class or jar.
     main: String,
-    /// Keeps signals from reaching a later process with the same id. Needs Linux 5.3.
+    /// A file descriptor of the process. Signals that are sent through it cannot reach a later process with the same
+    /// id. Needs Linux 5.3.
     handle: Option<OwnedFd>,
 }
 
@@ -303,11 +304,12 @@ impl Status {
         let process = field("Tgid")?.parse().ok()?;
         let caught = u64::from_str_radix(field("SigCgt")?, 16).ok()?;
         Some(Self {
-            // The name is replaced where it is not printable: a process chooses its own name.
+            // A process chooses its own name, so characters that are not printable are replaced.
             name: printable(field("Name")?),
             state: field("State")?.chars().next()?,
             process,
-            // The line lists the ids from our namespace to that of the process. Kernels before Linux 4.1 lack the line.
+            // The line lists the id of the process in each PID namespace, from ours to its own. Kernels before Linux
+            // 4.1 lack the line.
             inner_pid: field("NSpid")
                 .and_then(|ids| ids.split_whitespace().last()?.parse().ok())
                 .unwrap_or(process),
@@ -543,7 +545,7 @@ impl Listed {
     }
 }
 
-/// Returns the HotSpot JVMs that this user may read, by process id.
+/// Returns the HotSpot JVMs that this user may read, sorted by process id.
 pub(super) fn jvms() -> Vec<Listed> {
     let mut jvms: Vec<Listed> = fs::read_dir("/proc")
         .into_iter()

@@ -15,7 +15,7 @@ use super::deadline::Sign;
 use super::protocol::Jvm;
 use super::watch::Seen;
 
-/// Minimum time before the second check, doubled after each check. Each check stops the program for a GC.
+/// Minimum time before the second check. It is doubled after each check, because each check stops the program for a GC.
 const FIRST_PAUSE: Duration = Duration::from_secs(15);
 
 /// Class totals of the first dump, to compare with the JVM's current ones.

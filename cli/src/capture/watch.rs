@@ -132,7 +132,8 @@ impl Watch {
             return Ok(Vec::new());
         };
         let timeline = Timeline::of(&trace, &run, Window::ALL)?;
-        // Many paths may lead to one leak, so that no single path grows enough. They are added up by allocating frame.
+        // Many paths may lead to one leak, so that no single path grows enough. So the growth of all paths to an
+        // allocating frame is added up.
         let stacks = trace.stacks()?;
         let mut groups = Groups::new(&stacks, Merged::Frame, None);
         let ranking = rank_groups(&trace, &timeline, |site| groups.of(site))?;

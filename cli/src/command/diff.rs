@@ -1,4 +1,4 @@
-//! `heapdiff BEFORE AFTER`: reports what grew and what holds it.
+//! `heapdiff BEFORE AFTER`: reports the objects that grew, and the fields that hold them.
 
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};

@@ -168,7 +168,7 @@ fn show_all(
         .collect()
 }
 
-/// A record with its string, if it is one, and its referrers.
+/// The record and referrers of an object, with the text of the object if it is a string.
 type Read<'a> = ((&'a Record<'a>, Option<String>), &'a Referrers);
 
 /// Returns the contents of a collection, or the beginning of a string.

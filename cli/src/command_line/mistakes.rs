@@ -29,7 +29,7 @@ const NAMED: usize = 3;
 
 /// Replaces clap's guess with a better tip.
 pub(super) fn explain(mut error: Error, line: &mut Command, args: &[OsString]) -> Error {
-    // Adds `--help` and the other options that all commands share.
+    // This call adds `--help` and the other options that all commands share.
     line.build();
     let (names, command) = command_of(line, args);
     match error.kind() {

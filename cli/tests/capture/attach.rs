@@ -54,7 +54,8 @@ fn an_agent_is_loaded_with_its_options() {
         assert_eq!(beside(), Some(2), "there is none");
         fs::copy(library, bin.join("libheapdiff_agent.so")).expect("a copy");
         assert_eq!(beside(), Some(0));
-        // The JVM still uses the first library. A second one would take the first for another agent.
+        // The JVM still uses the first library. A second library would report that a different agent is already
+        // sampling.
         let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("maps");
         let paths = maps.lines().filter(|line| line.contains("heapdiff_agent"));
         assert!(paths.clone().count() > 0);

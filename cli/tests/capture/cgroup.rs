@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A control group. It is removed when this is dropped.
+/// A control group. Dropping this value removes the group.
 pub(crate) struct Group {
     folder: PathBuf,
-    /// The names of its files for the limit and for the used memory.
+    /// The names of the group's files that contain its limit and its used memory.
     names: [&'static str; 2],
 }
 

@@ -165,7 +165,7 @@ fn in_a_container(jdk: &Jdk, tmp: &str, outer: &[&str], as_user: &[&str]) -> (La
     (launch, classes)
 }
 
-/// Starts such a JVM, and returns it with its process ID. It has loaded its classes.
+/// Starts such a JVM and waits until it has loaded its classes. Returns it with its process ID.
 pub(crate) fn contained(jdk: &Jdk, tmp: &str, as_user: &[&str]) -> (Target, u32) {
     let (launch, _classes) = in_a_container(jdk, tmp, &[], as_user);
     let target = ready(&launch);

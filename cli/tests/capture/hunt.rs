@@ -181,7 +181,7 @@ fn a_hunt_says_why_it_keeps_no_trace() {
 }
 
 /// An agent that already samples keeps its options, and also writes the hunt's trace. If the agent already writes a
-/// trace, the hunt uses that one. The last lines name the files and the next command.
+/// trace, the hunt uses this trace. The last lines name the files and the next command.
 #[test]
 fn a_hunt_takes_over_the_agent_of_an_attach() {
     for jdk in jdks() {

@@ -57,7 +57,7 @@ impl Laptop {
         fs::write(path.join("kubectl"), KUBECTL).expect("a script");
         chmod(&path.join("kubectl"), 0o755);
         fs::write(path.join("pod"), pod.to_string()).expect("a file");
-        // The image of the debug container, which does not see files in /tmp.
+        // The image of the debug container. It does not contain the files in /tmp.
         lonely(&path);
         let copied = Command::new("cp").arg(library()).arg(&path).status();
         assert!(copied.expect("a copy").success());

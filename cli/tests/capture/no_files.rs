@@ -17,7 +17,7 @@ use crate::support::{
 };
 use crate::trace::library;
 
-/// Folders that heapdiff may write to, given by environment variables.
+/// Environment variables for the folders that heapdiff may write to.
 const FOLDERS: [(&str, &str); 3] = [
     ("TMPDIR", "tmp"),
     ("XDG_CACHE_HOME", "cache"),

@@ -102,7 +102,7 @@ fn growth_that_begins_late_is_dated() {
             dated.abs_diff(began) <= 3 * longest,
             "{dated} is not {began}: {history:#}"
         );
-        // The agent notices dumps of live objects by their GCs. Each dump must have only one row.
+        // The agent detects dumps of live objects by their GCs. Nevertheless each dump must have only one row.
         let dumps = told.dumps(id).expect("dumps");
         let paths: Vec<_> = dumps.iter().filter_map(|d| d.path.clone()).collect();
         let taken = ["before.hprof", "all.hprof", "after.hprof"];
@@ -199,7 +199,7 @@ fn a_hunt_ends_when_enough_grew() {
         let trace = heapdiff_trace::Trace::open(&found.join("trace.db")).expect("a trace");
         let run = &trace.runs().expect("runs")[0];
         assert_eq!(phases(&trace), 4);
-        // Each dump has one row with its path, in order, although the agent notices the dumps, too.
+        // Each dump has one row with its path, in order, although the agent detects the dumps, too.
         let dumps = trace.dumps(run.id).expect("dumps");
         let paths: Vec<_> = dumps.iter().map(|d| d.path.as_deref()).collect();
         let taken = ["before.hprof", "after.hprof"].map(|name| found.join(name));

@@ -203,7 +203,7 @@ fn crates_use_what_the_architecture_says() {
             "heapdiff (cli)" => continue,
             _ => format!("crates/{name}"),
         };
-        // The last line lists the crates that use none of ours.
+        // The last line lists the crates that use no other crate of the project.
         let used: BTreeSet<&str> = if used.contains("nothing of ours") {
             continue;
         } else {
@@ -224,7 +224,7 @@ fn crates_use_what_the_architecture_says() {
     assert!(checked > 7, "{checked} crates");
 }
 
-/// The tables of messages quote the source. `…` stands for the variable parts.
+/// The tables of messages quote the source. `…` represents the variable parts.
 #[test]
 fn messages_are_those_of_the_program() {
     let mut sources = String::new();

@@ -135,7 +135,7 @@ fn collapsed_stacks_say_what_the_report_says() {
     for (stack, bytes) in &told {
         assert_eq!(growth.get(stack), Some(&vec![*bytes]), "{stack}");
     }
-    // The live bytes are those of the sites in the last dump.
+    // The live bytes are the bytes that `sites` reports for the last dump.
     let sites = ["sites", DUMPS[1], "--format", "json", "--top", "1000"];
     let sites: Value = serde_json::from_slice(&run(folder.path(), &sites).stdout).expect("JSON");
     let stacks = sites["stacks"].as_array().expect("stacks");

@@ -1,4 +1,4 @@
-//! Tests the index beside a dump: it changes only the time of a command.
+//! Tests the index beside a dump. It makes commands faster, and does not change their results.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -110,7 +110,7 @@ fn answers_are_the_same_with_an_index_and_without() {
         "heap.hprof.strong.hdx",
     ];
     assert_eq!(place.files(), all);
-    // Now each answer comes from an index, and those of comparisons from a summary.
+    // Now each answer comes from an index. Answers of comparisons come from a summary.
     for command in COMMANDS {
         let (_, said) = place.answer(&[command, &["-v"]].concat());
         let summary = said.matches("reading the summary").count();

@@ -1,4 +1,4 @@
-//! Tests cached summaries beside dumps: they change only the time of the next comparison.
+//! Tests cached summaries beside dumps. They make the next comparison faster, and do not change its results.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Checks docs/other-tools.md: its commands run, and the tests that it names exist.
+//! Checks docs/other-tools.md: its commands run successfully, and the tests that it names exist.
 
 use std::fs;
 use std::process::Command;

@@ -342,7 +342,7 @@ fn a_trace_is_pushed_as_long_as_it_grows() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("a run");
-    // The line about the pushed profile.
+    // This line reports that the profile was pushed.
     let mut said = String::new();
     let mut lines = std::io::BufReader::new(child.stderr.take().expect("a pipe"));
     std::io::BufRead::read_line(&mut lines, &mut said).expect("a line");

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use testdata::writer::{Elements, FieldType, HeapBuilder, Options, Place as Writes, Root};
 
-/// Bytes of a record's header.
+/// Length of a record's header, in bytes.
 const HEAD: usize = 9;
 const NOTE: &str =
     "heapdiff read b.hprof together with 2 unmerged segments (b.hprof.p0, b.hprof.p1)";
@@ -254,7 +254,7 @@ fn no_gate_passes_if_segments_are_not_read() {
         "heapdiff did not find where in the dump file the content of the first segment begins",
         0,
     );
-    // The segment matches in two places.
+    // The segment matches the end of the base file in two places.
     let record = &place.whole[heap[2]..heap[3]];
     place.write(
         "b.hprof",

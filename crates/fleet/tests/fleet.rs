@@ -11,7 +11,7 @@ use heapdiff_trace::synthetic::{self, Scene};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
 
-/// Three ticks an hour for slightly more than two days.
+/// Returns a scene with three ticks an hour, for slightly more than two days.
 fn scene() -> Scene<'static> {
     Scene {
         ticks: 150,
@@ -269,7 +269,8 @@ fn a_damaged_trace_leaves_no_half_file() {
             *byte = byte.wrapping_mul(31).wrapping_add(step as u8);
         }
         fs::write(&path, &damaged).unwrap();
-        // Damaged figures cannot be detected. Damage that makes the trace unreadable is an error.
+        // If figures are damaged, this cannot be detected. If damage makes the trace unreadable, adding the trace is an
+        // error.
         refused += usize::from(add(&path, &fleet, &shop()).is_err());
         for (file, bytes) in content(&fleet) {
             assert!(bytes.ends_with(b"PAR1"), "{}", file.display());

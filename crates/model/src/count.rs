@@ -49,11 +49,10 @@ pub struct CountedInDump {
     pub sites: Vec<CountSite>,
     /// Allocations that are not counted.
     pub missed: CountedMissed,
-    /// Lines of code for which the samples and the count differ by more than random variation, the largest
-    /// difference first. If the samples are lower: the JIT compiler removed allocations, which are counted but
-    /// never sampled, or the JDK made copies for the line, which are counted at the line and sampled in the
-    /// JDK. If the samples are higher: some allocations of the line are not counted. Reports of earlier
-    /// versions lack the key.
+    /// Lines of code for which the samples and the count differ by more than random variation, the largest difference
+    /// first. The samples are lower if the JIT compiler removed allocations, which are counted but never sampled. They
+    /// are also lower if the JDK made copies for the line, which are counted at the line and sampled in the JDK. The
+    /// samples are higher if some allocations of the line are not counted. Reports of earlier versions lack the key.
     #[schemars(extend("maxItems" = 10, "optional" = true))]
     pub disagreements: Vec<LineDisagreement>,
     /// Number of lines of code for which the samples and the count differ, listed or not. Reports of earlier versions

@@ -17,9 +17,9 @@ pub struct Report {
     /// several JVMs.
     #[schemars(with = "Vec<crate::snapshot::SnapshotInfo>", extend("minItems" = 2))]
     pub snapshots: Vec<SnapshotInfo>,
-    /// True if differences between the dumps are growth. False if a dump is damaged, lacks GC roots, is the same as
-    /// another, is of another program or JVM than the others, or was named out of order. If it is false, gates are not
-    /// checked (exit code 3) without --allow-partial.
+    /// True if differences between the dumps can be read as growth. False if a dump is damaged, lacks GC roots, is the
+    /// same as another, is of another program or JVM than the others, or was named out of order. If it is false, gates
+    /// are not checked (exit code 3) without --allow-partial.
     #[serde(default = "comparable")]
     pub comparable: bool,
     /// Reasons why the dumps are not comparable, and options that match nothing: --include, --exclude, --focus,
@@ -36,7 +36,7 @@ pub struct Report {
     /// bytes of the largest dump if that is more.
     #[serde(default)]
     pub noise_bytes: u64,
-    /// Classes whose figures differ between dumps, by growth of retained bytes. All of them unless --top limits
+    /// Classes whose figures differ between dumps, sorted by growth of retained bytes. All of them unless --top limits
     /// them.
     pub classes: Vec<ClassGrowth>,
     /// Suspects, the most growth first. At most 10 unless --top sets another limit.
@@ -61,7 +61,7 @@ impl Report {
         u64::try_from(self.delta.shallow_bytes).unwrap_or(0)
     }
 
-    /// Returns the growth that no suspect explains, in bytes; 0 if it is noise.
+    /// Returns the growth in bytes that belongs to no suspect; 0 if it is less than the noise limit.
     #[must_use]
     pub fn unexplained_bytes(&self) -> u64 {
         let rest = self.grown_bytes().saturating_sub(self.explained_bytes);
@@ -73,18 +73,18 @@ impl Report {
     }
 }
 
-/// Minimum growth that is not noise, in bytes, in a heap of any size.
+/// Growth of fewer bytes than this is noise, in a heap of any size.
 const LEAST: u64 = 16 << 10;
 /// Growth of less than 1/`LEAST_PART` of the reachable bytes is noise.
 const LEAST_PART: u64 = 2_000;
 
-/// Returns the minimum growth that is not noise in a heap with `reachable` bytes.
+/// Returns the limit in bytes below which growth is noise, in a heap with `reachable` bytes.
 #[must_use]
 pub fn least(reachable: u64) -> u64 {
     (reachable / LEAST_PART).max(LEAST)
 }
 
-/// Returns the minimum growth that is not noise between these dumps.
+/// Returns the limit in bytes below which growth between these dumps is noise.
 #[must_use]
 pub fn noise(snapshots: &[SnapshotInfo]) -> u64 {
     let reachable = snapshots.iter().map(|s| s.reachable_bytes).max();

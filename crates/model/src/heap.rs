@@ -37,7 +37,7 @@ pub struct HeapReport {
     /// Wasted memory, the largest savings first; `heapdiff waste` has details. Kinds without savings are
     /// missing.
     pub waste: Vec<HeapWaste>,
-    /// Classes by the bytes of their reachable instances. All of them unless --top limits them.
+    /// Classes, sorted by the bytes of their reachable instances. All of them unless --top limits them.
     pub classes: Vec<HeapClass>,
 }
 

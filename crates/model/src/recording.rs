@@ -94,8 +94,8 @@ pub struct RecordedTotals {
 /// Objects of one class that one stack allocated.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct RecordedStack {
-    /// Frames, the leaf first: com.acme.Foo.add(line 42), because recordings have no names of source files.
-    /// Empty if there is no stack; `...` at the end if the stack was cut off.
+    /// Frames, the leaf first. A frame has the form com.acme.Foo.add(line 42), because recordings contain no names of
+    /// source files. Empty if there is no stack; `...` at the end if the stack was cut off.
     pub frames: Vec<String>,
     /// The allocated class.
     pub class: String,

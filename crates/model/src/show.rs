@@ -138,8 +138,8 @@ pub struct ShownContents {
     /// StringBuilder and StringBuffer.
     #[schemars(extend("enum" = ["list", "set", "map", "value", "buffer", "text"]))]
     pub kind: &'static str,
-    /// Number of elements, entries or characters, as the object records it; null if no field has it and it was
-    /// not counted.
+    /// Number of elements, entries or characters, as a field of the object records it. Null if no field records it and
+    /// the elements were not counted.
     pub size: Option<u64>,
     /// Capacity of the collection: the number of elements for which it has room, or of buckets for hash tables. Null
     /// for other objects.

@@ -109,8 +109,9 @@ pub struct AllocatedReport {
     /// With --by class: allocation counts of the agent, the most bytes first. Allocations that the agent's filters
     /// exclude are not included, and neither are those of the last second.
     pub classes: Vec<CountedClassRow>,
-    /// Allocation counts by line of code, including allocations that the JIT compiler removes (agent option
-    /// count=on). All figures are exact up to the copy. Null with --by class, and if the agent does not count.
+    /// Allocation counts by line of code, including allocations that the JIT compiler removes (agent option count=on).
+    /// All figures are exact up to the time at which the agent copied its counters. Null with --by class, and if the
+    /// agent does not count.
     pub counted: Option<CountedInDump>,
 }
 

@@ -112,7 +112,7 @@ pub struct SizeofSet {
 /// Objects of one class.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SizeofClass {
-    /// Name of the class. Classes of one name are one row, whatever their loaders are.
+    /// Name of the class. Classes with the same name but different loaders share a row.
     pub class: String,
     /// Number of objects.
     pub objects: u64,

@@ -134,7 +134,7 @@ impl Endpoint {
     /// Sends a profile. Retries after temporary failures.
     ///
     /// # Errors
-    /// The last failure.
+    /// Returns the error of the last attempt.
     pub fn push(&mut self, series: &Series<'_>) -> Result<(), PushError> {
         if self.interface != Interface::Ingest {
             let missing = match self.tried(&push(series)) {
@@ -187,7 +187,7 @@ impl Endpoint {
     /// Sends a request once. An error includes the pause that the server requests, if any.
     fn once(&self, request: &Request) -> Result<(), (PushError, Option<Duration>)> {
         let url = format!("{}{}", self.base, request.path);
-        // The query is left out of messages, since the user cannot change it.
+        // Messages do not contain the query, because users cannot change it.
         let shown = url.split('?').next().unwrap_or(&url).to_owned();
         let mut builder = self
             .agent

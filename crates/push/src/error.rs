@@ -107,7 +107,7 @@ impl TlsFault {
             return Self::Other;
         };
         match bad {
-            // A bad signature means that another authority has the same name.
+            // A bad signature means that another authority has the same name as a trusted one.
             Bad::UnknownIssuer | Bad::BadSignature => Self::Authority,
             Bad::NotValidForName | Bad::NotValidForNameContext { .. } => Self::Name,
             Bad::Expired

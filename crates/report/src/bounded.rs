@@ -136,8 +136,8 @@ struct Cutting<'a> {
 }
 
 impl Cutting<'_> {
-    /// Returns a value cut to the limits. `depth` is the number of lists that contain it. The recursion is as deep as
-    /// the model of the report, so it needs no limit.
+    /// Returns a value cut to the limits. `depth` is the number of lists that contain it. The recursion follows the
+    /// structs of the report, so its depth needs no limit.
     fn value(&mut self, value: &Value, path: &str, depth: usize) -> Value {
         match value {
             Value::String(text) => shortened(text, self.cut.text).into(),

@@ -46,7 +46,7 @@ impl Span {
         }
     }
 
-    /// Returns the span with a maximum number of columns.
+    /// Returns the span with this maximum number of columns.
     pub(crate) fn within(self, room: usize) -> Self {
         Self {
             room: Some(room),
@@ -61,22 +61,22 @@ impl<T: Display> From<T> for Span {
     }
 }
 
-/// Returns a text that is less important.
+/// Returns a span of a text that is less important.
 pub(crate) fn dim(text: impl Display) -> Span {
     Span::new(Tone::Dim, text)
 }
 
-/// Returns the subject of a line.
+/// Returns a span of the subject of a line.
 pub(crate) fn bold(text: impl Display) -> Span {
     Span::new(Tone::Bold, text)
 }
 
-/// Returns a text that warns.
+/// Returns a span of a text that warns.
 pub(crate) fn yellow(text: impl Display) -> Span {
     Span::new(Tone::Yellow, text)
 }
 
-/// The content of a column of a table.
+/// The kind of text in a column of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Column {
     Figure,
@@ -120,7 +120,7 @@ impl Table {
 /// A stack that allocated something.
 #[derive(Debug)]
 pub(crate) struct Stack {
-    /// Its number in a list; `None` for a stack of a suspect.
+    /// The number of the stack in a list; `None` for a stack of a suspect.
     pub(crate) number: Option<u64>,
     pub(crate) class: String,
     pub(crate) figures: String,
@@ -142,7 +142,7 @@ pub(crate) enum Block {
     Internal(Span),
     /// Sentences that contain no names.
     Prose(Span),
-    /// A verdict and the sentences of the answer.
+    /// A verdict, with the sentences of the report's answer.
     Answer((&'static str, Tone), Vec<String>),
     /// A warning that readers need before they rely on the rest.
     Warning(String),

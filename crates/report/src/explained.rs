@@ -63,7 +63,7 @@ mod tests {
             of(10 << 20, 0),
             is("no suspect explains the growth of 10.0 MiB: the table of classes shows what grew")
         );
-        // The heap did not grow, or grew by very little.
+        // The heap shrank, kept its size, or grew by very little.
         for (grown, explained) in [(0, 0), (-(1 << 20), 0), (1000, 0)] {
             assert_eq!(of(grown, explained), None);
         }

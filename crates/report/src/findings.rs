@@ -45,7 +45,7 @@ pub(crate) struct Finding<'a> {
     through: Option<&'a Through>,
 }
 
-/// The findings of a report, and the warnings about them.
+/// The findings of a report, with the warnings of the report.
 pub(crate) struct Findings<'a> {
     /// The suspects.
     pub(crate) found: Vec<Finding<'a>>,

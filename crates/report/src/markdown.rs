@@ -253,7 +253,7 @@ fn allocated_in(suspect: &Suspect, text: &mut String) {
         );
     }
     for stack in suspect.stacks.iter().take(STACKS) {
-        // An interval without width means that the dump records the stack of each object.
+        // If an interval has no width, the figure is exact, because the dump records the stack of each object.
         let basis = if stack.ci95 == [stack.estimated_bytes; 2] {
             counted(stack.estimated_objects, "object")
         } else {

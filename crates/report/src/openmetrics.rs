@@ -53,7 +53,7 @@ pub(crate) fn heap(report: &HeapReport, labels: &Labels, out: &mut dyn Write) ->
 /// Metric families in their order of output.
 struct Families {
     text: String,
-    /// The labels of every metric, formatted.
+    /// The labels that every metric has, formatted.
     common: Vec<String>,
 }
 

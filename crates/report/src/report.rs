@@ -32,7 +32,7 @@ pub enum Report {
     Heap(Box<DumpReport>),
     /// Objects and bytes of each class.
     Histo(HistoReport),
-    /// The objects that retain most.
+    /// The objects that retain the most.
     Top(TopReport),
     /// Objects with their fields, content and referrers.
     Show(Viewed<ShowReport>),
@@ -50,7 +50,7 @@ pub enum Report {
     Sizeof(Box<Viewed<SizeofReport, SizeofView>>),
     /// Wasted memory.
     Waste(Box<Viewed<WasteReport, WasteView>>),
-    /// Allocations of a running JVM, counted.
+    /// Counted allocations of a running JVM.
     Count(CountReport),
     /// Rows of a query.
     Query(Box<PendingQuery>),

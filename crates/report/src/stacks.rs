@@ -9,7 +9,7 @@ use regex::Regex;
 
 use crate::printable::printable;
 
-/// The name of a stack without frames, because the JVM did not report any.
+/// The name that replaces the frames of a stack if the JVM reported none.
 const UNKNOWN: &str = "(no stack)";
 
 /// Live objects and bytes, as estimated from samples.

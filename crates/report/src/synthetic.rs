@@ -273,7 +273,7 @@ pub fn large(suspects: u32, stacks: u32) -> (Report, Allocated) {
     };
     let report = report((1..=suspects).map(suspect).collect(), 20_000);
     let mut all = Allocated::default();
-    // A tree of calls. Every third level branches into ten methods, and the levels between have one method.
+    // A tree of calls. At every third level, each method calls ten methods. At the other levels, it calls one.
     const WAYS: u32 = 10;
     for level in 0..60 {
         for way in 0..WAYS {

@@ -152,7 +152,7 @@ pub struct SitesView {
     pub sampled_classes: u64,
 }
 
-/// Title and meaning of a flame graph of a trace.
+/// The title of a flame graph of a trace, and the meaning of its widths.
 #[derive(Debug)]
 pub struct FlameView {
     /// Names of the file and of the run, and the selected part of the run.

@@ -39,7 +39,7 @@ impl From<heapdiff_trace::read::Amount> for Amount {
     }
 }
 
-/// Converts a figure of a trace to a signed number. Larger figures become the maximum.
+/// Converts a figure of a trace to a signed number. If it is too large, returns the maximum.
 pub(crate) fn signed(figure: u64) -> i64 {
     i64::try_from(figure).unwrap_or(i64::MAX)
 }

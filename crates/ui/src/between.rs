@@ -1,5 +1,5 @@
-//! Compares two moments: allocations and collected objects between them by class, frame or stack, and the change of
-//! live objects.
+//! Compares two moments: the allocations and the collected objects between them, and the change of live objects. Groups
+//! them by class, frame or stack.
 
 use std::sync::Arc;
 

@@ -35,7 +35,8 @@ impl Events {
 
     /// Wakes all waiting threads.
     pub(crate) fn wake(&self) {
-        // The lock is held so that no thread misses the notification between its check and its wait.
+        // The lock is held while threads are notified. So no thread misses the notification between its check and its
+        // wait.
         let _held = self.version();
         self.changed.notify_all();
     }

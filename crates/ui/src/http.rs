@@ -1,8 +1,8 @@
 //! A minimal HTTP/1.1 server for a page on the same machine: one request without a body and one answer for each
 //! connection.
 //!
-//! A client can use only limited resources: bytes in a request's head, headers, time to send the head, and time to read
-//! the answer.
+//! These resources of a client are limited: the bytes and headers of a request's head, the time to send the head, and
+//! the time to read the answer.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};

@@ -1,6 +1,6 @@
 //! Caches answers. A page sends the same request at each tick, and ranking a long trace takes a while. So a ranking is
 //! reused for ten times as long as its computation took. Each answer still draws its lines from current figures. Only
-//! the selection and order of lines can be that old.
+//! the selection and order of the lines can be out of date.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -179,7 +179,7 @@ impl Trace {
             return match still_there(&self.path, opened) {
                 Ok(false) => false,
                 Ok(true) => {
-                    // The error of the last answer is outdated. The next answer sets it again.
+                    // The error of the last answer is out of date. The next answer sets it again if it still applies.
                     *fault = None;
                     true
                 }

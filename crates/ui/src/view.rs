@@ -188,8 +188,8 @@ impl Life {
         self.started.saturating_add(signed(uptime_ms))
     }
 
-    /// Returns the window after one time (or from the start of the run) up to another. A tick belongs to the window in
-    /// which it ends.
+    /// Returns the window that begins after one time, or at the start of the run, and ends at another time. A tick
+    /// belongs to the window in which it ends.
     pub(crate) fn window(&self, after: Option<i64>, to: i64) -> Window {
         let uptime = |ms: i64| u64::try_from(ms.saturating_sub(self.started)).ok();
         match uptime(to) {
@@ -463,7 +463,7 @@ impl View {
 
 impl Drawn {
     fn new(line: &Line, by: By) -> Self {
-        /// Maximum number of sites in `at`. Other lines request their stacks by class and frame.
+        /// Maximum number of sites in `at`. For lines with more sites, stacks are requested by class and frame.
         const NAMED: usize = 200;
         let named = if by == By::Stack { NAMED } else { 0 };
         let at = line.sites.iter().take(named);

@@ -1,4 +1,4 @@
-//! Answers of tools: reports as short JSON and short text.
+//! Converts reports to the answers of tools: short JSON and short text.
 
 use heapdiff_report::{Condition, Format, Report, Style, bounded, printable, render, rows};
 use heapdiff_units::counted;

@@ -69,7 +69,7 @@ enum Garbage {
     Chosen,
 }
 
-/// What samples are ordered by.
+/// The sort order of samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum SampleOrder {
     #[default]

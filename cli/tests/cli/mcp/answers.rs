@@ -11,7 +11,7 @@ use crate::schema::faults;
 
 const SESSION: &str = "com.acme.shop.Session";
 
-/// Returns the questions: tool, arguments, the equivalent command, and the schema of both answers.
+/// Returns the questions. Each has a tool, its arguments, the equivalent command, and the schema of both answers.
 fn questions() -> Vec<(&'static str, Value, Vec<&'static str>, &'static str)> {
     let [before, after] = SHOP;
     let sql = "select class, objects from classes order by objects desc";

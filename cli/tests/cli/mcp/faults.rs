@@ -225,7 +225,7 @@ fn other_messages_are_answered_during_an_analysis() {
     assert_eq!(client.ask("ping", json!({}))["result"], json!({}));
     let tools = client.ask("tools/list", json!({}));
     assert!(tools["result"]["tools"].is_array());
-    // A waiting request can be cancelled, and so can the running query. Neither gets an answer.
+    // A waiting request and a running query can be cancelled. Neither gets an answer.
     let waiting = client.request("tools/call", endless);
     for id in [waiting, running] {
         let cancelled = json!({ "requestId": id, "reason": "no need" });

@@ -18,7 +18,7 @@ struct Node {
 struct Figures {
     /// Growth of the stacks that grew.
     grown: u64,
-    /// Loss of the stacks that shrank.
+    /// Decrease of the stacks that shrank.
     shrunk: u64,
     /// Live bytes in the last dump.
     after: u64,
@@ -139,7 +139,7 @@ impl Tree {
         (self, rest)
     }
 
-    /// Returns the encoded nodes and the names that they refer to, frames before classes.
+    /// Returns the encoded nodes, and the names that they refer to. Names of frames come before names of classes.
     ///
     /// A node is five LEB128 numbers: depth, index of the name, bytes that grew, bytes that shrank, and live bytes.
     pub(super) fn encode(&self) -> (Vec<u8>, Vec<Step>) {

@@ -110,7 +110,8 @@ impl Builder {
         });
     }
 
-    /// Returns the finished profile. `time_ms` is its time, and `default` is the kind whose bytes are shown first.
+    /// Returns the finished profile. `time_ms` is the time of the profile. Viewers first show the bytes of the kind
+    /// `default`.
     pub(super) fn finish(
         mut self,
         about: &About,

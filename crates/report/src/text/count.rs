@@ -1,4 +1,4 @@
-//! Allocation counts as a table.
+//! Prints allocation counts as a table.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The text of a comparison: the dumps, the suspects, and the classes that changed.
+//! Prints a comparison: the dumps, the suspects, and the classes that changed.
 
 use heapdiff_diff::sentence::TWO_DUMPS;
 use heapdiff_diff::{ClassGrowth, Report, SnapshotInfo, Suspect};

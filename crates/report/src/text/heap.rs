@@ -1,4 +1,4 @@
-//! The text about one dump: the largest holders of its heap.
+//! Prints the report of one dump: the largest holders of its heap.
 
 use heapdiff_diff::Died;
 use heapdiff_diff::sentence::Verdict;

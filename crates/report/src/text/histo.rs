@@ -1,4 +1,4 @@
-//! The histogram as a table.
+//! Prints the histogram as a table.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! The path of a suspect, from its GC root to the objects that grow.
+//! Prints the path of a suspect, from its GC root to the objects that grow.
 
 use heapdiff_diff::{is_application_frame, is_jdk_frame};
 

@@ -71,7 +71,7 @@ fn block(block: &Block, style: Style, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// Returns the lines with a label before the first one.
+/// Returns the lines, with a label before the first of them.
 fn labelled<'a>(label: &'a str, lines: &'a [String]) -> impl Iterator<Item = (&'a str, &'a str)> {
     let labels = std::iter::once(label).chain(std::iter::repeat(""));
     labels.zip(lines.iter().map(|line| &**line))

@@ -1,4 +1,4 @@
-//! A flight recording by allocation stack or class.
+//! Prints a flight recording by allocation stack or class.
 
 use heapdiff_model::recording::{RecordedStack, RecordingReport};
 use heapdiff_units::{Size, counted, grouped};
@@ -144,7 +144,8 @@ fn figures(stack: &RecordedStack, report: &RecordingReport) -> String {
     };
     match report.measure {
         "allocated" => figures,
-        // The times show what may leak: a leak is allocated all the time, but data that was loaded at the start is not.
+        // The times show what may leak. A leak is allocated again and again, but data that was loaded at the start is
+        // not.
         _ => format!(
             "{figures}, allocated from {} to {}",
             since(stack.first_ms),

@@ -1,4 +1,4 @@
-//! Samples of a trace, one by one.
+//! Prints single samples of a trace.
 
 use heapdiff_model::trace::{SampleReportRow, TraceSamplesReport};
 use heapdiff_units::{Size, counted, grouped};

@@ -1,4 +1,4 @@
-//! Objects with their fields, content and referrers.
+//! Prints objects with their fields, content and referrers.
 
 use heapdiff_model::show::{ObjectRef, ShowReport, ShownObject, ShownValue, ThreadLocalValues};
 use heapdiff_units::{Size, counted, grouped};

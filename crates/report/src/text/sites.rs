@@ -1,4 +1,4 @@
-//! Live bytes by allocation stack.
+//! Prints live bytes by allocation stack.
 
 use heapdiff_diff::sentence::{First, Rate, Samples};
 use heapdiff_model::sites::{AgentReport, SitesReport};

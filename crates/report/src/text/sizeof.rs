@@ -1,4 +1,4 @@
-//! Sizes of objects, with the reasons why the sizes of a set differ from the sums over its objects.
+//! Prints sizes of objects, and the reasons why the sizes of a set differ from the sums over its objects.
 
 use std::cmp::Ordering;
 

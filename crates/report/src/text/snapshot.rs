@@ -1,4 +1,4 @@
-//! Lines that describe the dump of a report.
+//! Prints the lines that describe the dump of a report.
 
 use heapdiff_diff::LayoutInfo;
 use heapdiff_model::snapshot::SnapshotInfo;

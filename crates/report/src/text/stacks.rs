@@ -1,4 +1,4 @@
-//! Allocating stacks, in comparisons and in `heapdiff sites`.
+//! Prints allocation stacks, in comparisons and in `heapdiff sites`.
 
 use heapdiff_units::Size;
 

@@ -1,4 +1,4 @@
-//! A suspect of a comparison, or of one dump.
+//! Prints a suspect of a comparison or of one dump.
 
 use heapdiff_diff::sentence::{Samples, more_held};
 use heapdiff_diff::{HeapReport, History, Stack, Suspect};
@@ -283,7 +283,7 @@ mod tests {
         many.stacks = vec![stack("com.acme.Main.main(Main.java:7)", 9000, 80); 3];
         assert!(told(&many, false).ends_with(&format!("{sampled}; {}", all[2])));
         assert!(told(&many, true).ends_with(sampled));
-        // Without stacks, the text does not mention samples.
+        // If there are no stacks, the text does not mention samples.
         let mut none = some;
         none.stacks.clear();
         assert!(!told(&none, false).contains("sample"));

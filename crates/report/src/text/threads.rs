@@ -1,4 +1,4 @@
-//! Threads with their stacks.
+//! Prints threads with their stacks.
 
 use heapdiff_model::threads::{FrameRow, Locals, ThreadRow, ThreadsReport};
 use heapdiff_units::{Size, counted, grouped};

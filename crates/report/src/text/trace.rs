@@ -1,4 +1,4 @@
-//! The text of a trace: its runs, and possible leaks.
+//! Prints a trace: its runs, and possible leaks.
 
 mod counted;
 mod info;
@@ -427,7 +427,7 @@ pub(super) mod tests {
             "{one}"
         );
         assert!(!one.contains("the stacks with the most live bytes") && !one.contains(" at  "));
-        // A class may be allocated in several frames.
+        // A class may be allocated in several frames, so a candidate that is a class has no frame.
         let mut class = growing(5);
         class.frame = None;
         let text = said(&top_of(vec![class]));

@@ -1,4 +1,4 @@
-//! Wasted memory: a table of kinds, then each kind with examples and holders.
+//! Prints wasted memory: a table of kinds, then each kind with examples and holders.
 
 use heapdiff_diff::sentence::Waste;
 use heapdiff_model::waste::WasteReport;
@@ -11,7 +11,7 @@ use crate::document::{Column, Document, bold};
 use crate::printable::{printable, shortened};
 use crate::view::{Viewed, WasteView};
 
-/// Maximum number of columns of a string.
+/// Maximum number of columns for a string.
 const TEXT: usize = 48;
 
 pub(crate) fn build(report: &Viewed<WasteReport, WasteView>, doc: &mut Document) {

@@ -39,7 +39,7 @@ fn the_leak_is_the_first_line_with_its_figures() {
     assert_eq!(counted, 60, "one at every second tick");
     assert_eq!(view["dumps"][0]["text"], "before.hprof");
     assert_eq!(view["heap"][0]["committed"][7], 268_435_456);
-    // With a window and fewer points than ticks, lines end at the same value.
+    // If a window is requested with fewer points than ticks, lines end at the same value.
     let from = STARTED_MS + 30_000;
     let few = asked.json(&format!(
         "api/view?by=site&measure=objects&points=10&from={from}"
@@ -178,7 +178,7 @@ fn lines_stand_in_the_order_of_trace_top() {
         let asked = Asked::of(&[&path]);
         let trace = Trace::open(&path).unwrap();
         let run = trace.runs().unwrap().remove(0);
-        // The whole time, and a window.
+        // Request the whole time, and then a window.
         let parts = [
             ("", Window::ALL),
             (

@@ -129,7 +129,7 @@ fn only_who_has_the_url_and_comes_by_its_name_is_let_in() {
         assert_eq!(get(&page, &host, ""), 200, "{host}");
         assert_eq!(get(&runs, &host, ""), 200, "{host}");
     }
-    // Host names that another site could let resolve to this machine.
+    // These are host names that another site could let resolve to this machine.
     for host in [
         "evil.example".to_owned(),
         format!("evil.example:{port}"),
@@ -207,7 +207,7 @@ fn nothing_is_served_but_the_page_and_its_questions() {
     }
     let head = asked.request("HEAD", &asked.base, &host, "");
     assert_eq!((status(&head), body(&head)), (200, ""));
-    // The request form for proxies, and input that is not HTTP.
+    // Send the request form for proxies, and input that is not HTTP.
     let absolute = format!("http://{host}{}", asked.base);
     assert_ne!(status(&asked.request("GET", &absolute, &host, "")), 200);
     assert_eq!(status(&asked.raw(b"\x16\x03\x01\x02\x00\x01\r\n\r\n")), 400);

@@ -1,4 +1,4 @@
-//! Allocations of classes: counted if the agent counts classes, otherwise estimated.
+//! Prints the allocations of classes. They are counted if the agent counts classes, otherwise estimated.
 
 use heapdiff_model::trace::{CandidateRow, TraceTopReport};
 use heapdiff_units::{Size, counted, grouped};

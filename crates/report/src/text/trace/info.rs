@@ -1,4 +1,4 @@
-//! The text about the runs of a trace.
+//! Prints the facts about the runs of a trace.
 
 use heapdiff_diff::sentence::{First, Rate, Samples};
 use heapdiff_model::trace::{NoteRow, TraceInfoReport};

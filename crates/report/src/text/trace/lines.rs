@@ -1,4 +1,4 @@
-//! Allocation counts of lines of code, as rates over a part of the run.
+//! Prints the allocation counts of lines of code, as rates over a part of the run.
 
 use heapdiff_model::trace::{CountedLineRow, CountedLines, SampledLineRow, TraceTopReport};
 use heapdiff_units::{Size, counted, grouped};
