@@ -105,7 +105,7 @@ fn failure(path: &Path, what: &str) -> Failure {
 }
 
 impl Classpath {
-    /// Opens files and folders. If several have a class, the first one is used. `folder/*` stands for all archives of a
+    /// Opens files and folders. If several have a class, the first one is used. `folder/*` means all archives of a
     /// folder, as in Java's own class path.
     pub(crate) fn open(paths: &[PathBuf]) -> Result<Self> {
         let mut places = Vec::new();

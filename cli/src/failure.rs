@@ -24,7 +24,7 @@ pub(crate) enum Exit {
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
     pub(crate) message: String,
-    /// What the user can do about it.
+    /// Advice for the user.
     pub(crate) hint: Option<String>,
 }
 

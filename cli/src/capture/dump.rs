@@ -501,8 +501,8 @@ impl PartialDump {
     }
 
     /// Returns the number of bytes written so far. Some JVMs (for example JDK 25) write one part per thread (`.p0`,
-    /// `.p1`, ...) and then join them into the file, so bytes exist twice for a while. This returns the larger of the
-    /// file and the sum of the parts.
+    /// `.p1`, ...). They then join the parts into the file, so bytes exist twice for a while. So this returns the
+    /// larger of two sizes: that of the file, and the sum of the parts.
     fn size(&self) -> u64 {
         let size = |path: &Path| fs::symlink_metadata(path).ok().map(|meta| meta.len());
         let parts = (0..1024).map_while(|thread| {

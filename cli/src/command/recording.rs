@@ -176,8 +176,8 @@ pub(crate) fn run(setup: &Setup, job: &Sites) -> Result<Viewed<RecordingReport, 
         Some(allocated) => fits::frames(focus, allocated),
         None => by_site.is_empty().then(|| fits::nothing(focus)),
     }));
-    // A sample in the JVM's list of old objects shows the stack whose objects stay alive. The size of the sampled
-    // object says little about the size of all of them. So the number of samples counts.
+    // A sample in the JVM's list of old objects shows the stack whose objects stay alive. The size of this one object
+    // is not typical of the objects of the stack. So only the number of samples is used.
     let weight = |of: &Estimate| match choice.measure {
         "sampled" => Reverse((of.samples, of.bytes())),
         _ => Reverse((of.bytes(), of.samples)),

@@ -67,7 +67,7 @@ fn paths(arg: &Arg, value: &OsStr) -> Vec<PathBuf> {
     let kind = arg.get_value_parser().type_id();
     let is_path = kind == TypeId::of::<PathBuf>() || kind == TypeId::of::<OsString>();
     match (arg.get_id().as_str(), value.to_str()) {
-        // The value is a list of paths. `folder/*` stands for the archives of a folder.
+        // The value is a list of paths. `folder/*` means all archives of a folder.
         ("classpath", _) => std::env::split_paths(value)
             .map(|path| {
                 if path.file_name() == Some("*".as_ref()) {

@@ -65,8 +65,8 @@ fn an_agent_is_loaded_with_its_options() {
     }
 }
 
-/// The agent may need a long time, for example to change tens of thousands of classes. The user is told the reason and
-/// where progress appears.
+/// The agent may need a long time, for example to change tens of thousands of classes. A message for the user gives the
+/// reason, and the place where progress appears.
 #[test]
 fn an_agent_that_takes_long_is_told() {
     let jdk = jdks().remove(0);

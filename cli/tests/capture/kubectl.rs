@@ -57,7 +57,7 @@ impl Laptop {
         fs::write(path.join("kubectl"), KUBECTL).expect("a script");
         chmod(&path.join("kubectl"), 0o755);
         fs::write(path.join("pod"), pod.to_string()).expect("a file");
-        // The image of the debug container. It does not contain the files in /tmp.
+        // This folder is the image of the debug container, which does not see our files in `/tmp`.
         lonely(&path);
         let copied = Command::new("cp").arg(library()).arg(&path).status();
         assert!(copied.expect("a copy").success());
@@ -67,7 +67,7 @@ impl Laptop {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        // As in `support::start`, interrupts must not be ignored. This is also true in the debug container.
+        // Interrupts must not be ignored, as in `support::start`. This is also true in the debug container.
         let mut command = Command::new("env");
         let before = std::env::var("PATH").expect("a path");
         command

@@ -192,7 +192,7 @@ fn a_dead_socket_is_passed_over() {
     drop(std::os::unix::net::UnixListener::bind(&socket).expect("a socket"));
     let home = folder();
     run(home.path(), &["dump", &pid.to_string(), "-o", "a.hprof"]).well();
-    // A regular file that has the name of the socket does not prevent this either.
+    // A regular file that has the name of the socket does not prevent attaching either.
     let second = ready(&shelf(&jdk));
     let file = format!("/tmp/.java_pid{}", second.pid());
     fs::write(&file, "").expect("a file");

@@ -123,7 +123,7 @@ fn no_gate_passes_on_dumps_that_lack_roots() {
             assert_eq!(err.contains(why), writer == Writer::Jhsdb, "{err}");
             place.ends(1, &[&args[..], &["--allow-partial"]].concat());
         }
-        // The second run uses a cached summary and an index. The third run reads a summary in place of the dump.
+        // The second run uses a cached summary and an index. After that, a summary file replaces the first dump.
         for _ in 0..2 {
             let args = ["a.hprof", "b.hprof", "--fail-on-growth", "1MiB"];
             place.ends(3, &args);

@@ -57,7 +57,7 @@ fn a_server_of_a_known_authority_takes_a_profile() {
     for (args, file) in [
         (&["--cacert", CACERT][..], None),
         (&[], Some(CACERT)),
-        // As with curl, the option has precedence over the environment.
+        // The option has precedence over the environment, as with curl.
         (&["--cacert", CACERT], Some("shop.db")),
     ] {
         let server = StubServer::encrypted(vec![ok()], authority.server("localhost"));

@@ -98,7 +98,7 @@ impl Place {
         (out, err)
     }
 
-    /// Checks that no gate is decided for this reason, that every format contains the reason, and that with
+    /// Checks that no gate is decided for this reason, and that every format contains the reason. Also checks that with
     /// `--allow-partial` the gates are decided and the exit code is `code`.
     #[track_caller]
     fn is_undecided(&self, why: &str, code: i32) {

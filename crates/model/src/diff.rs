@@ -18,8 +18,8 @@ pub struct Report {
     #[schemars(with = "Vec<crate::snapshot::SnapshotInfo>", extend("minItems" = 2))]
     pub snapshots: Vec<SnapshotInfo>,
     /// True if differences between the dumps can be read as growth. False if a dump is damaged, lacks GC roots, is the
-    /// same as another, is of another program or JVM than the others, or was named out of order. If it is false, gates
-    /// are not checked (exit code 3) without --allow-partial.
+    /// same as another, is of another program or JVM than the others, or was named out of order. If the value is false,
+    /// gates are checked only with --allow-partial; without it, the exit code is 3.
     #[serde(default = "comparable")]
     pub comparable: bool,
     /// Reasons why the dumps are not comparable, and options that match nothing: --include, --exclude, --focus,
@@ -405,8 +405,8 @@ pub struct History {
     /// How the live figures changed over time. Values as in `trend` of a suspect.
     #[schemars(extend("enum" = TRENDS))]
     pub trend: Cow<'static, str>,
-    /// The figure that is compared: live objects after full GCs (major), the minimum between two GCs of any kind
-    /// (collections), or the minimum in each of several equal parts of the time if there was no GC (ticks).
+    /// The figure that is compared. major: live objects after each full GC. collections: the minimum between two GCs of
+    /// any kind. ticks: the minimum in each of several equal parts of the time, if there was no GC.
     #[schemars(extend("enum" = ["major", "collections", "ticks"]))]
     pub basis: Cow<'static, str>,
     /// Number of moments in time that are compared.
@@ -509,9 +509,9 @@ pub struct Stack {
     /// samples.
     #[schemars(extend("maximum" = 1000))]
     pub survival_permille: u64,
-    /// False if survival_permille is not reliable: too few samples of the stack were tracked until they were
-    /// collected (fewer than 16 are expected at the present interval or rate), the stack defined a class, or
-    /// the stacks are the JVM's own. Reports of earlier versions lack the key.
+    /// False if survival_permille is not reliable. There are three reasons: too few samples of the stack were tracked
+    /// until they were collected (fewer than 16 are expected at the present interval or rate), the stack defined a
+    /// class, or the stacks are the JVM's own. Reports of earlier versions lack the key.
     #[serde(default = "is_known")]
     #[schemars(extend("optional" = true))]
     pub survival_known: bool,

@@ -25,8 +25,8 @@ pub struct PathsReport {
     /// the tree is followed by the lines below it; among these, the lines that lead to the most objects come first. The
     /// path to a single object has one line per object. At most 30 lines unless --top sets another limit.
     pub tree: Vec<PathLine>,
-    /// Number of lines of depth 0 that are left out because of the limit, together with the lines below them, and the
-    /// number of selected objects that these lines lead to.
+    /// Lines of depth 0, and the lines below them, that are left out because of the limit. Also the number of selected
+    /// objects that these lines lead to.
     pub hidden: Hidden,
 }
 
@@ -59,8 +59,8 @@ pub struct PathLine {
     pub selected_here: u64,
     /// Shallow bytes of the selected objects that the line leads to.
     pub selected_bytes: u64,
-    /// Number of lines below this one, at any depth, that are left out because of the limit, and the number of selected
-    /// objects that these lines lead to.
+    /// Lines below this line, at any depth, that are left out because of the limit. Also the number of selected objects
+    /// that these lines lead to.
     pub hidden: Hidden,
 }
 

@@ -71,8 +71,8 @@ pub struct LiveClassRow {
     pub ci95: [u64; 2],
     /// Estimated number of objects.
     pub estimated_objects: u64,
-    /// Counted allocations of the class since the agent's start. Allocations that the agent's filters exclude are not
-    /// included, and neither are those of the last second. Null if the agent does not count classes (strategy=class).
+    /// Counted allocations of the class since the agent's start. Allocations that the agent's filters exclude, and
+    /// allocations of the last second, are not included. Null if the agent does not count classes (strategy=class).
     pub allocated: Option<CountRow>,
 }
 
@@ -107,7 +107,7 @@ pub struct AllocatedReport {
     /// With --by stack: stacks, the most bytes first. All of them unless --top limits them.
     pub stacks: Vec<AllocatedStackRow>,
     /// With --by class: allocation counts of the agent, the most bytes first. Allocations that the agent's filters
-    /// exclude are not included, and neither are those of the last second.
+    /// exclude, and allocations of the last second, are not included.
     pub classes: Vec<CountedClassRow>,
     /// Allocation counts by line of code, including allocations that the JIT compiler removes (agent option count=on).
     /// All figures are exact up to the time at which the agent copied its counters. Null with --by class, and if the

@@ -160,9 +160,9 @@ pub struct TraceTopReport {
     /// The regular expression of --focus; null without it.
     #[schemars(extend("optional" = true))]
     pub focus: Option<String>,
-    /// The figure that is compared: live bytes after full GCs (major), the minimum between two GCs of any kind
-    /// (collections), or the minimum in each of several equal parts of the time if there was no GC (ticks). For an
-    /// imported recording, the live objects of its last dump by allocation time (survivors).
+    /// The figure that is compared. major: live bytes after each full GC. collections: the minimum between two GCs of
+    /// any kind. ticks: the minimum in each of several equal parts of the time, if there was no GC. survivors: for an
+    /// imported recording, the live objects of its last dump by allocation time.
     #[schemars(extend("enum" = ["major", "collections", "ticks", "survivors"]))]
     pub basis: &'static str,
     /// Number of moments in time that are compared.

@@ -93,9 +93,9 @@ pub fn render(
     }
     // Without this option, inferno chooses colours at random.
     options.deterministic = true;
-    // inferno merges only adjacent lines. In the order that it would sort them by, `B$1` and `B (lambda)` come between
-    // `B` and the frames that `B` calls, so that `B` is drawn twice. With this option, inferno does not sort lines. It
-    // reads them from the last to the first.
+    // inferno merges only adjacent lines. By default it sorts them. Then `B$1` and `B (lambda)` come between `B` and
+    // the frames that `B` calls, so `B` is drawn twice. With this option, inferno does not sort lines. It reads them
+    // from the last to the first.
     options.flame_chart = true;
     options.font_type = "monospace".into();
     let alive = stacks.lines.iter().filter(|l| l.after.bytes > 0);

@@ -77,8 +77,8 @@ impl Task for Flame {
         );
         let measured = match (self.live, &*run.strategy) {
             (false, _) => Measured::Allocated,
-            // For a JFR recording, the live objects are the ones that the JVM tracked. Their bytes are not scaled up to
-            // all live objects.
+            // For a JFR recording, only objects that the JVM tracked are known to be live. Their bytes are not scaled
+            // up to all live objects.
             (true, "recording") => Measured::Followed,
             (true, _) => Measured::Estimated,
         };

@@ -450,7 +450,7 @@ impl Holders {
     }
 
     /// Adds the stacks of a suspect. If several suspects share a stack, the stack belongs to the suspect that has the
-    /// most bytes of it, and to the first of these if several have the most.
+    /// most bytes of it. If several have equally many, it belongs to the first of them.
     fn add(&mut self, holder: &str, stacks: &[Stack]) {
         for stack in stacks {
             let bytes = stack.estimated_bytes;

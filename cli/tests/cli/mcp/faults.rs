@@ -315,7 +315,7 @@ fn what_is_no_protocol_is_told() {
     );
 }
 
-/// Users who type the command are told that it waits for messages.
+/// A message for users who type the command explains that it waits for messages.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_terminal_is_told_what_the_command_is_for() {
