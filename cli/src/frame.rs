@@ -57,7 +57,7 @@ mod tests {
             ("a.B.run(line 42)", "a.B.run(line 42)"),
             ("a.B$C.run", "a.B$C.run(B.java:3)"),
             ("a.B$C", "a.B$C"),
-            // These texts are regular expressions, not copied frames.
+            // These strings are regular expressions, not copied frames.
             ("B.run", "a.B.run(B.java:42)"),
             ("run\\(B", "a.B.run(B.java:42)"),
             ("^a\\.(B|C)", "a.C.run(C.java:1)"),

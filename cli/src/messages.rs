@@ -30,7 +30,7 @@ pub(crate) fn error(failure: &Failure) {
     }
 }
 
-/// Prints a message to standard error about what was done.
+/// Prints a message about a completed action to standard error.
 pub(crate) fn said(text: &str) {
     if !text.is_empty() {
         let _ = writeln!(io::stderr(), "heapdiff: {text}");

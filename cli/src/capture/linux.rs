@@ -20,7 +20,7 @@ use crate::interrupt;
 use crate::progress::Wanted;
 use crate::{messages, write};
 
-/// Prints a message about what was done to standard output.
+/// Prints a message about a completed action to standard output.
 fn say(wanted: Wanted, text: &str) -> Result<Exit> {
     if !wanted.quiet {
         write::print(&format!("{text}\n"))?;

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::support::{prepare, root};
 
-/// Returns the texts between backticks.
+/// Returns the strings between backticks.
 fn quoted(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }

@@ -19,7 +19,7 @@ pub struct Report {
     pub snapshots: Vec<SnapshotInfo>,
     /// True if differences between the dumps can be read as growth. False if a dump is damaged, lacks GC roots, is the
     /// same as another, is of another program or JVM than the others, or was named out of order. If the value is false,
-    /// gates are checked only with --allow-partial; without it, the exit code is 3.
+    /// requested gates are checked only with --allow-partial; without this option, the exit code is 3.
     #[serde(default = "comparable")]
     pub comparable: bool,
     /// Reasons why the dumps are not comparable, and options that match nothing: --include, --exclude, --focus,

@@ -23,7 +23,7 @@ const WARNINGS: usize = 3;
 /// The answer of a tool.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// The report in the format of `--format json`. Notes in it say what was left out.
+    /// The report in the format of `--format json`. It also counts the elements that were left out.
     pub(super) data: Value,
     /// The report in the text format.
     pub(super) text: String,

@@ -1,4 +1,5 @@
-//! Converts a trace to profiles, one per slice of time: what was allocated in the slice, and what was alive at its end.
+//! Converts a trace to profiles, one per slice of time. Each contains the bytes that were allocated in the slice, and
+//! the live bytes at its end.
 
 use std::collections::HashMap;
 use std::path::Path;

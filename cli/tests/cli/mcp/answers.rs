@@ -195,7 +195,7 @@ fn what_is_left_out_is_counted() {
     assert!(longest(&client) <= MOST);
 }
 
-/// Returns a dump with long names and texts, and with many entries of every kind.
+/// Returns a dump with long names and strings, and with many entries of every kind.
 fn wordy() -> Vec<u8> {
     let mut heap = HeapBuilder::new(Options::default());
     let boot = heap.boot();
