@@ -1,4 +1,5 @@
-//! Has the program carry the agent's library where `HEAPDIFF_EMBED_AGENT` names it, compressed by gzip.
+//! Embeds the agent library in the program if the environment variable `HEAPDIFF_EMBED_AGENT` has the path of the
+//! library. The library is compressed with gzip when it is embedded.
 //!
 //! `cargo xtask install` and `cargo xtask dist` set it. Without it nothing is included, and nothing but this is built.
 

@@ -1,4 +1,4 @@
-//! Class files, which contain what a dump lacks: the flags of fields.
+//! Reads class files. They contain the flags of fields, such as `final`, which a dump lacks.
 //!
 //! A class path names folders, jars, `.jmod` files, a JDK's `lib/modules`, or a JDK. Only requested classes are read,
 //! each once, from the first place that has it.
@@ -51,7 +51,7 @@ struct Archive {
 /// The entries of an archive, independent of the reader below it.
 trait Entries {
     fn name(&self, at: usize) -> String;
-    /// Returns the content of an entry. It is an error if the content is longer than `most` bytes.
+    /// Returns the content of an entry. Returns an error if the content is longer than `most` bytes.
     fn content(&mut self, at: usize, most: u64) -> io::Result<Vec<u8>>;
 }
 
@@ -66,7 +66,7 @@ impl<R: Read + Seek> Entries for ZipArchive<R> {
     }
 }
 
-/// Reads everything. It is an error if there are more than `most` bytes.
+/// Reads everything. Returns an error if there are more than `most` bytes.
 fn bounded(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(most + 1).read_to_end(&mut bytes)?;
@@ -86,7 +86,7 @@ impl Archive {
                 continue;
             };
             if let Some(class) = name.strip_suffix(".class") {
-                // The classes begin after the longest matching prefix.
+                // The name of a class begins after the longest matching prefix.
                 let folders = FOLDERS.iter().filter_map(|f| class.strip_prefix(f));
                 if let Some(class) = folders.min_by_key(|c| c.len()) {
                     classes.entry(class.replace('/', ".")).or_insert(at);
@@ -105,7 +105,7 @@ fn failure(path: &Path, what: &str) -> Failure {
 }
 
 impl Classpath {
-    /// Opens files and folders. If several have a class, the first one is used. `folder/*` stands for all archives of a
+    /// Opens files and folders. If several have a class, the first one is used. `folder/*` means all archives of a
     /// folder, as in Java's own class path.
     pub(crate) fn open(paths: &[PathBuf]) -> Result<Self> {
         let mut places = Vec::new();

@@ -24,7 +24,7 @@ pub(crate) enum Exit {
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
     pub(crate) message: String,
-    /// What the user can do about it.
+    /// Advice for the user.
     pub(crate) hint: Option<String>,
 }
 
@@ -39,7 +39,7 @@ impl Failure {
         }
     }
 
-    /// An input cannot be read, or lacks data that a gate needs.
+    /// The failure for an input that cannot be read, or that lacks data that a gate needs.
     pub(crate) fn bad_input(message: impl Into<String>) -> Self {
         Self {
             exit: Exit::Input,
@@ -47,7 +47,7 @@ impl Failure {
         }
     }
 
-    /// A dump cannot be read.
+    /// The failure for a dump that cannot be read.
     pub(crate) fn input(path: &Path, error: &hprof::Error) -> Self {
         let (message, hint) = match error {
             hprof::Error::Io { path, source } => {
@@ -82,7 +82,7 @@ impl Failure {
         }
     }
 
-    /// A complete dump has no objects.
+    /// The failure for a complete dump that has no objects.
     pub(crate) fn no_objects(path: &Path) -> Self {
         let path = path.display();
         Self::bad_input(format!(
@@ -91,13 +91,13 @@ impl Failure {
         .with_hint("take the dump again with: jcmd PID GC.heap_dump FILE")
     }
 
-    /// A dump or an index changed, or became unreadable, while it was being read.
+    /// The failure for a dump or an index that changed or became unreadable while it was being read.
     pub(crate) fn changed(error: &hprof::Error) -> Self {
         Self::bad_input(error.to_string())
             .with_hint("there is no report; run heapdiff again when no program writes to the file")
     }
 
-    /// A trace cannot be read.
+    /// The failure for a trace that cannot be read.
     pub(crate) fn trace(error: &heapdiff_trace::TraceError) -> Self {
         let failure = Self::bad_input(error.to_string());
         match error.not_a_database() {
@@ -107,7 +107,7 @@ impl Failure {
         }
     }
 
-    /// A query failed. The message is for the author of the query.
+    /// The failure for a query with an error. The message is written for the author of the query.
     pub(crate) fn query(dump: &Path, error: heapdiff_query::Error) -> Self {
         use heapdiff_query::Error;
         let usage = |message: String| Self::usage(printable(&message));
@@ -153,7 +153,7 @@ impl Failure {
     }
 }
 
-/// Hint for a JFR recording in place of another file.
+/// Hint if a file of another kind is expected, but the user named a JFR recording.
 const OF_RECORDINGS: &str =
     "this is a JFR recording; use `heapdiff sites FILE` or `heapdiff trace import FILE -o T.db`";
 

@@ -1,5 +1,5 @@
-//! Patterns on the command line, with a warning for each that matches nothing: a misspelt name must not look like a
-//! program without growth.
+//! Matches the patterns on the command line. Prints a warning for each pattern that matches nothing, so that a misspelt
+//! name is not mistaken for a program without growth.
 
 use std::cell::Cell;
 
@@ -7,7 +7,7 @@ use clap::Args;
 use heapdiff_diff::{Allocated, Suspect, pattern};
 use regex::Regex;
 
-/// Which classes and suspects a comparison reports.
+/// Options that select the classes and suspects of a comparison.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Diff")]
 pub(crate) struct ClassFilter {
@@ -21,7 +21,7 @@ pub(crate) struct ClassFilter {
     pub(crate) exclude: Vec<Regex>,
 }
 
-/// A pattern. It remembers if it has matched anything.
+/// A pattern that records if it has matched anything.
 struct Pattern<'a> {
     regex: &'a Regex,
     fits: Cell<bool>,
@@ -60,7 +60,7 @@ impl<'a> Classes<'a> {
     /// True if something with these class names is reported. At least one `--include` pattern, if there are any, must
     /// match one of the names, and no `--exclude` pattern may match.
     pub(crate) fn admits(&self, names: &[&str]) -> bool {
-        // Every pattern is tried, so that each that matches is recorded.
+        // All patterns are tested, so that each pattern that matches is recorded.
         let any = |list: &[Pattern<'_>]| list.iter().filter(|p| p.matches(names)).count() > 0;
         let (included, excluded) = (any(&self.include), any(&self.exclude));
         (self.include.is_empty() || included) && !excluded

@@ -1,4 +1,4 @@
-//! Frames that a user copies from a report.
+//! Parses frames that a user copies from a report.
 
 use heapdiff_diff::FrameParts;
 use regex::Regex;
@@ -18,7 +18,7 @@ pub(crate) fn without_gap(frame: &str) -> String {
 ///
 /// # Errors
 ///
-/// If the text is neither a frame nor a regular expression.
+/// Returns an error if the text is neither a frame nor a regular expression.
 pub(crate) fn pattern(text: &str) -> Result<Regex, String> {
     let frame = without_gap(text);
     if is_literal(&frame) {
@@ -57,7 +57,7 @@ mod tests {
             ("a.B.run(line 42)", "a.B.run(line 42)"),
             ("a.B$C.run", "a.B$C.run(B.java:3)"),
             ("a.B$C", "a.B$C"),
-            // Regular expressions, not copied frames.
+            // These strings are regular expressions, not copied frames.
             ("B.run", "a.B.run(B.java:42)"),
             ("run\\(B", "a.B.run(B.java:42)"),
             ("^a\\.(B|C)", "a.C.run(C.java:1)"),

@@ -17,9 +17,9 @@ pub(crate) struct IgnoreFile {
 /// The result of applying the rules to suspects.
 #[derive(Debug, Default)]
 pub(crate) struct Ignored {
-    /// Suspects that no rule matches.
+    /// Suspects that match no rule.
     pub(crate) new: Vec<Suspect>,
-    /// Known suspects, with the rule that matches.
+    /// Suspects that match a rule, each with its rule.
     pub(crate) known: Vec<(Suspect, String)>,
     /// A warning for each rule that matches nothing.
     pub(crate) unused_rules: Vec<String>,

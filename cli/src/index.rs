@@ -57,7 +57,7 @@ fn read_from<T>(
     }
     let dump_meta = fs::metadata(dump).ok()?;
     for place in places(dump, setup.analysis.refs, extension) {
-        // Reading a special file, such as a pipe, may never end. Files of other users may have any content.
+        // Reading a special file, such as a pipe, may never end. A file of another user may have any content.
         let Ok(meta) = fs::symlink_metadata(&place) else {
             continue;
         };
@@ -124,8 +124,8 @@ fn named(mut dump: OsString, refs: Refs, extension: &str) -> OsString {
     dump
 }
 
-/// Returns the user's folder for files that can be made again: indexes that cannot be beside their dumps, and the agent
-/// library.
+/// Returns the user's cache folder. It contains files that can be created again: indexes that cannot be written beside
+/// their dumps, and the agent library.
 pub(crate) fn cache() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).map(PathBuf::from);
     let absolute = |path: &PathBuf| path.is_absolute();
@@ -191,14 +191,14 @@ pub(crate) fn write_pending() {
     }
 }
 
-/// Drops the scheduled indexes and summaries, because nobody waits for them.
+/// Drops the scheduled indexes and summaries. Called when nobody waits for them.
 pub(crate) fn forget_pending() {
     summary::forget_pending();
     let pending = std::mem::take(&mut *PENDING.lock().unwrap_or_else(PoisonError::into_inner));
     drop(pending);
 }
 
-/// Writes to the first place where this succeeds.
+/// Writes to the first of these places that is writable.
 fn write_to(places: &[PathBuf], wanted: Wanted, write: impl Fn(&Path) -> io::Result<()>) {
     for place in places {
         match write(place) {
@@ -264,8 +264,8 @@ fn extension_of(path: &Path) -> &str {
     path.extension().and_then(OsStr::to_str).unwrap_or_default()
 }
 
-/// Deletes the indexes and summaries of the given dumps, and all in the given folders. Without arguments it deletes
-/// those in the cache folder.
+/// Deletes the indexes and summaries of the given dumps, and all indexes and summaries in the given folders. Without
+/// arguments, deletes those in the cache folder.
 pub(crate) fn clean(paths: &[PathBuf]) -> Result<Exit> {
     let mut removed = (0_u64, 0_u64);
     let mut found = Vec::new();

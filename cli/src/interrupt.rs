@@ -9,7 +9,7 @@ use std::time::Duration;
 
 #[derive(Debug)]
 pub(crate) struct State {
-    /// Files, and folders with their whole content.
+    /// Unfinished files and folders. A folder is removed with its content.
     unfinished: Vec<PathBuf>,
     waits: Option<Sender<()>>,
 }
@@ -20,7 +20,7 @@ static STATE: Mutex<State> = Mutex::new(State {
 });
 
 fn state() -> MutexGuard<'static, State> {
-    // Each change is a single step, so the state is consistent even after a panic.
+    // Each change is a single step, so the state is consistent even if a thread panics.
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -29,8 +29,8 @@ fn state() -> MutexGuard<'static, State> {
 #[cfg(unix)]
 pub(crate) fn handle() {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
-    // Writing beyond the user's file size limit is then an ordinary write error, like a full disk, and does not end the
-    // process.
+    // With this handler, writing beyond the user's file size limit (SIGXFSZ) is an ordinary write error, like a full
+    // disk. Without it, the signal would end the process.
     let _ = signal_hook::flag::register(SIGXFSZ, std::sync::Arc::default());
     // Signals that are ignored from the start (`nohup`, background jobs) stay ignored.
     let ignored = ignored_signals();
@@ -81,7 +81,7 @@ fn end_wait() -> bool {
     waits.is_some_and(|waits| waits.send(()).is_ok())
 }
 
-/// Removes unfinished files. No file is created or renamed while the result exists.
+/// Removes unfinished files. While the returned value exists, no file is created or renamed.
 pub(crate) fn remove_unfinished() -> MutexGuard<'static, State> {
     let mut state = state();
     for path in state.unfinished.drain(..) {
@@ -123,7 +123,7 @@ impl Drop for Unfinished {
         let mut state = state();
         if let Some(at) = state.unfinished.iter().position(|p| *p == self.path) {
             state.unfinished.swap_remove(at);
-            // If the file cannot be removed, it is not tried again.
+            // If the file cannot be removed now, its removal is not tried again.
             let _ = remove(&self.path);
         }
     }

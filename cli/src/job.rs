@@ -1,4 +1,4 @@
-//! A task with its setup, both checked, from the command line or another source.
+//! A task and its settings. Both come from a command line or another source, and are already checked.
 
 mod output;
 
@@ -37,7 +37,7 @@ pub(crate) trait Task: Debug + Send {
     /// Reads the inputs. Returns one report for each output, or a single one for all of them.
     fn run(&self, setup: &Setup) -> Result<Vec<Report>>;
 
-    /// True if the report is written to the outputs. The argument is the format of the first output.
+    /// True if the report is written to the outputs. `format` is the format of the first output.
     fn is_shown(&self, _: Format) -> bool {
         true
     }
@@ -108,17 +108,18 @@ impl Setup {
         std::iter::once(&self.output).chain(&self.more)
     }
 
-    /// True if `such` is true for the format of any output.
+    /// True if at least one output has a format for which `such` returns true.
     pub(crate) fn is_any(&self, such: impl Fn(Format) -> bool) -> bool {
         self.outputs().any(|output| such(output.format))
     }
 
-    /// Returns the number of rows of a list: `--top`, or `text` in formats that people read as a whole, or all.
+    /// Returns the number of rows of a list: the value of `--top`. Without `--top`, returns `text` for formats that
+    /// people read as a whole, and no limit for other formats.
     pub(crate) fn rows(&self, text: usize) -> usize {
         self.rows_in(self.output.format, text)
     }
 
-    /// Like [`Self::rows`], for a certain format.
+    /// Like [`Self::rows`], but for the given format.
     pub(crate) fn rows_in(&self, format: Format, text: usize) -> usize {
         let default = if format.is_read_whole() {
             text

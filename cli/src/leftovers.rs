@@ -18,7 +18,7 @@ pub(crate) use linux::{sweep, sweep_copies};
 
 /// Files that were modified within this time may still be in use.
 const STILL: Duration = Duration::from_secs(60);
-/// Lengths of the random part of a name: of temporary files, and of dumps.
+/// Lengths of the random part in the names of temporary files, and in the names of dumps.
 const RANDOM: [usize; 2] = [6, 16];
 
 /// The parts before and after the random part in the name of a copied agent library.
@@ -32,7 +32,8 @@ pub(crate) fn is_left_behind(path: &Path, extensions: &[&str]) -> bool {
     is_unfinished(&name, extensions) && is_abandoned(path)
 }
 
-/// True if unfinished files have such names. Some JVMs write a dump in several parts, whose names end with a number.
+/// True if heapdiff gives such names to unfinished files. Some JVMs write a dump in several parts, whose names end with
+/// a number.
 fn is_unfinished(name: &str, extensions: &[&str]) -> bool {
     let Some(rest) = name.strip_prefix(UNFINISHED) else {
         return false;
@@ -70,8 +71,8 @@ fn is_old(meta: &Metadata, than: Duration) -> bool {
     since.is_some_and(|since| since > than)
 }
 
-/// The code for folders that others can write to, such as `/tmp`. There a name may refer to another file a moment after
-/// a check. So every operation uses open folders and files, and no link is followed.
+/// The code for folders that others can write to, such as `/tmp`. In such folders, a name may refer to a different file
+/// a moment after it was checked. So every operation uses open folders and files, and no link is followed.
 #[cfg(target_os = "linux")]
 mod linux {
     use std::ffi::{CStr, CString};
@@ -135,8 +136,8 @@ mod linux {
         })
     }
 
-    /// Removes dumps that killed runs left in a folder: files, and folders of the acting user that contain nothing
-    /// else. Files that cannot be removed stay.
+    /// Removes the dumps that killed runs left in a folder. Also removes folders that belong to the acting user and
+    /// contain only such dumps. Files that cannot be removed stay.
     pub(crate) fn sweep(folder: &Path) {
         let Ok(folder) = open(folder, FOLDER, Mode::empty()) else {
             return;
@@ -267,7 +268,7 @@ mod tests {
         for name in [
             ".heapdiff-0123456789abcdef",
             ".heapdiff-0123456789abcdef.p3",
-            // These stay: the names are not ours.
+            // These files stay, because heapdiff does not create files with such names.
             ".heapdiff-0123456789abcdef.hprof",
             ".heapdiff-abcdef",
             ".heapdiff-backup",
@@ -338,7 +339,7 @@ mod tests {
         let locked = made(&at(&copy('2')), 90);
         locked.lock().unwrap();
         let kept = [
-            // A copy in the user's cache, which stays for good.
+            // A copy in the user's cache folder, which is never removed.
             "libheapdiff_agent-3333333333333333.so",
             "libheapdiff_agent-333333333333333-copy.so",
             "libheapdiff_agent-backupofmondays_-copy.so",
@@ -370,7 +371,7 @@ mod tests {
         assert_eq!(left(), all);
     }
 
-    /// In `/tmp`, any user may create such names, also between two checks.
+    /// In `/tmp`, any user may create files with such names, even between two checks.
     #[test]
     fn what_others_put_in_the_way_leads_nowhere() {
         let folder = tempfile::tempdir().unwrap();
@@ -385,7 +386,7 @@ mod tests {
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
         let kind = rustix::fs::FileType::Fifo;
         rustix::fs::mknodat(rustix::fs::CWD, at(pipe), kind, mode, 0).unwrap();
-        // A folder of another user, if this test may create one.
+        // A folder of another user. It is created only if the test may act as another user.
         let theirs = at(".heapdiff-3333333333333333");
         fs::create_dir(&theirs).unwrap();
         drop(made(&theirs.join("dump.hprof"), 90));
@@ -394,7 +395,7 @@ mod tests {
         sweep(folder.path());
         assert!(kept.exists() && at(pipe).exists());
         assert_eq!(theirs.exists(), is_theirs);
-        // The same if the replacement happens after the first check.
+        // The same case, but the file is replaced after the first check.
         let opened = |name: &str| linux::deserted(rustix::fs::CWD, at(name));
         assert!(opened(pipe).is_none());
         assert!(opened(".heapdiff-1111111111111111").is_none());

@@ -1,4 +1,4 @@
-//! The name mappings of `--mapping`. They are read once, and a mapping that matches nothing is reported.
+//! Reads the name mappings of `--mapping`, once per run. Reports a mapping that matches nothing.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,8 +15,8 @@ use crate::failure::{Failure, Result, plain};
 /// Maximum number of bytes of a mapping.
 const MOST: u64 = 2 << 30;
 
-/// Reads one mapping from all files, which may be for different parts of a program. Returns `None` if there are no
-/// files.
+/// Reads all files into one mapping. Different files may be for different parts of a program. Returns `None` if there
+/// are no files.
 pub(crate) fn read(files: &[PathBuf]) -> Result<Option<Arc<dyn NameMapping>>> {
     if files.is_empty() {
         return Ok(None);

@@ -1,5 +1,5 @@
-//! Merges the allocation sites of a trace by the frame in application code that allocates, regardless of the call paths
-//! to it. That frame is where people fix a leak.
+//! Merges the allocation sites of a trace that have the same allocating frame in application code, regardless of the
+//! call paths to it. People fix a leak at that frame.
 
 use std::collections::HashMap;
 
@@ -69,8 +69,8 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// Returns the frames of a site, innermost first, up to the outermost frame that the focus matches, as in a comparison.
-/// Returns `None` if the focus matches no frame.
+/// Returns the frames of a site, innermost first. The last one is the outermost frame that matches the focus, as in a
+/// comparison. Returns `None` if the focus matches no frame.
 pub(crate) fn in_focus(stacks: &Stacks, site: &Site, focus: Option<&Regex>) -> Option<Vec<String>> {
     let text = |f: &Frame| frame_text(&f.class, &f.method, f.file.as_deref(), f.line);
     let frames = site
@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    /// A leak of one class through three callers. Each caller allocates less than half of it.
+    /// A leak of one class through three callers. Each caller allocates less than half of the growth.
     #[test]
     fn paths_to_one_frame_are_one_line() {
         const PUT: SceneFrame<'static> = ("com.acme.Cache", "put", "Cache.java", 7);

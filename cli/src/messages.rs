@@ -14,7 +14,8 @@ use crate::job::Setup;
 use crate::progress::Wanted;
 use crate::style::When;
 
-/// Maximum number of warnings for one dump. The number of further ones is printed; JSON has all.
+/// Maximum number of printed warnings for one dump. The number of further warnings is printed, too. JSON contains all
+/// warnings.
 const LINES: usize = 10;
 
 /// Prints an error that ends the run.
@@ -29,7 +30,7 @@ pub(crate) fn error(failure: &Failure) {
     }
 }
 
-/// Prints a message about what was done to standard error.
+/// Prints a message about a completed action to standard error.
 pub(crate) fn said(text: &str) {
     if !text.is_empty() {
         let _ = writeln!(io::stderr(), "heapdiff: {text}");
@@ -116,7 +117,7 @@ pub(crate) fn rootless(dump: &dyn Display) -> Failure {
     }
 }
 
-/// Prints warnings about an input for which there is no report.
+/// Prints warnings about an input for which no report is written.
 pub(crate) fn of_input(path: &Path, warnings: &[Warning], wanted: Wanted) {
     if wanted.quiet {
         return;
@@ -156,7 +157,7 @@ pub(crate) fn gates(tripped: &[&str], setup: &Setup) {
     }
 }
 
-/// Prints why gates cannot decide.
+/// Prints why gates cannot be decided.
 pub(crate) fn undecided(why: &str) {
     error(
         &Failure::bad_input(format!(

@@ -18,7 +18,7 @@ use crate::job::folder_of;
 const DUMP: &[u8] = b"JAVA PROFILE ";
 /// Maximum number of gzip layers around a dump.
 const LAYERS: usize = 4;
-/// Maximum number of links that are followed from a name to its file, as on Linux.
+/// Maximum number of links that are followed from a name to its file. Linux has the same limit.
 const LINKS: usize = 40;
 /// Suffixes of files that belong to another file: the SQLite files of a trace, and the index and summary of a dump. The
 /// segments of a dump (`.p0`) are handled separately.
@@ -33,7 +33,7 @@ const ENDINGS: [&str; 9] = [
     ".all.hdx",
     ".all.hds",
 ];
-/// Extensions of the files that are read in a folder of classes.
+/// Extensions of the files that heapdiff reads in a folder of classes.
 const CLASSES: [&str; 3] = ["class", "jar", "jmod"];
 
 /// The files of the command line.
@@ -44,7 +44,7 @@ pub(crate) struct Rule {
     pub(crate) replaces: Replaces,
 }
 
-/// When a command replaces heap dumps, JFR recordings and traces.
+/// The condition under which a command replaces heap dumps, JFR recordings and traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Replaces {
     #[default]
@@ -155,7 +155,8 @@ impl Rule {
             return None;
         }
         content_of(output).map(Refusal::Content).or_else(|| {
-            // An index can be made again. But the content of a log or a segment exists nowhere else.
+            // An index can be made again, so it may be replaced. The content of a log or a segment exists nowhere else,
+            // so it is protected like the trace or dump that it belongs to.
             let is_index = INDEXES
                 .iter()
                 .any(|e| output.extension() == Some(e.as_ref()));
@@ -238,7 +239,7 @@ fn whole(path: &Path) -> Option<PathBuf> {
     (!name.is_empty() && whole.is_file()).then_some(whole)
 }
 
-/// True if a file is in a folder of classes and would be read there.
+/// True if a file is in a folder of classes and heapdiff would read it there.
 fn is_class_in(folder: &Path, file: &Path) -> bool {
     let is_class = CLASSES.iter().any(|e| file.extension() == Some(e.as_ref()));
     let is_image = file.ends_with("lib/modules");

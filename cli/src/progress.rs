@@ -48,11 +48,11 @@ pub(crate) struct Meter {
     phase: Mutex<Option<Phase>>,
     /// When the last repeated line was printed, if there is no bar.
     printed: Mutex<Option<Instant>>,
-    /// The follower of the job, if there is one, and the name of the dump in its messages.
+    /// The follower of the job, if there is one, and the name of the dump that its messages contain.
     watch: Option<(Arc<Watch>, String)>,
 }
 
-/// The remaining time is shown after 1/20 of all classes: an estimate needs some progress.
+/// The remaining time is shown after 1/20 of all classes, because an estimate needs some progress.
 const FORESEEN: u64 = 20;
 /// The minimum time between two repeated lines, if there is no bar.
 const LINES: Duration = Duration::from_secs(5);
@@ -83,7 +83,7 @@ impl Meter {
         let name = name.to_string_lossy();
         let watch = watch::of_job().map(|watch| (watch, printable(&name).into_owned()));
         if !bar.is_hidden() {
-            // Shown until the first phase begins: a gzipped dump is decompressed before that.
+            // Text that is shown until the first phase begins: a gzipped dump is decompressed before that.
             bar.set_style(style(0));
             bar.set_message("opening");
             bar.set_prefix(name.into_owned());
@@ -116,8 +116,8 @@ impl Meter {
         }
     }
 
-    /// Shows how many classes of a JVM have been changed, and the remaining time that follows from `spent`. Without a
-    /// bar it prints a line at most once per [`LINES`].
+    /// Shows how many classes of a JVM have been changed. Estimates the remaining time from the time `spent`. Without a
+    /// bar, prints a line at most once per [`LINES`].
     pub(crate) fn classes(&self, what: &str, (done, all): (u64, u64), spent: Duration) {
         let mut text = format!("{what}, {} of {}", grouped(done), grouped(all));
         if done * FORESEEN >= all {
@@ -140,7 +140,7 @@ impl Meter {
         }
     }
 
-    /// Starts a wait for `until`. Without a bar `message` is printed once.
+    /// Starts a wait until the time `until`. Without a bar, prints `message` once.
     pub(crate) fn countdown(&self, span: Span, until: &str, message: &str) {
         if self.bar.is_hidden() {
             if !self.quiet {

@@ -1,4 +1,5 @@
-//! A follower of a job, in addition to the terminal. It receives the progress of the job and can cancel it.
+//! Lets another part of the program follow a job, in addition to the terminal. It receives the progress of the job and
+//! can cancel it.
 //!
 //! A process runs one job at a time, so one follower receives the progress of all files that are read.
 
@@ -13,7 +14,8 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// The progress of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Step {
-    /// Number of phases begun, plus the fraction of the last one that is done. It grows with each step.
+    /// Number of phases that have begun, plus the fraction of the current phase that is done. This number grows with
+    /// each step.
     pub(crate) done: f64,
     /// The current activity.
     pub(crate) told: String,
@@ -59,7 +61,7 @@ impl Watch {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Reports the start of a phase of the work on `what`.
+    /// Reports the start of a phase. `what` is the object of the work.
     pub(crate) fn phase(&self, what: &str, name: &str) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.phases += 1.0;
@@ -81,7 +83,7 @@ impl Watch {
         self.tell(&mut told, all, || format!("{what}: {name}, {percent} %"));
     }
 
-    /// Sends a step, unless an earlier step had more progress. This happens if two dumps are read at the same time.
+    /// Sends a step, unless an earlier step had more progress. That is possible if two dumps are read at the same time.
     fn tell(&self, told: &mut Told, done: f64, text: impl FnOnce() -> String) {
         if done > told.last {
             (told.last, told.at) = (done, Some(Instant::now()));
@@ -131,12 +133,12 @@ mod tests {
         let (send, steps) = channel();
         let watch = Watch::new(move |step| send.send(step).unwrap());
         watch.phase("a.hprof", "reading objects");
-        // Not sent: too soon after the previous step.
+        // This step is not sent: it comes too soon after the previous one.
         watch.reached("a.hprof", "reading objects", (50, 100));
         watch.told.lock().unwrap().at = None;
         watch.reached("a.hprof", "reading objects", (50, 100));
         watch.told.lock().unwrap().at = None;
-        // Not sent: less progress than before, and progress without a total.
+        // These steps are not sent: one has less progress than before, one has no total.
         watch.reached("b.hprof", "reading objects", (10, 100));
         watch.reached("b.hprof", "searching", (10, 0));
         watch.phase("a.hprof", "searching");

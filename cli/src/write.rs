@@ -1,4 +1,4 @@
-//! Writes a report to standard output, or to a file that appears complete or not at all.
+//! Writes a report to standard output or to a file. The file appears only when it is complete.
 
 use std::fmt::Display;
 use std::fs;
@@ -31,7 +31,7 @@ pub(crate) fn report(output: &Output, report: &Report) -> Result<()> {
     })
 }
 
-/// Runs a query and writes each row when it is found.
+/// Runs a query, and writes each row as soon as it is found.
 fn found_rows(output: &Output, query: &PendingQuery) -> Result<()> {
     let mut failure = None;
     let mut kept = |result: Result<(), RowError>| {
@@ -152,13 +152,14 @@ pub(crate) fn replace(
     if let Ok(meta) = fs::metadata(path) {
         file.as_file().set_permissions(meta.permissions())?;
     }
-    // If a dump changed while it was read, this ends the run before the wrong content gets its name.
+    // If a dump changed while it was read, end the run here, before the file with the wrong content gets its final
+    // name.
     inputs::end_if_changed();
     unfinished.finish(|_| file.persist(path).map_err(|e| e.error))?;
     Ok(())
 }
 
-/// Creates a file beside `path`, with the permissions of any new file.
+/// Creates a file beside `path`. It has the permissions that any new file gets.
 fn temporary(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(UNFINISHED);

@@ -12,8 +12,7 @@ pub(crate) fn label(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Checks the names of labels: whether Prometheus and Pyroscope accept them, and that heapdiff does not set them
-/// itself.
+/// Checks that Prometheus and Pyroscope accept the names of labels, and that heapdiff does not set these labels itself.
 pub(crate) fn labels(all: &[(String, String)], own: &[&str]) -> Result<()> {
     for (at, (name, value)) in all.iter().enumerate() {
         let why = match &**name {

@@ -34,8 +34,8 @@ count that a report prints with a name may stay. An address selects this object 
   /regex/                all instances of the classes whose names match
 Frames of allocation stacks do not select objects: use `heapdiff sites DUMP --focus FRAME`.";
 
-/// Parses any format, but lists only those of the command in its help. The command itself refuses other formats, with a
-/// hint to the commands that have them.
+/// Accepts every format, but lists only the formats of the command in its help. The command itself refuses the other
+/// formats, with a hint that names the commands that have them.
 pub(crate) fn formats(of: Formats) -> impl TypedValueParser<Value = Format> {
     let listed = |format: Format| PossibleValue::new(format.name()).hide(!of(format));
     PossibleValuesParser::new(Format::ALL.map(listed))
@@ -47,12 +47,12 @@ pub(crate) fn listing(of: Formats) -> impl FnOnce(Arg) -> Arg {
     move |arg| arg.value_parser(formats(of))
 }
 
-/// Arguments that become a setup.
+/// Arguments that are converted to a [`Setup`].
 pub(crate) trait SetupArgs: Args {
     fn setup(self) -> Result<Setup>;
 }
 
-/// The arguments of a command that ends in a report: what it is about, then how to work and how to show it.
+/// The arguments of a command that writes a report: first those of the task, then those of the analysis and the output.
 #[derive(Debug, Args)]
 #[command(mut_arg("format", listing(T::formats())))]
 pub(crate) struct Reported<T: Args + Task, S: Args = CommonArgs> {
@@ -79,7 +79,7 @@ pub(crate) fn input() -> impl TypedValueParser<Value = PathBuf> {
     })
 }
 
-/// How a report is written, and where to.
+/// Options for the format and the destination of a report.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct CommonArgs {
@@ -96,7 +96,7 @@ impl SetupArgs for CommonArgs {
     }
 }
 
-/// How a report is written.
+/// Options for the format of a report.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct ReportArgs {
@@ -131,7 +131,7 @@ impl ReportArgs {
     }
 }
 
-/// Which frames of a stack are shown.
+/// Options that select the shown frames of a stack.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 struct FramesArgs {
@@ -157,7 +157,7 @@ fn frames(text: &str) -> std::result::Result<Frames, String> {
 }
 
 impl FramesArgs {
-    /// Returns the output with this choice, and adds the frameworks.
+    /// Returns the output with the chosen frames. Adds the user's frameworks to the known ones.
     fn choose(self, output: Output) -> Output {
         if !self.framework.is_empty() {
             heapdiff_diff::add_frameworks(self.framework);
@@ -169,7 +169,7 @@ impl FramesArgs {
     }
 }
 
-/// How a dump is read, for commands with an output of their own.
+/// Options for reading a dump, for commands with an output of their own.
 #[derive(Debug, Args)]
 pub(crate) struct WorkArgs {
     #[command(flatten)]
@@ -205,7 +205,7 @@ impl SetupArgs for WorkArgs {
     }
 }
 
-/// How a dump is analyzed.
+/// Options for the analysis of a dump.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Analysis")]
 struct AnalysisArgs {
@@ -232,7 +232,7 @@ struct AnalysisArgs {
     strict: bool,
 }
 
-/// The original names of what a shrinker renamed.
+/// Files with the original names of classes and members that a shrinker renamed.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Analysis")]
 pub(crate) struct NamesArgs {
@@ -256,7 +256,7 @@ enum Refs {
     All,
 }
 
-/// As [`CommonArgs`], for an analysis that can be written several times.
+/// Like [`CommonArgs`], but the report can be written to several files.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputsArgs {
@@ -299,7 +299,7 @@ impl SetupArgs for OutputsArgs {
     }
 }
 
-/// How a report that needs no analysis of a dump is shown.
+/// Options for the output of a report that needs no analysis of a dump.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct ViewArgs {
@@ -329,7 +329,7 @@ impl SetupArgs for ViewArgs {
     }
 }
 
-/// The same of a report that is lists.
+/// Like [`ViewArgs`], for a report that consists of lists.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct ListArgs {
@@ -347,7 +347,7 @@ impl SetupArgs for ListArgs {
     }
 }
 
-/// The same of a report with the names of a mapping.
+/// Adds the files of `--mapping` to other options, for a report that shows the original names.
 #[derive(Debug, Args)]
 pub(crate) struct NamedArgs<S: Args> {
     #[command(flatten)]

@@ -57,7 +57,7 @@ const AGAIN: Duration = Duration::from_millis(50);
 /// How long the agent may take before heapdiff prints a message, unless `--quiet` is given.
 const LATE: Duration = Duration::from_secs(5);
 
-/// What the agent does in a JVM.
+/// The state of the agent in a JVM.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
     NotLoaded,
@@ -82,7 +82,7 @@ pub(super) enum Loaded {
     Before,
     /// The agent was already sampling, and uses the new options now.
     Changed,
-    /// The agent has stopped. With `DetachedBefore`, it had stopped before the request.
+    /// The agent has stopped. `DetachedBefore` means that it had stopped before the request.
     Detached,
     DetachedBefore,
 }
@@ -94,8 +94,8 @@ pub(super) fn load(jvm: &Jvm<'_>, library: &Path, options: &str, wanted: Wanted)
     told(jvm, &visible.path, options, wanted)
 }
 
-/// Loads the agent. If the agent is already loaded, `how` decides: with [`attach::CHANGE`] the agent replaces its
-/// options by these, with [`attach::ADD`] it adds these to its own.
+/// Loads the agent. If the agent is already loaded, `how` determines the use of the options: with [`attach::CHANGE`]
+/// they replace the agent's options, and with [`attach::ADD`] they are added to them.
 pub(super) fn load_or_change(
     jvm: &Jvm<'_>,
     library: &Path,
@@ -176,10 +176,10 @@ fn told(jvm: &Jvm<'_>, library: &[u8], options: &str, wanted: Wanted) -> Result<
     }
 }
 
-/// Why no command that needs the agent works with JDK 10 and earlier.
+/// The reason why commands that need the agent do not work with JDK 10 and earlier.
 pub(super) const NEEDS_JDK_11: &str = "the agent needs JDK 11 or later, and this JVM is older";
 
-/// The failure for a JVM that is too old for the agent, with the commands that work there.
+/// The failure for a JVM that is too old for the agent. The hint names the commands that work with such a JVM.
 pub(super) fn too_old(process: &Process) -> Failure {
     let pid = process.pid;
     refused(format!("{process}: {NEEDS_JDK_11}")).with_hint(format!(
@@ -230,7 +230,7 @@ fn not_loaded_by(process: &str, why: &str, is_musl: bool) -> Failure {
             .with_hint("restart the JVM with -XX:+EnableDynamicAgentLoading, or start it with the agent (-agentpath)");
     }
     if is_musl {
-        // The loader's own message would be a list of symbols.
+        // The dynamic linker's own message would be a list of missing symbols.
         return refused(format!(
             "{process} did not load the agent: its C library is musl, and the agent was built for glibc"
         ))
@@ -241,7 +241,7 @@ fn not_loaded_by(process: &str, why: &str, is_musl: bool) -> Failure {
 
 /// Returns the agent's return code, or the reason why the JVM did not call the agent.
 fn outcome(answer: &Answer) -> std::result::Result<i32, String> {
-    // JDK 8 writes only the number.
+    // JDK 8 writes only the number, without `return code:`.
     let last = answer.text.lines().next_back().unwrap_or_default().trim();
     let number = last.strip_prefix("return code:").unwrap_or(last).trim();
     match (answer.code, number.parse()) {
@@ -269,8 +269,8 @@ impl Visible {
 /// Returns the path under which the JVM sees the library: the path of the library itself, or of a copy in a folder of
 /// the JVM.
 ///
-/// If the JVM has already loaded an agent library, from any path, this returns the path of that one. A second library
-/// would not know the first, and would take its sampling for that of another agent.
+/// If the JVM has already loaded an agent library from any path, returns that path. A second library would not
+/// recognize the first one. It would report that a different agent is already sampling.
 pub(super) fn visible(jvm: &Jvm<'_>, library: &Path) -> Result<Visible> {
     places::sweep(jvm);
     if let Some(loaded) = jvm.process.library(MARK)

@@ -1,4 +1,4 @@
-//! The JVM's child that writes a dump, and what the child waits for if the dump takes long.
+//! Watches the JVM's child that writes a dump, and finds out what the child waits for if the dump takes long.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -8,11 +8,11 @@ use heapdiff_agent::State;
 use super::deadline::Sign;
 use super::process::Process;
 
-/// Length of a time window. A message reports what was true during one window.
+/// Length of a time window. Each message describes the child's state during one window.
 const WINDOW: Duration = Duration::from_secs(5);
 /// The time between two searches for the child.
 const SEARCH: Duration = Duration::from_secs(1);
-/// Processor share in percent. A runnable child that gets less is waiting for a processor.
+/// Limit in percent of processor time. A runnable child that gets less is waiting for a processor.
 const LITTLE: u64 = 10;
 
 /// The child process, once it is found.
@@ -21,17 +21,17 @@ pub(super) struct Child {
     jvm: i32,
     searched: Option<Instant>,
     watched: Option<(i32, Window)>,
-    /// The reasons that were already reported: each is reported once.
+    /// The reasons that were already reported. Each is reported only once.
     told: Vec<Waits>,
 }
 
 /// The reason why a child makes no progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waits {
-    /// A processor: the share that the child gets, in percent.
+    /// The child waits for a processor. The value is the percentage of processor time that it gets.
     Processor(u64),
     Disk,
-    /// A signal: the child is stopped until somebody continues it.
+    /// A signal has stopped the child, until somebody continues it.
     Stopped,
 }
 
@@ -63,8 +63,8 @@ impl Child {
         }
     }
 
-    /// Returns the observation from which [`Progress`](super::deadline::Progress) detects progress. `bytes` is the
-    /// current size of the dump.
+    /// Returns the observation from which [`Progress`](super::deadline::Progress) detects that the child makes
+    /// progress. `bytes` is the current size of the dump.
     pub(super) fn sign(&self, bytes: u64) -> Sign {
         match self.watched {
             // A child that is stopped or waits for a disk is reported to the user, and heapdiff keeps waiting.
@@ -124,7 +124,7 @@ struct Window {
     ticks: u64,
     bytes: u64,
     looks: u32,
-    /// Number of looks at which the child was running or runnable, in disk sleep, or stopped.
+    /// Number of checks in which the child was running or runnable, in disk sleep, or stopped.
     letters: [u32; 3],
 }
 
@@ -139,7 +139,8 @@ impl Window {
         }
     }
 
-    /// Adds a look. At the end of the window this returns what the child waited for, and starts the next window.
+    /// Counts one check of the child's state. At the end of the window, returns what the child waited for, and starts
+    /// the next window.
     fn add(&mut self, state: State, bytes: u64, now: Instant) -> Option<Waits> {
         self.looks += 1;
         let seen = ["R", "D", "Tt"]
@@ -171,8 +172,8 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// Returns the message about a child that was sampled five times a second in these states. `ticks` and `bytes` are
-    /// the values at the end.
+    /// Returns the message about a child whose state was checked five times a second. `letters` are the states that
+    /// were seen. `ticks` and `bytes` are the values at the end of the window.
     fn told(letters: &str, ticks: u64, bytes: u64) -> Option<String> {
         let state = |letter, ticks| State {
             letter,

@@ -26,7 +26,7 @@ use crate::progress::{Meter, Wanted};
 const LOOK: Duration = Duration::from_millis(200);
 /// The approximate number of classes that the agent changes in a second, pauses included.
 const CLASSES_A_SECOND: u64 = 150;
-/// Maximum number of bytes of the counts.
+/// Maximum size of the counts, in bytes.
 const MOST: u64 = 256 << 20;
 
 /// Counts allocations for a while. Returns the name of the process and the counts.
@@ -103,7 +103,7 @@ fn classes(jvm: &Jvm<'_>, library: &Path, options: &str) -> Result<Option<u64>> 
     }
 }
 
-/// Returns the message that is printed before the first class is changed.
+/// Returns the message that is printed before the agent changes the first class.
 fn announcement(process: &Process, classes: u64) -> String {
     let seconds = classes.div_ceil(CLASSES_A_SECOND).max(1);
     let time = Span(Duration::from_secs(seconds));
@@ -127,7 +127,8 @@ struct Changing<'a> {
     meter: &'a Meter,
     what: &'static str,
     token: String,
-    /// The file in which the agent shows its progress, once it is found; the last progress read; and the start time.
+    /// The file in which the agent shows its progress (once the file is found), the progress that was read last, and
+    /// the start time of the changes.
     seen: RefCell<(Option<File>, Counting, Instant)>,
 }
 
@@ -144,7 +145,7 @@ impl<'a> Changing<'a> {
         }
     }
 
-    /// Shows the progress of the agent. Any change of it counts as progress of the JVM.
+    /// Shows the progress of the agent. Each change restarts the time-out of the JVM.
     fn look(&self) {
         let mut seen = self.seen.borrow_mut();
         let (file, last, since) = &mut *seen;
@@ -169,10 +170,10 @@ impl<'a> Changing<'a> {
             .classes(self.what, (now.done, now.all), since.elapsed());
     }
 
-    /// Makes the agent end the count before all classes have counters.
+    /// Makes the agent stop inserting counters before all classes have them.
     fn end(&self) {
         if let Some(file) = &self.seen.borrow().0 {
-            // If this fails the count starts, and Ctrl-C then ends it.
+            // If this fails, the agent inserts the remaining counters and the count starts. Ctrl-C then ends the count.
             let _ = file.set_len(0);
         }
     }
@@ -212,7 +213,7 @@ fn options(count: &CountRequest) -> Result<String> {
             options += &format!(",{key}={}", pattern.as_str().replace(',', "\\,"));
         }
     }
-    // Leaves room for the token, which has 16 characters, and for a longer prefix.
+    // The limit is smaller than the buffer, so that the token of 16 characters and a longer prefix fit, too.
     let more = token.len() + 18 + attach::COUNT_CLASSES.len();
     if options.len() + more < LONGEST_ARGUMENT {
         Ok(options)
@@ -321,7 +322,7 @@ fn shown(jvm: &Jvm<'_>, sign: &str) -> Result<Counts> {
         let file = memory(jvm.process.pid, sign)?;
         let mut bytes = Vec::new();
         (&file).take(MOST).read_to_end(&mut bytes)?;
-        // The JVM keeps the file open, so truncating the file is what frees its memory.
+        // The JVM keeps the file open, so only truncating the file frees its memory.
         file.set_len(0)?;
         Counts::decode(&bytes).ok_or_else(|| ErrorKind::InvalidData.into())
     };

@@ -1,11 +1,11 @@
-//! How long a command waits for a JVM. The time-out starts again whenever the JVM makes progress.
+//! Limits how long a command waits for a JVM. The time-out starts again whenever the JVM makes progress.
 //!
 //! These are progress:
 //!
 //! - The dump file grows.
 //! - The JVM has started a dump and uses processor time: the GC runs before the file grows.
-//! - Before that: the threads that run the agent or commands of other clients use processor time. The agent may
-//!   rewrite thousands of classes.
+//! - Before the dump starts, the threads that run the agent or the commands of other clients use processor time. For
+//!   example, the agent may rewrite thousands of classes.
 //!
 //! Bytes of an answer are not progress, because a JVM could send a byte now and then forever.
 
@@ -17,11 +17,11 @@ use heapdiff_agent::State;
 
 use super::process::Process;
 
-/// The HotSpot threads, since JDK 9, that run attach commands and the VM operations that these request.
+/// Names of the HotSpot threads that run attach commands, and the VM operations of these commands, since JDK 9.
 const THREADS: [&str; 2] = ["Attach Listener", "VM Thread"];
 /// The time over which processor time is measured.
 const WINDOW: Duration = Duration::from_millis(400);
-/// Minimum processor time of a thread that is working, in percent and in ticks.
+/// Minimum processor time of a thread that counts as working: in percent of the measured time, and in ticks.
 const SHARE: u64 = 5;
 const TICKS: u64 = 2;
 
@@ -29,7 +29,7 @@ const TICKS: u64 = 2;
 #[derive(Debug)]
 pub(super) struct Deadline {
     timeout: Duration,
-    /// `None` if the time is too late for the clock to represent.
+    /// `None` if the time-out is so long that the clock cannot represent its end.
     end: Mutex<Option<Instant>>,
 }
 
@@ -76,7 +76,8 @@ pub(super) enum Sign {
 pub(super) struct Progress {
     pid: i32,
     bytes: u64,
-    /// The last measurement of processor time: when, of what (the process or its command threads), and the ticks.
+    /// The last measurement of processor time: when it was taken, its subject (the whole process or its command
+    /// threads), and the ticks.
     measured: Option<(Instant, Sign, u64)>,
     threads: Vec<i32>,
 }
@@ -91,7 +92,7 @@ impl Progress {
         }
     }
 
-    /// True if the JVM made progress since the last look.
+    /// True if the JVM has made progress since the previous call.
     pub(super) fn look(&mut self, sign: Sign) -> bool {
         let (kind, ticks) = match sign {
             Sign::Child => return true,
@@ -180,7 +181,7 @@ mod tests {
         assert!(progress.look(Sign::Dump(1)));
         assert!(!progress.look(Sign::Dump(1)));
         assert!(progress.look(Sign::Dump(2)));
-        // No thread of this process has the name of a JVM thread.
+        // This test process has no thread with the name of a JVM's command thread.
         assert!(!progress.look(Sign::Nothing) && !progress.look(Sign::Nothing));
         // This process uses processor time after the file has appeared.
         assert!(!progress.look(Sign::Dump(2)));

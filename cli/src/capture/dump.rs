@@ -111,11 +111,11 @@ pub(crate) struct DumpResult {
     pub(super) asked_ms: i64,
     /// Number of bytes written, after any compression.
     pub(crate) bytes: u64,
-    /// Why the JVM wrote the dump itself, if a child was to write it.
+    /// The reason why the JVM wrote the dump itself although a child was requested; `None` if there is no such reason.
     pub(super) not_forked: Option<String>,
 }
 
-/// What to dump, and which process writes it.
+/// The objects to dump, and the process that writes the dump.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct How<'a> {
     pub(super) what: What,
@@ -430,7 +430,8 @@ struct PartialDump {
     unfinished: Unfinished,
     file: PathBuf,
     name_for_jvm: Vec<u8>,
-    /// The folder in the JVM's `/tmp` that contains the file, if there is one, by our path through that `/tmp`.
+    /// The folder in the JVM's `/tmp` that contains the file, as a path that this process can use. `None` if the file
+    /// is in the requested folder.
     folder: Option<PathBuf>,
 }
 
@@ -500,8 +501,8 @@ impl PartialDump {
     }
 
     /// Returns the number of bytes written so far. Some JVMs (for example JDK 25) write one part per thread (`.p0`,
-    /// `.p1`, ...) and then join them into the file, so bytes exist twice for a while. This returns the larger of the
-    /// file and the sum of the parts.
+    /// `.p1`, ...). They then join the parts into the file, so bytes exist twice for a while. So this returns the
+    /// larger of two sizes: that of the file, and the sum of the parts.
     fn size(&self) -> u64 {
         let size = |path: &Path| fs::symlink_metadata(path).ok().map(|meta| meta.len());
         let parts = (0..1024).map_while(|thread| {
@@ -541,12 +542,12 @@ fn own(file: &File) -> io::Result<()> {
     // name.
     match file.set_permissions(fs::Permissions::from_mode(0o600)) {
         Err(e) if is_foreign => Err(e),
-        // Some file systems have no modes.
+        // Ignore other errors, because some file systems have no file modes.
         _ => Ok(()),
     }
 }
 
-/// Renames a dump. Checks that its name still led to this file: the JVM's user may have replaced the file.
+/// Renames a dump. Returns an error if the name led to another file, because the JVM's user may have replaced the dump.
 fn rename_own(file: &File, from: &Path, to: &Path, replace: bool) -> io::Result<()> {
     rename(from, to, replace)?;
     let (ours, there) = (file.metadata()?, fs::symlink_metadata(to)?);
@@ -567,7 +568,7 @@ fn rename(from: &Path, to: &Path, replace: bool) -> io::Result<()> {
         return fs::rename(from, to);
     }
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // Some file systems cannot do this. A hard link never replaces a file either.
+        // Some file systems do not support this flag. Creating a hard link never replaces a file either.
         Err(Errno::INVAL | Errno::NOSYS) => {
             fs::hard_link(from, to)?;
             fs::remove_file(from)

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 use rustix::io::Errno;
 
-/// An open folder. Names in it are reached through its descriptor, so a renamed or replaced path has no effect.
+/// An open folder. Files in it are opened relative to its descriptor, so renaming or replacing the folder's path has no
+/// effect.
 #[derive(Debug)]
 pub(super) struct Folder {
     fd: OwnedFd,
@@ -30,7 +31,7 @@ impl Folder {
         Ok(Self { fd })
     }
 
-    /// Opens a folder by our path to it.
+    /// Opens a folder by a path in our own file system.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let fd = open(path, FOLDER, Mode::empty())?;
         Ok(Self { fd })
@@ -67,7 +68,8 @@ impl Folder {
     fn resolve(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         match openat2(&self.fd, path, flags, Mode::empty(), within) {
-            // Kernels before Linux 5.6 and some sandboxes lack `openat2`. A path without links cannot lead outside.
+            // Kernels before Linux 5.6 and some sandboxes lack `openat2`. In this case paths with links are refused,
+            // because only a link can lead out of the root.
             Err(Errno::NOSYS | Errno::PERM) => self.resolve_without_links(path, flags),
             found => Ok(found?),
         }
@@ -93,7 +95,7 @@ impl Folder {
         Ok(at)
     }
 
-    /// Returns our path to a name in this folder. The path is valid while the folder is open.
+    /// Returns a path in our own file system to a name in this folder. The path is valid while the folder is open.
     pub(super) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.fd.as_raw_fd())).join(name)
     }

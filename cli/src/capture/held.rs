@@ -79,8 +79,8 @@ impl Held {
             ));
         }
         let answer = asked?;
-        // If heapdiff may not open the pipe, the agent only knows that nobody read from it. The error of the pipe below
-        // is more exact.
+        // If heapdiff may not open the pipe, the agent reports only that nobody read from it. The pipe's own error,
+        // below, is more exact.
         let is_barred =
             matches!(&came, Err(Unreceived::Io(e)) if e.kind() == ErrorKind::PermissionDenied);
         if let Some(refused) = answer.filter(|_| !is_barred) {
@@ -99,7 +99,7 @@ impl Held {
     }
 }
 
-/// Why a dump was not received.
+/// The reason why a dump was not received.
 #[derive(Debug)]
 enum Unreceived {
     NoRoom(String),
@@ -127,7 +127,7 @@ pub(super) fn token() -> String {
     format!("{random:016x}")
 }
 
-/// Opens our end of the pipe that the agent shows. Returns `None` if there is no pipe when `over` is set.
+/// Opens the read end of the pipe that the agent announces. Returns `None` if `over` is set and there is still no pipe.
 fn found(
     pid: u32,
     token: &str,
@@ -151,7 +151,7 @@ fn found(
             let read = (&shown).take(64).read_to_string(&mut text);
             if let (Ok(_), Some(end)) = (read, piped::end_of(&text)) {
                 let pipe = opened(&files.join(end.to_string()))?;
-                // The empty file shows the agent that somebody reads the pipe.
+                // The agent takes an empty file as the sign that somebody reads the pipe.
                 shown.set_len(0)?;
                 return Ok(Some(pipe));
             }
@@ -271,13 +271,14 @@ fn room(bytes: u64) -> std::result::Result<(), Unreceived> {
     }
 }
 
-/// True if `left` bytes are enough after `bytes` of a dump. The analysis takes about 28 bytes for each object, and the
-/// smallest record in a dump, that of a boxed number, is hardly longer.
+/// True if `left` bytes of free memory are enough after `bytes` bytes of a dump were received. The analysis takes about
+/// 28 bytes for each object. The smallest record in a dump, of a boxed number, is about as long. So the analysis needs
+/// at most about as much memory as the dump.
 fn fits(bytes: u64, left: u64) -> bool {
     left >= RESERVE.saturating_add(bytes)
 }
 
-/// Moves the piece that was sent last to its place in the dump.
+/// Moves the last piece of the stream to its place in the dump. The child can only send that piece at the end.
 fn completed(held: &File, bytes: u64) -> io::Result<()> {
     let broken = || io::Error::from(ErrorKind::UnexpectedEof);
     let mut trailer = [0; piped::TRAILER];
@@ -296,7 +297,7 @@ fn completed(held: &File, bytes: u64) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Returns the dump that is stored when `sent` comes through the pipe.
+    /// Returns the dump that is stored if the pipe delivers the bytes `sent`.
     fn held(sent: &[u8]) -> std::result::Result<Vec<u8>, Unreceived> {
         let (from, mut to) = io::pipe().unwrap();
         let files = PathBuf::from("/proc/self/fd");
@@ -351,7 +352,8 @@ mod tests {
         assert_eq!((&came, sign.metadata().unwrap().len()), (b"dump", 0));
         assert!(found("another").is_none());
 
-        // A file with another name or in a folder, found in place of the memory file at the second look.
+        // At the second look, the path of the memory file leads to a different file: one with another name, or one in a
+        // folder.
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("precious");
         fs::write(&file, &shown).unwrap();

@@ -120,7 +120,7 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
     })
 }
 
-/// Loads the agent. An agent that is already sampling keeps its options and adds these.
+/// Loads the agent. An agent that is already sampling keeps its options, and these options are added.
 pub(super) fn load(
     jvm: &Jvm<'_>,
     library: &Path,
@@ -144,7 +144,7 @@ pub(super) fn load(
     Ok(loaded)
 }
 
-/// Reports options that an agent of another version ignores: it cannot change options while it samples.
+/// Reports the options that the agent ignored, because its version cannot change options while it samples.
 pub(super) fn note_unused(jvm: &Jvm<'_>, loaded: Loaded, asked: &str, wanted: Wanted) {
     if loaded == Loaded::Before && !asked.is_empty() && !wanted.quiet {
         messages::said(&format!(
@@ -207,7 +207,7 @@ fn tell(dump: &DumpResult, wanted: Wanted) {
     }
 }
 
-/// Adds to a failure which files of a hunt exist although the JVM ended.
+/// Adds to a failure the names of the hunt's files that exist although the JVM has ended.
 fn left_behind(failure: Failure, dumps: &[PathBuf; 2], trace: Option<&Path>) -> Failure {
     let mut left = Vec::new();
     // The agent may have ended before it wrote anything.
@@ -320,7 +320,7 @@ fn default_folder(pid: u32) -> PathBuf {
         .unwrap_or_default()
 }
 
-/// A folder that is removed on drop if it is empty.
+/// Removes this folder when it is dropped, if the folder is empty.
 struct Made<'a> {
     folder: Option<&'a Path>,
 }

@@ -1,4 +1,4 @@
-//! Finds the agent library: where the user says, beside this program, or embedded in it.
+//! Finds the agent library: at the path that the user gives, beside this program, or embedded in it.
 //!
 //! An installed or packaged program embeds the library, so the two always have the same version, wherever the program
 //! is copied. The JVM can only load a file, so the library is written to the user's cache folder, or to a private
@@ -32,16 +32,16 @@ const CARRIED: Option<&[u8]> = Some(include_bytes!(env!("HEAPDIFF_CARRIED_AGENT"
 #[cfg(not(carries_agent))]
 const CARRIED: Option<&[u8]> = None;
 
-/// Finds the agent library: in the option `--agent` (`told`), in the variable `HEAPDIFF_AGENT`, beside this program, or
-/// embedded in it, in this order.
+/// Finds the agent library. Searches in this order: `told` (the value of `--agent`), the environment variable
+/// `HEAPDIFF_AGENT`, the folder of this program, and the program itself.
 ///
-/// A library beside a program that embeds a different one has another version, and is ignored.
+/// If the program embeds a library, a different library beside the program is from another version and is ignored.
 pub(crate) fn library(told: Option<&Path>) -> Result<PathBuf> {
     found(told, unpack)
 }
 
-/// Like [`library`], but without writing a file. An embedded library is copied to memory. The path is valid in this
-/// process only, and while it runs.
+/// Like [`library`], but writes no file: an embedded library is copied to memory. The path is valid only in this
+/// process.
 pub(super) fn library_without_files(told: Option<&Path>) -> Result<PathBuf> {
     found(told, |content| {
         in_memory(content).map_err(|e| {
@@ -59,7 +59,7 @@ fn in_memory(content: &[u8]) -> io::Result<PathBuf> {
     Ok(format!("/proc/self/fd/{}", file.into_raw_fd()).into())
 }
 
-/// Finds the library. `carried` turns the embedded bytes into a file.
+/// Finds the library. `carried` converts the embedded bytes to a file and returns its path.
 fn found(told: Option<&Path>, carried: impl Fn(&[u8]) -> Result<PathBuf>) -> Result<PathBuf> {
     let from_environment = env::var_os("HEAPDIFF_AGENT")
         .filter(|value| !value.is_empty())
@@ -156,8 +156,9 @@ fn unpack(content: &[u8]) -> Result<PathBuf> {
         })
 }
 
-/// Returns the file name of a copy, which contains a hash of the content. A library that is loaded twice under one name
-/// is the same library, so the agent knows that it is already sampling.
+/// Returns the file name of a copy, which contains a hash of the content. The dynamic linker loads a library only once
+/// per path. So if the same library is attached twice, the second attach reaches the same agent, which detects that it
+/// is already sampling.
 fn name_of(content: &[u8]) -> String {
     format!("lib{MARK}-{:016x}.so", XxHash3_64::oneshot(content))
 }
@@ -177,8 +178,8 @@ fn prepare(folder: &Path) -> io::Result<()> {
     check(&fs::symlink_metadata(folder)?, false)
 }
 
-/// Checks that only this user can change a folder. A parent folder (`is_above`) may also belong to root, or be shared
-/// with the sticky bit like `/tmp`, where nobody can rename files of others.
+/// Checks that only this user can change a folder. A parent folder (`is_above`) may also belong to root. It may also be
+/// writable for others if it has the sticky bit, like `/tmp`: then nobody can rename files of other users.
 fn check(folder: &Metadata, is_above: bool) -> io::Result<()> {
     const STICKY: u32 = 0o1000;
     let us = geteuid().as_raw();

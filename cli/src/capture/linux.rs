@@ -20,7 +20,7 @@ use crate::interrupt;
 use crate::progress::Wanted;
 use crate::{messages, write};
 
-/// Prints a message about what was done to standard output.
+/// Prints a message about a completed action to standard output.
 fn say(wanted: Wanted, text: &str) -> Result<Exit> {
     if !wanted.quiet {
         write::print(&format!("{text}\n"))?;
@@ -95,7 +95,7 @@ pub(crate) fn dump(jvm: &JvmArgs, request: &DumpRequest, wanted: Wanted) -> Resu
     if output == Some(Path::new(STANDARD_OUTPUT)) {
         return stream(jvm, How { what, forker }, wanted);
     }
-    // Mistakes in the file name are reported before a request is sent to the process.
+    // Report mistakes in the file name before a request is sent to the process.
     let given = match output {
         Some(path) if !path.is_dir() => Some(DumpPlace::new(path, request.force)?),
         _ => None,

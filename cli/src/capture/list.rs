@@ -1,4 +1,4 @@
-//! `heapdiff ps` and `heapdiff status`: the JVMs of this machine, and one of them with its agent.
+//! `heapdiff ps` and `heapdiff status`: list the JVMs of this machine, or show one of them with the state of its agent.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::write;
 /// Text of a cell without a value.
 const UNKNOWN: &str = "-";
 
-/// Prints a line for each JVM that this user may read, by process id.
+/// Prints a line for each JVM that this user may read, sorted by process id.
 pub(crate) fn ps() -> Result<Exit> {
     let jvms = process::jvms();
     if jvms.is_empty() {

@@ -1,15 +1,16 @@
 //! Communication with running JVMs: loads the agent and takes dumps, without any tool of a JDK.
 //!
-//! The arguments (`request`) are the same on every system. Their implementation exists for Linux. It has these parts:
+//! The arguments (`request`) are the same on every system. The implementation exists only for Linux. It has these
+//! parts:
 //!
 //! - `process` finds and checks a process.
 //! - `protocol` wakes the attach listener of the process and sends commands to it.
 //! - `user` acts as the user of the process.
 //! - `folder` opens files as the process sees them.
 //!
-//! Only a JVM that certainly handles SIGQUIT gets this signal. The other side could replace parts of a path, so no file
-//! is written or read by its path alone: folders are held open, files in them are created anew or not at all, and links
-//! are not followed.
+//! Only a JVM that certainly handles SIGQUIT gets this signal. The user of the JVM could replace parts of a path, so no
+//! file is written or read by its path alone. Folders are held open, files in them are never overwritten, and links are
+//! not followed.
 
 #[cfg(target_os = "linux")]
 mod agent;

@@ -15,11 +15,11 @@ use super::request::Hunt;
 use crate::failure::{Failure, Result};
 use crate::progress::Wanted;
 
-/// Names of the dumps in the report.
+/// Names of the two dumps in the report.
 const NAMES: [&str; 2] = ["before (memory)", "after (memory)"];
 
-/// Takes both dumps, and calls `first` and `second` with the path of each dump and its name. `second` also gets the
-/// result of `first`, whose dump no longer exists then.
+/// Takes both dumps. Calls `first` with the path and name of the first dump, and `second` with those of the second dump
+/// and the result of `first`. The first dump no longer exists when `second` is called.
 pub(crate) fn hunt_without_files<F, T>(
     hunt: &Hunt,
     wanted: Wanted,
@@ -45,7 +45,7 @@ pub(crate) fn hunt_without_files<F, T>(
     let state = agent::state(&jvm)?;
     let loaded = load(&jvm, &library, state, &agent.options, wanted)?;
     note_unused(&jvm, loaded, &agent.options, wanted);
-    // If memory runs out nevertheless, the kernel ends heapdiff before it ends a JVM.
+    // If memory runs out nevertheless, the kernel should kill heapdiff before it kills a JVM.
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
     let [before, after] = NAMES.map(Path::new);
     jvm.restart();

@@ -1,4 +1,5 @@
-//! Counters that a JVM keeps in a file for `jps` and `jstat`, unless it runs with `-XX:-UsePerfData`.
+//! Reads the performance counters that a JVM writes to a file for `jps` and `jstat`, unless it runs with
+//! `-XX:-UsePerfData`.
 //!
 //! The file is `/tmp/hsperfdata_USER/PID`. A header of 32 bytes is followed by entries. Integers have the byte order of
 //! the machine. HotSpot's source describes the format in `perfMemory.hpp` and `perfData.hpp`, version 2.0.
@@ -16,10 +17,10 @@ const LARGEST: u64 = 1 << 20;
 const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
 /// Offset of the byte that is 1 if integers are little-endian.
 const ORDER: usize = 4;
-/// Offsets of the offset of the first entry and of the number of entries.
+/// Positions of two header fields: the offset of the first entry, and the number of entries.
 const FIRST: usize = 24;
 const ENTRIES: usize = 28;
-/// With G1, the maximum size of a generation differs from that of the heap by at most this number of bytes.
+/// With G1, the maximum size of a generation differs from the maximum size of the heap by at most this many bytes.
 const PADDING: u64 = 64;
 /// The type of an entry with one 64-bit integer.
 const LONG: u8 = b'J';
@@ -87,7 +88,7 @@ impl PerfData {
             let bytes = self.0.get(&name).copied().unwrap_or(0);
             u64::try_from(bytes).unwrap_or(0)
         });
-        // With G1, each generation and its spaces may grow to the size of the heap, except for a few bytes.
+        // With G1, the maximum size of each generation is nearly that of the whole heap.
         let max = if young > 0 && young.abs_diff(eden) <= PADDING {
             old & !(PADDING - 1)
         } else {

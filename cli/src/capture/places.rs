@@ -33,10 +33,10 @@ const KERNELS: [&str; 8] = [
 pub(super) struct Copy {
     /// The path of the copy in the JVM.
     pub(super) path: PathBuf,
-    /// Removes the file. This field is declared before the folder, through which the file is reached, and so is dropped
-    /// first.
+    /// Removes the file when it is dropped. This field precedes `folder` because fields are dropped in the order of
+    /// their declaration, and the file is reached through the folder.
     _file: Unfinished,
-    /// Stays open and locked while this run lives.
+    /// An open file that stays locked while this run lives.
     _held: File,
     _folder: Folder,
 }
@@ -96,8 +96,8 @@ impl Copy {
     }
 }
 
-/// Removes copies from the usual folders of the JVM. Runs that were killed while the JVM loaded the library left these
-/// copies. Other folders are cleaned when a copy is written there.
+/// Removes copies from the usual folders of the JVM. Copies are left there by runs that were killed while the JVM
+/// loaded the library. Other folders are cleaned when a copy is written there.
 pub(super) fn sweep(jvm: &Jvm<'_>) {
     for place in USUAL {
         sweep_in(jvm, Path::new(place));
@@ -116,13 +116,14 @@ fn sweep_in(jvm: &Jvm<'_>, place: &Path) {
     }
 }
 
-/// True if a file system with this number of blocks, of which `free` are available, has no room for `wanted` bytes. A
-/// file system that reports 0 blocks (ramfs, some FUSE file systems) gives no answer and counts as having room.
+/// True if a file system has no room for `wanted` bytes. The file system has `blocks` blocks of `size` bytes, and
+/// `free` of them are available. A file system that reports 0 blocks (ramfs, some FUSE file systems) counts as having
+/// room.
 fn is_full(blocks: u64, free: u64, size: u64, wanted: usize) -> bool {
     blocks != 0 && free.saturating_mul(size) < wanted as u64
 }
 
-/// Returns the folders of a process to try, according to its mounts.
+/// Returns the folders of a process in which to try to write a copy, from its list of mounts.
 fn places(mountinfo: &str) -> Vec<PathBuf> {
     let mut places: Vec<PathBuf> = USUAL.iter().map(PathBuf::from).collect();
     for line in mountinfo.lines() {
@@ -143,7 +144,7 @@ fn places(mountinfo: &str) -> Vec<PathBuf> {
     places
 }
 
-/// Returns a name that nobody can guess, with the parts by which a copy of the library is recognized.
+/// Returns a random name that nobody can guess. It begins and ends as the names of all copies of the library do.
 fn unused_name() -> String {
     let random = RandomState::new().hash_one(std::process::id());
     let [before, after] = COPY;

@@ -30,14 +30,15 @@ pub(crate) struct Process {
     pub(super) user: User,
     /// The main class or jar.
     main: String,
-    /// Keeps signals from reaching a later process with the same id. Needs Linux 5.3.
+    /// A file descriptor of the process. Signals that are sent through it cannot reach a later process with the same
+    /// id. Needs Linux 5.3.
     handle: Option<OwnedFd>,
 }
 
-/// Part of the path of the file in which a JVM keeps its counters.
+/// Part of the path of the file with the performance counters of a JVM.
 const PERF_DATA: &str = "/hsperfdata_";
 
-/// How long a starting JVM may take to load its library, and then to handle signals.
+/// How long a starting JVM may take to load its library, and then to install its signal handlers.
 const STARTING: Duration = Duration::from_secs(10);
 
 impl Process {
@@ -125,8 +126,8 @@ impl Process {
         })
     }
 
-    /// Sends SIGQUIT, which makes the JVM start its attach listener. The signal ends any process that does not handle
-    /// it, such as a JVM with `-Xrs` or a JVM that is still starting, so this first waits until the process handles it.
+    /// Sends SIGQUIT, which makes the JVM start its attach listener. SIGQUIT ends a process that does not handle it,
+    /// such as a JVM with `-Xrs` or a JVM that is still starting. So this waits until the process handles the signal.
     pub(super) fn quit(&self, deadline: &Deadline) -> Result<()> {
         let start = Instant::now();
         let most = STARTING.min(deadline.left());
@@ -188,8 +189,8 @@ impl Process {
         let mut library = None;
         let root = self.root();
         let found = mapped(self.pid, |path| {
-            // A deleted file is fine: the kernel only marks its path. The kernel writes unusual characters with a
-            // backslash, and such paths are skipped.
+            // A deleted file is valid, too: the kernel only marks its path. The kernel escapes unusual characters with
+            // a backslash; such paths are skipped.
             let is_it = file_name(path).contains(part) && !path.contains('\\');
             if is_it {
                 library = Some(inside(&root, without_mark(path)).to_owned());
@@ -199,14 +200,15 @@ impl Process {
         found.ok().and(library)
     }
 
-    /// Returns the folder that is `/` to the process, by its path in our `/proc`: the folder of a `chroot`, or `/`.
+    /// Returns the folder that is `/` to the process, as a path from our own `/`.
     ///
-    /// The `/` of a container has no path in our file system. For such a process the kernel writes `/`.
+    /// For a process in a `chroot` this is the folder of the `chroot`, otherwise `/`. The kernel also reports `/` for a
+    /// container, whose root has no path in our file system.
     pub(super) fn root(&self) -> String {
         root_of(self.pid)
     }
 
-    /// Returns the path of the file with the counters of the JVM, as the process sees it.
+    /// Returns the path of the file with the JVM's performance counters, as the process sees it.
     pub(super) fn perf_data(&self) -> Option<String> {
         Listed::read(self.pid)?.perf_data
     }
@@ -277,7 +279,7 @@ fn with_sudo() -> String {
 struct Status {
     name: String,
     state: char,
-    /// The id of the process. It differs from the requested id if that one belongs to a thread.
+    /// The id of the process. It differs from the requested id if the requested id belongs to a thread.
     process: u32,
     inner_pid: u32,
     user: User,
@@ -302,11 +304,12 @@ impl Status {
         let process = field("Tgid")?.parse().ok()?;
         let caught = u64::from_str_radix(field("SigCgt")?, 16).ok()?;
         Some(Self {
-            // The name is replaced where it is not printable: a process chooses its own name.
+            // A process chooses its own name, so characters that are not printable are replaced.
             name: printable(field("Name")?),
             state: field("State")?.chars().next()?,
             process,
-            // The line lists the ids from our namespace to that of the process. Kernels before Linux 4.1 lack the line.
+            // The line lists the id of the process in each PID namespace, from ours to its own. Kernels before Linux
+            // 4.1 lack the line.
             inner_pid: field("NSpid")
                 .and_then(|ids| ids.split_whitespace().last()?.parse().ok())
                 .unwrap_or(process),
@@ -389,7 +392,8 @@ fn mapped(pid: u32, mut wanted: impl FnMut(&str) -> bool) -> io::Result<bool> {
 }
 
 /// Converts a path in `/proc/PID/maps` to the path in a process that has `root` as its `/`. Both arguments are paths
-/// from our `/`. A file outside the root, which the process mapped before it changed its root, keeps its path.
+/// from our `/`. If the process mapped a file before it changed its root, the file may be outside the root. The path of
+/// such a file is returned unchanged.
 pub(super) fn inside<'p>(root: &str, path: &'p str) -> &'p str {
     match path.strip_prefix(root) {
         Some(inside) if inside.starts_with('/') => inside,
@@ -412,12 +416,12 @@ pub(super) fn printable(name: &str) -> String {
     heapdiff_report::printable(name).chars().take(200).collect()
 }
 
-/// The command line of a JVM.
+/// The command line of a JVM, with the options from its environment.
 #[derive(Debug, Default)]
 struct CommandLine {
     args: Vec<String>,
-    /// Options from the environment: those that apply before the options of the command line, and those that apply
-    /// after.
+    /// Options from environment variables. The first list applies before the options of the command line, the second
+    /// list after them.
     environment: [String; 2],
 }
 
@@ -513,9 +517,9 @@ pub(super) struct Listed {
     pub(super) pid: u32,
     /// Main class or jar; empty if the command line has none.
     pub(super) main: String,
-    /// True if it has loaded the agent's library.
+    /// True if the JVM has loaded the agent library.
     pub(super) has_agent: bool,
-    /// The file with its counters, as the process sees it.
+    /// The path of the file with the JVM's performance counters, as the process sees it.
     pub(super) perf_data: Option<String>,
 }
 
@@ -541,7 +545,7 @@ impl Listed {
     }
 }
 
-/// Returns the HotSpot JVMs that this user may read, by process id.
+/// Returns the HotSpot JVMs that this user may read, sorted by process id.
 pub(super) fn jvms() -> Vec<Listed> {
     let mut jvms: Vec<Listed> = fs::read_dir("/proc")
         .into_iter()

@@ -203,7 +203,7 @@ impl<'a> Jvm<'a> {
         )
     }
 
-    /// Connects as the JVM's user. The JVM refuses all other users except root, and before JDK 11 also root.
+    /// Connects as the JVM's user. The JVM refuses all other users except root. Before JDK 11 it also refuses root.
     fn connect_now(&self) -> io::Result<UnixStream> {
         let path = self.socket();
         let meta = fs::symlink_metadata(&path)?;
@@ -243,11 +243,10 @@ impl<'a> Jvm<'a> {
             .with_hint("mount a folder at /tmp that the JVM can write to (in a Kubernetes pod: an emptyDir volume)"))
     }
 
-    /// Removes an abandoned socket that is in the way of the JVM's socket.
+    /// Removes an abandoned socket that would prevent the JVM from creating its own.
     ///
-    /// A JVM that was killed leaves its socket, and a JVM of another user may later get the same process id. In a
-    /// folder like `/tmp` the later JVM cannot replace the socket of another user. It would never listen, and report no
-    /// error.
+    /// A killed JVM leaves its socket behind. If a JVM of another user later gets the same process id, it cannot
+    /// replace that socket in a folder like `/tmp`. It would then never listen, and report no error.
     fn clear_the_way(&self) -> Result<()> {
         let path = self.socket();
         let (Ok(found), Ok(folder)) = (
@@ -281,8 +280,8 @@ impl<'a> Jvm<'a> {
         )
     }
 
-    /// Creates the trigger file. With this file the JVM takes SIGQUIT as a request to listen, not as one for a thread
-    /// dump.
+    /// Creates the trigger file. If this file exists when SIGQUIT arrives, the JVM starts to listen. Without the file,
+    /// it prints a thread dump.
     fn trigger(&self) -> Result<Trigger> {
         let name = format!(".attach_pid{}", self.process.inner_pid);
         let user = &self.process.user;
@@ -302,7 +301,7 @@ impl<'a> Jvm<'a> {
                         let _ = std::os::unix::fs::fchown(&file, Some(uid), Some(gid));
                     }
                 }
-                // Another program is attaching at the same time, or was killed while it did.
+                // Another program is attaching at the same time, or was killed while it was attaching.
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => {
                     let owner = fs::symlink_metadata(&path)?.uid();
                     if owner != user.uid.as_raw() && owner != 0 {
@@ -380,8 +379,8 @@ impl Answer {
     }
 }
 
-/// True if an error means that a user may not write. Other errors do not count: kernels before Linux 5.8 and some
-/// sandboxes cannot check the permissions of a thread's user.
+/// True if an error means that a user may not write. Other errors do not count, because kernels before Linux 5.8 and
+/// some sandboxes cannot check the permissions of the user of a thread.
 fn is_refusal(error: &io::Error) -> bool {
     let refusals = [Errno::ACCESS, Errno::ROFS];
     Errno::from_io_error(error).is_some_and(|error| refusals.contains(&error))

@@ -47,7 +47,7 @@ impl FromStr for Target {
     }
 }
 
-/// Which JVM.
+/// Options that select the JVM.
 #[derive(Debug, Args)]
 pub(crate) struct JvmArgs {
     /// JVM to use: its process id, or a part of the name of its main class or jar
@@ -58,7 +58,7 @@ pub(crate) struct JvmArgs {
     pub(crate) timeout: Span,
 }
 
-/// Which agent to load, with which options.
+/// The agent library to load, and the options to load it with.
 #[derive(Debug, Args)]
 pub(crate) struct Agent {
     /// Agent options, such as interval=64k,depth=32 (listed below)
@@ -69,7 +69,7 @@ pub(crate) struct Agent {
     pub(crate) library: Option<PathBuf>,
 }
 
-/// The agent's library as a file, for a JVM that is started with it.
+/// Options for a copy of the agent library, to start a JVM with the agent.
 #[derive(Debug, Args)]
 pub(crate) struct AgentCopy {
     /// Copy the library to this file or folder, for example into a container image
@@ -80,7 +80,7 @@ pub(crate) struct AgentCopy {
     pub(crate) library: Option<PathBuf>,
 }
 
-/// Which objects a dump has, and how it is compressed.
+/// Options for the objects of a dump and its compression.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct What {
     /// Include unreachable objects: skip the full GC before the dump
@@ -110,7 +110,7 @@ impl What {
     }
 }
 
-/// A dump, and its file.
+/// Options for a dump and its file.
 #[derive(Debug, Args)]
 pub(crate) struct DumpRequest {
     /// File or folder to write, or `-` for standard output; a name ending in .gz is compressed
@@ -131,7 +131,7 @@ pub(crate) struct DumpRequest {
     pub(crate) force: bool,
 }
 
-/// Which allocations to count.
+/// Options that select the allocations to count.
 #[derive(Debug, Args)]
 #[cfg_attr(
     not(target_os = "linux"),
@@ -163,7 +163,7 @@ pub(crate) struct CountRequest {
     pub(crate) library: Option<PathBuf>,
 }
 
-/// Which process writes the dumps of a hunt.
+/// The process that writes the dumps of a hunt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Forking {
     /// A forked child if possible, else the JVM.

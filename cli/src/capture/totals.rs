@@ -1,6 +1,6 @@
-//! Checks that a class grew since the first dump.
+//! Checks that a class has really grown since the first dump.
 //!
-//! The agent's trace contains only objects that were allocated since the agent was loaded. If they replace older
+//! The agent's trace contains only objects that were allocated after the agent was loaded. If they replace older
 //! objects, as in a full cache, the trace shows growth although the heap does not grow.
 
 use std::collections::HashMap;
@@ -15,14 +15,14 @@ use super::deadline::Sign;
 use super::protocol::Jvm;
 use super::watch::Seen;
 
-/// Minimum time before the second check, doubled after each check. Each check stops the program for a GC.
+/// Minimum time before the second check. It is doubled after each check, because each check stops the program for a GC.
 const FIRST_PAUSE: Duration = Duration::from_secs(15);
 
 /// Class totals of the first dump, to compare with the JVM's current ones.
 #[derive(Debug)]
 pub(super) struct Totals {
     dump: PathBuf,
-    /// True if unreachable objects count, as in the dumps.
+    /// True if unreachable objects are included, as in the dumps.
     all: bool,
     before: Option<HashMap<String, u64>>,
     next: Instant,
@@ -40,9 +40,9 @@ impl Totals {
         }
     }
 
-    /// Returns the first growth in `seen` whose class has at least `enough` bytes more than in the first dump. Returns
-    /// `None` before the next check is due. If the totals cannot be read this returns the first growth without a check,
-    /// because a hunt must not miss the leak.
+    /// Returns the first element of `seen` whose class has at least `enough` bytes more than in the first dump. Returns
+    /// `None` before the next check is due. If the current totals cannot be read, returns the first element without a
+    /// check, because a hunt must not miss the leak.
     pub(super) fn confirmed<'s>(
         &mut self,
         jvm: &Jvm<'_>,
@@ -129,7 +129,7 @@ mod tests {
                     Total          3257         195312\n";
         let totals = histogram(text);
         assert_eq!(totals.len(), 4);
-        // All lambdas of a class have one name in a trace.
+        // In a trace, all lambdas of a class have one name.
         assert_eq!(totals["com.acme.Job$$Lambda"], 48);
         assert_eq!(totals["byte[]"], 194_312);
         assert_eq!(totals["com.acme.Entry[][]"], 900);

@@ -30,7 +30,8 @@ const MOST: usize = 16;
 #[derive(Debug)]
 pub(super) struct TraceNotes<'a> {
     jvm: &'a Jvm<'a>,
-    /// Notes that could not be added yet, oldest first: an agent that was just loaded is still creating its trace.
+    /// Notes that could not be added yet, oldest first. For example, an agent that was just loaded is still creating
+    /// its trace.
     waiting: VecDeque<TraceNote>,
     next: Instant,
 }

@@ -8,7 +8,7 @@ use rustix::fs::{Gid, Uid};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-/// The user and groups that a process runs as, by their ids in our own user namespace.
+/// The user and groups that a process runs as. The ids are those of our own user namespace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct User {
     pub(super) uid: Uid,
@@ -31,8 +31,8 @@ impl User {
     /// Runs `work` with the rights of this user only.
     ///
     /// On Linux, credentials belong to threads. `work` therefore runs on a new thread, which takes the user's
-    /// credentials and ends with them. They need not be restored, and other threads are not affected. Changing the user
-    /// id also drops the effective capabilities.
+    /// credentials and ends with them. So nothing has to be restored, and other threads are not affected. Changing the
+    /// user id also drops the effective capabilities.
     pub(super) fn act<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
         if self.is_us() {
             return Ok(work());
@@ -52,8 +52,9 @@ impl User {
         })
     }
 
-    /// Creates something in a folder of this user, as this user. A file system of a user namespace rejects users
-    /// without an id there, including root. If root may not become another user, root itself runs `work`.
+    /// Creates something in a folder of this user, with the rights of this user. A file system that belongs to a user
+    /// namespace rejects users that have no id in that namespace, including root. If root may not switch to another
+    /// user, root itself runs `work`.
     pub(super) fn make<T: Send>(&self, work: impl Fn() -> io::Result<T> + Sync) -> io::Result<T> {
         match self.act(&work) {
             Err(_) if geteuid().is_root() => work(),

@@ -1,4 +1,4 @@
-//! The agent's trace during a hunt: how it is requested, and how it is watched for growth.
+//! The agent's trace during a hunt: requests it from the agent, and watches it for growth.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,14 +15,15 @@ use super::protocol::Jvm;
 use super::request::LONGEST_ARGUMENT;
 use crate::merge::{Groups, Merged, in_focus};
 
-/// Earlier growth is attributed to the start of the program.
+/// Growth before this time is attributed to the start of the program.
 const EARLIEST: Duration = Duration::from_secs(10);
 const PERIOD: Duration = Duration::from_secs(1);
 /// Maximum number of growing sites that are returned.
 const MOST: usize = 20;
 
 /// Adds a trace in the folder of the hunt to the agent's options. Returns the options and the path of the trace, or the
-/// reason why there is no trace to watch. If the user's options name a trace, that one is watched if its path is known.
+/// reason why there is no trace to watch. If the user's options already name a trace, that trace is watched, provided
+/// that its path is known.
 pub(super) fn traced(
     jvm: &Jvm<'_>,
     folder: &Path,
@@ -131,7 +132,8 @@ impl Watch {
             return Ok(Vec::new());
         };
         let timeline = Timeline::of(&trace, &run, Window::ALL)?;
-        // Many paths may lead to one leak, so that no single path grows enough. They are added up by allocating frame.
+        // Many paths may lead to one leak, so that no single path grows enough. So the growth of all paths to an
+        // allocating frame is added up.
         let stacks = trace.stacks()?;
         let mut groups = Groups::new(&stacks, Merged::Frame, None);
         let ranking = rank_groups(&trace, &timeline, |site| groups.of(site))?;

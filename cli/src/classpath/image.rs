@@ -33,7 +33,7 @@ mod attribute {
 /// An open `lib/modules` file.
 pub(super) struct Image {
     file: File,
-    /// Offset, size in bytes, and true if compressed, of each class.
+    /// For each class: the offset and size in bytes of its class file, and true if the class file is compressed.
     classes: HashMap<String, (u64, u64, bool)>,
 }
 

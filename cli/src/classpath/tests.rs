@@ -1,4 +1,4 @@
-//! Tests of all kinds of class paths against what the compiler was given, and of damaged files.
+//! Tests each kind of class path against the fields that the compiler was given, and tests damaged files.
 
 use std::io::Write;
 use std::process::Command;
@@ -14,7 +14,7 @@ const SOURCE: &str = "package com.acme; public class Kept {
     final String name = \"a\"; int count; Object any; static final Object ONE = new Object(); static Kept next;
     record Pair(Object left, int right) {} }";
 
-/// Compiles [`SOURCE`], and returns the JDK. The folder then contains `com/acme/Kept.class`.
+/// Compiles [`SOURCE`] into the folder, as `com/acme/Kept.class`. Returns the JDK.
 fn compiled(folder: &Path) -> Jdk {
     let jdk = Jdk::all_for_scenarios().pop().expect("a JDK");
     let source = folder.join("Kept.java");

@@ -20,7 +20,7 @@ pub(crate) struct Again {
 }
 
 impl Task for Again {
-    /// Flame graphs and the like are not possible: the report has the stacks of suspects only.
+    /// Flame graphs and similar outputs are not possible, because a report contains only the stacks of suspects.
     fn formats() -> Formats {
         |format| formats(format) && !format.is_of_stacks()
     }

@@ -1,4 +1,4 @@
-//! `heapdiff completions`: a completion script for a shell.
+//! `heapdiff completions`: prints a completion script for a shell.
 
 use clap::Args;
 use clap_complete::Shell;

@@ -74,7 +74,7 @@ impl Task for Count {
     }
 }
 
-/// Returns the sums over the given sites.
+/// Returns the sums of the counts over the given sites.
 pub(super) fn totals<'a>(sites: impl IntoIterator<Item = &'a CountedSite>) -> CountTotals {
     let mut totals = CountTotals::default();
     for site in sites {

@@ -1,4 +1,4 @@
-//! `heapdiff BEFORE AFTER`: reports what grew and what holds it.
+//! `heapdiff BEFORE AFTER`: reports the objects that grew, and the fields that hold them.
 
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
@@ -31,9 +31,9 @@ use crate::progress::Meter;
 use crate::report_file::is_json;
 
 pub(super) const SUSPECTS: usize = 10;
-/// Maximum number of classes in text. JSON has all classes that changed.
+/// Maximum number of classes in text. The JSON report contains all classes that changed.
 pub(super) const CLASSES: usize = 15;
-/// Maximum number of classes in the text of a comparison, where suspects come first.
+/// Maximum number of classes in the text report of a comparison, which lists the suspects first.
 const CHANGED_CLASSES: usize = 6;
 
 const HELP: &str = "\
@@ -154,7 +154,7 @@ impl Task for Diff {
     }
 }
 
-/// Compares dumps. Each dump is reduced to its summary. Only the last dump stays open, until the paths to the growth
+/// Compares dumps. Each dump is reduced to its summary. Only the last dump stays open, because the paths to the growth
 /// are looked up in it.
 pub(crate) fn run(
     setup: &Setup,
@@ -196,7 +196,7 @@ pub(crate) fn with_earlier(
 /// The result of a comparison.
 pub(super) struct Found {
     pub(super) report: heaps::Report,
-    /// All stacks, if an output shows them and the last dump contains them.
+    /// All stacks with their bytes. `None` if no output shows them, or if the last dump does not contain them.
     pub(super) allocated: Option<Allocated>,
 }
 
@@ -211,7 +211,8 @@ fn report(
     let classes = Classes::new(&question.classes);
     let filter = Filter {
         classes: &|names| classes.admits(names),
-        // One suspect more than is reported shows that there are more. Gates and rules check all suspects.
+        // Requests one suspect more than the report lists, to detect whether there are more. Gates and rules check all
+        // suspects.
         suspects: if question.gates().any() || question.ignore.is_some() {
             usize::MAX
         } else {
@@ -294,8 +295,8 @@ pub(super) fn shaped(
     let shape = |output: &Output| {
         let (mut diff, format) = (report.clone(), output.format);
         if format.is_read_whole() {
-            // In reports for people, classes are sorted by shallow growth. By retained growth, the classes that hold
-            // the suspects would come first.
+            // In reports for people, classes are sorted by the growth of their shallow size. If they were sorted by
+            // retained size, the classes that hold the suspects would come first.
             let key = |c: &ClassGrowth| (growth(&c.shallow_bytes), growth(&c.objects));
             diff.classes.sort_by_key(|class| Reverse(key(class)));
         }
@@ -349,7 +350,7 @@ struct Compared {
     summaries: Vec<Summary>,
     /// The last dump, still open.
     last: Snapshot,
-    /// True if this is not the order of the arguments.
+    /// True if the order differs from the order of the arguments.
     sorted: bool,
 }
 
@@ -386,7 +387,7 @@ impl Compared {
     }
 }
 
-/// Reads dumps one after the other, each in the memory of the one before. The last dump stays open.
+/// Reads dumps one after the other. Each reuses the memory of the previous one. The last dump stays open.
 fn one_after_the_other(setup: &Setup, dumps: &[&Path]) -> Result<(Vec<Summary>, Snapshot)> {
     let Some((last, earlier)) = dumps.split_last() else {
         return Err(Failure::usage("no dumps to compare were given"));
@@ -464,8 +465,8 @@ fn summarize(setup: &Setup, dump: &Path, snapshot: &Snapshot, meter: &Meter) -> 
     Ok(summary)
 }
 
-/// Returns the indexes of the dumps in the order in which they were taken, or in the order of the arguments if the time
-/// of a dump is unknown.
+/// Returns the indexes of the dumps in the order in which they were taken. If the time of a dump is unknown, returns
+/// them in the order of the arguments.
 fn order_of_time(setup: &Setup, dumps: &[PathBuf]) -> Vec<usize> {
     let taken = dumps
         .iter()

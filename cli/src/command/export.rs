@@ -112,7 +112,7 @@ impl Task for Export {
         let heap = Heap::new(Arc::clone(&opened.snapshot));
         let mut info = dump_info::of(heap.snapshot(), heap.own());
         if setup.strict && info.partial {
-            // The caller reports the warnings. No file may have been written before that.
+            // The caller prints the warnings. This must happen before any file is written.
             return Ok(report(info, Vec::new()));
         }
         let heap = Arc::new(heap);
@@ -140,7 +140,7 @@ impl Task for Export {
                 info.warnings
                     .extend(heap.doubt_of_samples().map(str::to_owned));
             }
-            // If the samples of one table cannot be read, the other tables are still written.
+            // If the samples of one table cannot be read, write the other tables nevertheless.
             if let Some(heapdiff_query::Error::Samples(_)) = failure {
                 continue;
             }

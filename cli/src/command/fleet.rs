@@ -37,7 +37,8 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    /// Adds the inputs one after the other, and stops at the first error. Inputs that were added before the error stay.
+    /// Adds the inputs one after the other, and stops at the first error. Inputs that were added before the error stay
+    /// added.
     pub(crate) fn run(self) -> Result<Exit> {
         let labels = Labels {
             service: self.service,
@@ -57,7 +58,7 @@ impl Fleet {
             if !self.quiet {
                 let (rows, files) = (added.rows, added.files.len());
                 let plural = if files == 1 { "" } else { "s" };
-                // If nobody reads the output, the remaining inputs are still added.
+                // If nobody reads the output, add the remaining inputs nevertheless.
                 let _ = writeln!(
                     io::stdout().lock(),
                     "{}: added {rows} rows in {files} file{plural} to {}",

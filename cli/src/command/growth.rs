@@ -1,4 +1,4 @@
-//! Options of comparisons: which growth counts, and how it is shown.
+//! Options of comparisons: they select the growth to report, and how it is shown.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ use crate::gates::GrowthLimit;
 use crate::ignore::IgnoreFile;
 use crate::job::{Setup, text_and_json};
 
-/// Which growth counts.
+/// Options that select the growth to report, and set the gates.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Diff")]
 pub(crate) struct Question {
@@ -82,8 +82,8 @@ impl Question {
         Err(Failure::usage(message).with_hint("add -o heap.prom"))
     }
 
-    /// Returns the gates. A growth limit in percent depends on the size of the first dump. Before that dump is read,
-    /// the limit is computed for the largest possible heap.
+    /// Returns the gates. A growth limit in percent refers to the size of the heap in the first dump. Before that dump
+    /// is read, the limit is computed for the largest possible heap.
     pub(super) fn gates(&self) -> Gates {
         Gates {
             growth: self.growth.map(|limit| limit.bytes(u64::MAX)),
@@ -116,7 +116,7 @@ pub(super) fn formats(format: Format) -> bool {
     text_and_json(format) || format.is_of_stacks() || is_document
 }
 
-/// Wraps reports of one kind.
+/// Converts each report of one kind to a [`Report`].
 pub(super) fn each<R>(reports: Vec<R>, report: impl Fn(Box<R>) -> Report) -> Vec<Report> {
     reports.into_iter().map(|r| report(Box::new(r))).collect()
 }

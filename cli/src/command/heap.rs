@@ -1,4 +1,4 @@
-//! `heapdiff DUMP`: reports what holds most of the heap in one dump.
+//! `heapdiff DUMP`: reports the objects and fields that hold most of the heap in one dump.
 
 use std::path::{Path, PathBuf};
 

@@ -73,15 +73,16 @@ pub(super) fn tell(trace: &Trace, report: &mut Report) -> Result<Option<String>>
     Ok(None)
 }
 
-/// Minimum number of samples that are expected in the level end of a history if the growth had continued. If fewer are
-/// expected, the end has no sample by random variation in more than 5 % of all cases (Poisson: e^-3 = 5 %).
+/// Minimum number of samples that growth at the earlier rate would have added during the level end of a history. With
+/// fewer expected samples, a level end is no evidence: random variation alone leaves it without a sample in more than 5
+/// % of all cases (Poisson: e^-3 = 5 %).
 const EXPECTED_SAMPLES: f64 = 3.0;
 
-/// True if the growth has ended. With few samples, a level end can be random variation.
+/// True if the growth has ended. With few samples, a level end may be random variation, which does not count.
 #[allow(clippy::cast_precision_loss, reason = "counts of samples and moments")]
 fn is_over(samples: u64, live_bytes: &[u64]) -> bool {
     let last = live_bytes.last().copied().unwrap_or(0);
-    // Some objects may be freed at any time, so the end is level within 5 %.
+    // Some objects may be freed at any time, so an end is level if it changes by at most 5 %.
     let is_full = |bytes: &u64| *bytes >= last - last / 20;
     let rising = live_bytes.iter().position(is_full);
     let Some(rising) = rising.map(|at| at.max(1)) else {
@@ -91,8 +92,8 @@ fn is_over(samples: u64, live_bytes: &[u64]) -> bool {
     samples as f64 * level as f64 / rising as f64 >= EXPECTED_SAMPLES
 }
 
-/// Decides from the trace what the dumps left open, because the trace has more moments. This happens only if the stacks
-/// with samples allocated most of the growth. `is_over` is true if the growth has ended.
+/// Uses the trace to decide questions that the dumps left open, because the trace has more points in time. This happens
+/// only if the stacks that have samples allocated most of the growth. `is_over` is true if the growth has ended.
 fn judge(suspect: &mut Suspect, trending: &Trending, moments: u64, is_over: bool) {
     let coverage = &suspect.coverage;
     if coverage.sampled_bytes.saturating_mul(2) < coverage.growth_bytes {
@@ -126,7 +127,7 @@ fn judge(suspect: &mut Suspect, trending: &Trending, moments: u64, is_over: bool
     suspect.reasons.push(reason);
 }
 
-/// Returns the run of the JVM that wrote the last dump with an agent.
+/// Returns the run of the JVM that wrote the last dump that contains data of an agent.
 fn run_of<'a>(runs: &'a [Run], report: &Report) -> Option<&'a Run> {
     let agent = report
         .snapshots
@@ -147,8 +148,8 @@ fn sites_of(suspect: &Suspect, sites: &HashMap<String, Vec<i64>>) -> (u64, BTree
     )
 }
 
-/// Returns the class and stack in a form that dump and trace share. Only one of them records whether a method is
-/// native, or whether a stack is truncated. The form therefore contains neither.
+/// Returns the class and stack in a form that is the same for dump and trace. The form contains neither if a method is
+/// native nor if a stack is truncated, because only one of dump and trace records this.
 pub(super) fn key(class: &str, frames: &[String]) -> String {
     let mut key = class.to_owned();
     for frame in frames {
@@ -230,8 +231,8 @@ mod tests {
             judged(Verdict::Warmup, 800, trace::Verdict::Leak).0,
             Verdict::Growth
         );
-        // The trace does not decide whether a cache has a bound. Few samples are no evidence, and neither is a trace
-        // that is undecided.
+        // The trace does not show if a cache has a bound. Few samples are no evidence, and an undecided trace is not
+        // either.
         for (of, sampled, by) in [
             (Verdict::Cache, 800, trace::Verdict::Leak),
             (Verdict::Growth, 400, trace::Verdict::Leak),

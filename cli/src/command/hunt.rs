@@ -150,7 +150,8 @@ impl Task for Hunt {
         self.question.check(setup)
     }
 
-    /// Takes the dumps, compares them, and writes the report beside them, unless the hunt writes no files.
+    /// Runs the hunt: takes the dumps, compares them, and writes the report beside the dumps unless the hunt writes no
+    /// files.
     fn run(&self, setup: &Setup) -> Result<Vec<Report>> {
         let (hunt, question) = (&self.hunt, &self.question);
         if !hunt.files {
@@ -172,12 +173,12 @@ impl Task for Hunt {
         Ok(reports)
     }
 
-    /// True for text. Reports for programs are only written beside the dumps.
+    /// True for text. Reports in formats for programs are only written beside the dumps.
     fn is_shown(&self, format: Format) -> bool {
         !self.hunt.files || matches!(format, Format::Text | Format::Json | Format::Md)
     }
 
-    /// Prints which files a hunt wrote, what to change in the next hunt, and the command that shows more.
+    /// Prints the names of the files that a hunt wrote, advice for the next hunt, and the command that shows more.
     fn end(&self, setup: &Setup, report: &Report) {
         let Report::Diff(report) = report else {
             return;
@@ -201,7 +202,7 @@ impl Task for Hunt {
     }
 }
 
-/// Returns the sentence that names the files of a hunt. The first file has its folder.
+/// Returns the sentence that names the files of a hunt. The first file is named with its folder.
 fn written(dumps: &[PathBuf], setup: &Setup) -> String {
     let folder = dumps.first().and_then(|dump| dump.parent());
     let report = format!("report.{}", setup.output.format.extension());
@@ -216,7 +217,7 @@ fn written(dumps: &[PathBuf], setup: &Setup) -> String {
     printable(&format!("wrote {}", names.join(", "))).into_owned()
 }
 
-/// Returns the sentence for a suspect with too few samples, with the command that gets more.
+/// Returns the sentence about a suspect with too few samples, with the command for a hunt with more samples.
 fn few_samples(suspect: &Suspect, hunt: &capture::Hunt) -> Option<String> {
     let (samples, options) = (suspect.coverage.samples, &hunt.agent.as_ref()?.options);
     let option = |key: &str| {
@@ -243,10 +244,10 @@ fn few_samples(suspect: &Suspect, hunt: &capture::Hunt) -> Option<String> {
 const DEFAULT: Size = Size(512 << 10);
 /// Number of samples that suffices to name the stacks of a suspect.
 const ENOUGH: u64 = 10;
-/// Number of samples of a suspect for which an interval is suggested.
+/// Number of samples of the suspect that the suggested interval aims at.
 const WANTED: u64 = 32;
 
-/// Returns the sampling interval, a power of two, at which growth of `grown` bytes gets enough samples.
+/// Returns the sampling interval, a power of two, at which growth of `grown` bytes yields enough samples.
 fn interval(grown: u64) -> u64 {
     let most = (grown / WANTED).clamp(4 << 10, 256 << 10);
     1 << most.ilog2()

@@ -1,4 +1,4 @@
-//! `heapdiff index`: the index files of dumps.
+//! `heapdiff index`: manages the index files of dumps.
 
 use std::path::PathBuf;
 

@@ -64,8 +64,8 @@ impl Drop for Opened<'_> {
     }
 }
 
-/// Opens a dump in the memory of a snapshot that is no longer needed, from its index if there is one. With `holders`,
-/// data for finding the holders of objects is computed.
+/// Opens a dump from its index, if it has one. Reuses the memory of a snapshot that is no longer needed. If `holders`
+/// is true, data for finding the holders of objects is computed.
 pub(super) fn open_after(
     previous: Option<Snapshot>,
     setup: &Setup,
@@ -85,7 +85,7 @@ pub(super) fn open_after(
     Ok((with_objects(snapshot, dump)?, meter))
 }
 
-/// Opens a dump that is shown under `name`, and computes data for finding the holders of objects. The dump has no index
+/// Opens a dump that messages call `name`, and computes data for finding the holders of objects. The dump has no index
 /// or summary.
 pub(super) fn open_called(setup: &Setup, dump: &Path, name: &Path) -> Result<(Snapshot, Meter)> {
     let meter = Meter::new(setup.progress, name);
@@ -112,7 +112,7 @@ pub(super) struct Selection {
     /// The agent's objects, which are not part of the program's heap.
     pub(super) own: AgentObjects,
     pub(super) shows_own: bool,
-    /// True if the objects are values of a field, elements of arrays, or local variables.
+    /// True if the selector names values: of a field, of elements of arrays, or of local variables.
     pub(super) are_values: bool,
 }
 
@@ -161,7 +161,8 @@ pub(super) fn select(snapshot: &Snapshot, dump: &Path, selector: &Selector) -> R
     })
 }
 
-/// Returns a hint if a selector that matches no object matches a frame of samples: frames are not objects of the heap.
+/// Returns a hint if the selector matches no object, but matches a frame of the allocation samples. Frames are not
+/// objects of the heap.
 fn hint(
     snapshot: &Snapshot,
     dump: &Path,

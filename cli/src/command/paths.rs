@@ -74,7 +74,7 @@ impl Task for Paths {
     }
 }
 
-/// Chooses how paths are merged. The path to a single object is shown object by object, unless it is too long.
+/// Chooses how paths are merged. The path to a single object is shown object by object, unless the path is too long.
 fn merge(
     snapshot: &Snapshot,
     paths: &hprof::answers::Paths,
@@ -86,7 +86,7 @@ fn merge(
         _ => None,
     };
     match single {
-        // A smaller limit shows the first lines of the same path.
+        // With a smaller limit, the report shows the first lines of the same path.
         Some(path) if path.steps.len() - path.begin <= limit.max(LINES) => Merge::Object,
         _ => Merge::Class,
     }

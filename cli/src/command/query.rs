@@ -100,7 +100,7 @@ impl QueryArgs {
 #[derive(Debug)]
 pub(crate) struct Query {
     dumps: Vec<PathBuf>,
-    /// A name for each dump. Empty for a single dump without a name.
+    /// A name for each dump. Empty if there is a single dump without a name.
     names: Vec<String>,
     sql: String,
     limits: Limits,
@@ -132,9 +132,9 @@ impl Task for Query {
         formats
     }
 
-    /// Reads the dumps. The query runs when its rows are written, so no rows have to be stored.
+    /// Reads the dumps. The query runs later, when its rows are written, so no rows have to be stored.
     fn run(&self, setup: &Setup) -> Result<Vec<Report>> {
-        // All dumps are open at the same time and share the allowed memory.
+        // All dumps are open at the same time, so they share the allowed memory.
         let mut setup = setup.clone();
         let parts = self.dumps.len().max(1) as u64;
         setup.analysis.max_memory = setup.analysis.max_memory.map(|memory| memory / parts);
@@ -225,14 +225,14 @@ impl Source {
     }
 }
 
-/// Reads at most one byte more than a statement may have, to detect one that is too long.
+/// Reads at most one byte more than the limit, to detect a statement that is too long.
 fn bounded(from: impl Read) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     from.take(LONGEST as u64 + 1).read_to_end(&mut text)?;
     Ok(text)
 }
 
-/// True if an argument in place of a dump is a SELECT.
+/// True if an argument in the position of a dump is a SELECT.
 pub(super) fn is_statement(argument: &Path) -> bool {
     let text = argument.to_str().unwrap_or_default().trim_start();
     let first = text.split(|c: char| !c.is_ascii_alphabetic()).next();
@@ -247,8 +247,8 @@ pub(super) fn command(dumps: &str, sql: &Path) -> String {
     format!("use: heapdiff query {dumps} {}", quoted(&sql))
 }
 
-/// Separates the dumps from the statement. The statement is the last argument, unless `--file` names a file for it, or
-/// the last argument is an existing file: then the statement comes from standard input.
+/// Separates the dumps from the statement. The statement is the last argument. It comes from a file if `--file` is
+/// given, and from standard input if the last argument is an existing file.
 fn split(
     inputs: Vec<OsString>,
     file: Option<PathBuf>,
@@ -325,8 +325,8 @@ fn named(text: &str) -> Result<(String, PathBuf), String> {
     }
 }
 
-/// Returns the default names of `dumps` dumps in a statement. The user has named `named` other dumps. A single dump
-/// needs no name.
+/// Returns the default names of `dumps` dumps in a statement. The user has named `named` other dumps. If there is only
+/// one dump, it needs no name.
 pub(crate) fn default_names(dumps: usize, named: usize) -> Vec<String> {
     match (dumps, named) {
         (1, 0) => Vec::new(),

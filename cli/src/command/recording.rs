@@ -49,7 +49,7 @@ impl Line {
     }
 }
 
-/// The samples that are reported, and what their figures measure.
+/// The samples that are reported, and the unit of their figures.
 struct Choice {
     event: Event,
     measure: &'static str,
@@ -128,7 +128,7 @@ pub(crate) fn run(setup: &Setup, job: &Sites) -> Result<Viewed<RecordingReport, 
         }
         event => sample.event == event,
     };
-    // The JVM writes the list of old objects at each dump of the recording. Only the last list counts.
+    // The JVM writes the list of old objects at each dump of the recording, so only the last list counts.
     let last_look = recording.looks().last().copied();
     let is_last =
         |sample: &&Sample| sample.event != Event::Old || Some(sample.time_ns) == last_look;
@@ -157,7 +157,8 @@ pub(crate) fn run(setup: &Setup, job: &Sites) -> Result<Viewed<RecordingReport, 
     for line in by_site.values() {
         sum.merge(&line.estimate);
     }
-    // The probability that an object is in the JVM's list of old objects is unknown, so there is no interval.
+    // The probability that the JVM's list of old objects contains an object is unknown, so no confidence interval can
+    // be computed.
     let ci95 = |of: &Estimate| (choice.measure != "sampled").then(|| of.ci95(Unseen::default()));
     warnings.extend(doubts(choice.event, reported, recording.lacks_sizes));
     let totals = RecordedTotals {
@@ -175,8 +176,8 @@ pub(crate) fn run(setup: &Setup, job: &Sites) -> Result<Viewed<RecordingReport, 
         Some(allocated) => fits::frames(focus, allocated),
         None => by_site.is_empty().then(|| fits::nothing(focus)),
     }));
-    // A sample in the JVM's list of old objects shows which stack's objects stay alive. Its own size says little, so
-    // the number of samples counts.
+    // A sample in the JVM's list of old objects shows the stack whose objects stay alive. The size of this one object
+    // is not typical of the objects of the stack. So only the number of samples is used.
     let weight = |of: &Estimate| match choice.measure {
         "sampled" => Reverse((of.samples, of.bytes())),
         _ => Reverse((of.bytes(), of.samples)),

@@ -125,7 +125,7 @@ fn redact(job: &Redact, to: &Place<'_>) -> Result<()> {
     let mut write = |out: &mut (dyn Write + Send)| {
         done = redaction.write(out, &meter)?;
         refused = job.strict && done.warnings.iter().any(|w| w.partial);
-        // Returning an error keeps the file from appearing.
+        // If this returns an error, the output file does not appear under its name.
         if refused {
             Err(io::Error::other("the dump is damaged"))
         } else {

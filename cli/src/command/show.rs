@@ -69,7 +69,8 @@ impl Task for Show {
         let elements = self.offset..self.offset.saturating_add(elements);
         let mut objects = show_all(&snapshot, &shown, &elements, selection.hidden());
         for (&object, row) in shown.iter().zip(&mut objects) {
-            // The selector is a valid name only if it names one object; else the address is used.
+            // The selector is the name of the object in a command only if it selects a single object. Otherwise the
+            // address is the name.
             let name = match selection.objects.len() {
                 1 => self.selector.to_string(),
                 _ => row.id.clone(),
@@ -92,8 +93,8 @@ impl Task for Show {
     }
 }
 
-/// Returns the rows for some objects: the elements in the given range, and at most as many referrers. Hidden referrers
-/// are left out.
+/// Returns the rows for some objects, with the elements in the given range and the same number of referrers at most.
+/// Hidden referrers are left out.
 fn show_all(
     snapshot: &Snapshot,
     objects: &[ObjectIndex],
@@ -167,7 +168,7 @@ fn show_all(
         .collect()
 }
 
-/// A record with its string, if it is one, and its referrers.
+/// The record and referrers of an object, with the text of the object if it is a string.
 type Read<'a> = ((&'a Record<'a>, Option<String>), &'a Referrers);
 
 /// Returns the contents of a collection, or the beginning of a string.

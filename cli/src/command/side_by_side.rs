@@ -21,8 +21,8 @@ use crate::style::When;
 
 /// Minimum number of threads.
 const THREADS: usize = 8;
-/// Free memory that is required for each byte of the dumps. The arrays of an analysis take half a byte for each byte;
-/// pages of the mapped files count as free.
+/// Free memory in bytes that is required for each byte of the dumps. The arrays of an analysis take half a byte for
+/// each byte of a dump. Pages of the mapped files count as free memory.
 const FREE: u64 = 2;
 
 /// True if opening both dumps at the same time is faster: both have to be read, and there are enough threads and enough
@@ -41,7 +41,7 @@ fn size(dumps: [&Path; 2]) -> Option<u64> {
         let mut start = [0; 12];
         let mut file = fs::File::open(dump).ok()?;
         file.read_exact(&mut start).ok()?;
-        // A compressed dump is larger than its file, and so is a dump with segments.
+        // The file of a compressed dump or of a dump with segments is smaller than the dump.
         let is_plain = start.starts_with(b"JAVA PROFILE") && !hprof::bytes::has_segments(dump);
         is_plain
             .then(|| file.metadata().ok())?

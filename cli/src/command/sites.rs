@@ -96,7 +96,7 @@ impl Sites {
         self.by == Some(SitesBy::Class)
     }
 
-    /// True if rows of text are allocating frames. Possible for live objects of dumps only.
+    /// True if rows of text are allocating frames. This is possible only for live objects of dumps.
     fn by_frame(&self) -> bool {
         self.by.map_or(!self.allocated, |by| by == SitesBy::Frame)
     }
@@ -192,7 +192,7 @@ fn run(setup: &Setup, job: &Sites) -> Result<Report> {
     }
 }
 
-/// A question about a dump, with the samples to answer it.
+/// The request for a report about a dump, with the samples from which it is computed.
 struct Asked<'a> {
     setup: &'a Setup,
     dump: &'a Path,
@@ -502,7 +502,7 @@ fn disagreement(found: &Disagreement) -> LineDisagreement {
     }
 }
 
-/// The failure for a dump that lacks data on all allocations, with a hint how to get them.
+/// The failure for a dump that lacks data on all allocations, with a hint about how to get the data.
 fn not_counted(dump: &Path, why: NotCounted) -> Failure {
     let dump = dump.display();
     match why {
@@ -563,8 +563,8 @@ fn agent(agent: &Agent, samples: &Samples) -> AgentReport {
             .map(|&counter| CounterRow {
                 name: name(counter),
                 count: agent.counter(counter),
-                // If the agent tracks fewer samples than it takes (`FewFollowed`), the untracked ones are still
-                // counted, so they are not lost.
+                // If the agent tracks fewer samples than it takes (`FewFollowed`), the samples that are not tracked are
+                // still counted, so their bytes are not lost.
                 is_loss: is_loss(counter)
                     && !(counter == Counter::Thinned && agent.counter(Counter::FewFollowed) > 0),
             })

@@ -31,8 +31,8 @@ const CLASSES: usize = 20;
 const UNKNOWN: usize = 5;
 /// Maximum number of lines of the tree.
 const LINES: usize = 30;
-/// Number of objects that may be visited to measure the selected objects one by one, or the number of objects in the
-/// dump if that is larger. This takes a few seconds. Objects that retain the most are measured first.
+/// Maximum number of objects that are visited to measure the selected objects one by one (or the number of objects in
+/// the dump, if that is larger). This takes a few seconds. The objects that retain the most are measured first.
 const LOOKS: u64 = 5_000_000;
 
 const EXAMPLES: &str = "\
@@ -129,7 +129,7 @@ impl Task for Sizeof {
         meter.phase("measuring the selected objects", 0);
         let size = deep.of_set(objects);
         let measured = match objects[..] {
-            // A set of one object has the size of the object.
+            // A set with a single object has the size of that object.
             [object] => vec![(object, size.total)],
             _ => measure(&snapshot, &mut deep, objects),
         };
@@ -147,7 +147,7 @@ impl Task for Sizeof {
             (measured.len() == objects.len()).then(|| measured.iter().map(|m| m.1.bytes).sum());
         let selectors = self.selector.iter().map(ToString::to_string);
         let selectors: Vec<String> = selectors.collect();
-        // The command for the values of a thread local takes one selector.
+        // The command for the values of a thread local accepts only one selector.
         let first = selectors.first().map_or("", |first| first);
         let thread_local =
             thread_locals::values(&snapshot, dump, first, objects, "sizeof", &meter)?;
@@ -221,7 +221,7 @@ impl Sizeof {
         Ok(all)
     }
 
-    /// Returns which fields of the dump's classes are final, according to class files.
+    /// Returns which fields of the dump's classes are final, according to the class files.
     fn final_fields(&self, snapshot: &Snapshot) -> Result<FinalFields> {
         let paths = self.classpath.iter().flat_map(|path| &path.0);
         let paths: Vec<PathBuf> = paths.cloned().collect();
@@ -241,8 +241,8 @@ impl Sizeof {
     }
 }
 
-/// Returns the retained bytes that class tables of reports show, if all instances of one class are selected: the sum
-/// over the instances that no other instance retains.
+/// Returns the retained bytes that class tables of reports show, if the selected objects are all instances of one
+/// class. The result is the sum over the instances that no other instance retains.
 fn class_table_bytes(snapshot: &Snapshot, selection: &Selection) -> Option<u64> {
     let objects = &selection.objects;
     // Class objects have no line in the tables.
@@ -363,8 +363,8 @@ fn count(flyweights: &Flyweights) -> SizeofFlyweights {
 /// Returns the `limit` lines with the most bytes in tree order. Each line is followed by its child lines, largest
 /// first.
 fn tree(snapshot: &Snapshot, lines: &[DeepLine], limit: usize) -> Vec<SizeofLine> {
-    // A line has at most as many bytes as its parent, and the parent precedes it. So the largest lines always form a
-    // tree.
+    // A line has at most as many bytes as its parent, and the parent precedes it. So the lines with the most bytes
+    // always form a tree.
     let mut order: Vec<usize> = (0..lines.len()).collect();
     order.sort_by_key(|&at| (Reverse(lines[at].all.bytes), at));
     let taken: BTreeSet<usize> = order.iter().take(limit).copied().collect();

@@ -1,4 +1,4 @@
-//! `heapdiff summarize`: writes a summary file, which replaces a dump in comparisons.
+//! `heapdiff summarize`: writes a summary file, which can be compared in place of the dump.
 
 use std::path::{Path, PathBuf};
 

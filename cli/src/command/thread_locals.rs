@@ -1,4 +1,4 @@
-//! The values of thread locals. Threads store them, not the `ThreadLocal` object.
+//! The values of thread locals. Threads store these values; the `ThreadLocal` object does not.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

@@ -82,8 +82,8 @@ impl Task for Top {
 /// Returns the objects that retain the most, largest first. Objects of equal size are in the order of the dump. The
 /// agent's objects are left out.
 ///
-/// An object retains at least as much as each object that it dominates. So the next largest object is always a child,
-/// in the dominator tree, of the roots or of an object found before.
+/// An object retains at least as much as each object that it dominates. So in the dominator tree, the next largest
+/// object is always a child of a root or of an object that was already found.
 ///
 /// Cost: visits the children of the roots and of the objects found.
 fn biggest(snapshot: &Snapshot, own: &AgentObjects, limit: usize) -> Vec<ObjectIndex> {

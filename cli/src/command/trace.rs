@@ -1,4 +1,4 @@
-//! `heapdiff trace`: the commands about traces that the agent wrote.
+//! `heapdiff trace`: the group of commands that analyze traces of the agent.
 
 mod by_site;
 mod counts;

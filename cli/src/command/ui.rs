@@ -18,7 +18,7 @@ use crate::mapping::{self, originals};
 use crate::overwrite::is_dump;
 use crate::report_file::{self, ReportFile, is_json};
 
-/// How long the file is kept that redirects the browser to the page.
+/// How long the file that redirects the browser to the page exists.
 const OPENING: Duration = Duration::from_secs(20);
 
 const HELP: &str = "\

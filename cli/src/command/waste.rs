@@ -1,4 +1,4 @@
-//! `heapdiff waste`: reports wasted memory, and who holds it.
+//! `heapdiff waste`: reports wasted memory, and the objects that hold it.
 
 use std::path::PathBuf;
 
@@ -39,7 +39,7 @@ pub(crate) struct Waste {
 }
 
 impl Task for Waste {
-    /// Reduces each dump to its summary before the next is opened.
+    /// Each dump is reduced to its summary before the next dump is opened.
     fn run(&self, setup: &Setup) -> Result<Vec<Report>> {
         let rows = setup.top.unwrap_or(ROWS);
         let (mut snapshots, mut summaries) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! The files of a command line: those to read, and those to write.
+//! Finds the files on a command line: the files to read, and the files to write.
 
 use std::any::TypeId;
 use std::ffi::{OsStr, OsString};
@@ -10,13 +10,13 @@ use clap::{Arg, ArgMatches, Command};
 use crate::failure::{Failure, Result};
 use crate::overwrite::{self, Replaces, Rule};
 
-/// Names of the arguments for a file or folder to write.
+/// Names of those arguments that are a file or folder to write.
 const OUTPUTS: [&str; 2] = ["output", "folder"];
 /// The value that means standard output.
 const STANDARD: &str = "-";
 /// Name of the option that allows an output to replace a dump, a recording or a trace.
 const FORCE: &str = "force";
-/// Commands that replace no file at all without `--force`, and check this themselves.
+/// Commands that never replace a file without `--force`, and check this themselves.
 const STRICT: [&str; 2] = ["dump", "import"];
 
 /// Refuses outputs that would overwrite an input, or a file that is only replaced with `--force`.
@@ -67,7 +67,7 @@ fn paths(arg: &Arg, value: &OsStr) -> Vec<PathBuf> {
     let kind = arg.get_value_parser().type_id();
     let is_path = kind == TypeId::of::<PathBuf>() || kind == TypeId::of::<OsString>();
     match (arg.get_id().as_str(), value.to_str()) {
-        // The value is a list of paths. `folder/*` stands for the archives of a folder.
+        // The value is a list of paths. `folder/*` means all archives of a folder.
         ("classpath", _) => std::env::split_paths(value)
             .map(|path| {
                 if path.file_name() == Some("*".as_ref()) {

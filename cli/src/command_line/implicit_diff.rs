@@ -1,5 +1,5 @@
-//! Command lines without a command (which means `diff`), with options before the command, or with dumps that are named
-//! like commands.
+//! Handles three kinds of command lines: without a command (which means `diff`), with options before the command, and
+//! with dumps that have the name of a command.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -77,7 +77,7 @@ fn first_word(args: &[OsString], command_line: &clap::Command) -> Option<usize> 
         let value_follows = if let Some(long) = arg.strip_prefix("--") {
             takes_value(&|a| a.get_long() == Some(long))
         } else if let Some(shorts) = arg.strip_prefix('-').filter(|s| !s.is_empty()) {
-            // In `-qo FILE` the value is the next argument; in `-oFILE` it is part of this one.
+            // In `-qo FILE`, the value of `o` is the next argument. In `-oFILE`, the value is part of this argument.
             let with_value = shorts
                 .char_indices()
                 .find(|&(_, c)| takes_value(&|a| a.get_short() == Some(c)));

@@ -6,8 +6,8 @@ use std::path::Path;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
-/// Options of other programs, the name of our equivalent option, and its usage. The tip is given if the command has
-/// that option.
+/// Options of other programs, each with the name of our equivalent option and its usage. The tip is given if the
+/// command has our option.
 const OTHERS: [(&[&str], &str, &str); 6] = [
     (
         &["-n", "-k", "--limit", "--max", "--rows", "--lines"],
@@ -29,7 +29,7 @@ const NAMED: usize = 3;
 
 /// Replaces clap's guess with a better tip.
 pub(super) fn explain(mut error: Error, line: &mut Command, args: &[OsString]) -> Error {
-    // Adds `--help` and the other options that all commands share.
+    // This call adds `--help` and the other options that all commands share.
     line.build();
     let (names, command) = command_of(line, args);
     match error.kind() {
@@ -109,7 +109,7 @@ fn tips(
     let close = |command: &Command| {
         let distance = |known: &str| strsim::osa_distance(long, known);
         let known = longs(command).min_by_key(|known| distance(known))?;
-        // Two edits can turn a short word into any other, so fewer are allowed for it.
+        // Two edits can turn a short word into any other word, so fewer edits are allowed for short words.
         let is_close = distance(known) <= EDITS.min(long.len() / 2);
         is_close.then(|| known.to_owned())
     };

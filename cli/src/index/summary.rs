@@ -16,7 +16,7 @@ use crate::progress::{Meter, Wanted};
 
 pub(super) const EXTENSION: &str = "hds";
 
-/// Reads the cached summary of a dump. `open` is the dump, if it is open.
+/// Reads the cached summary of a dump. `open` is the dump, if it is already open.
 pub(crate) fn read(
     setup: &Setup,
     dump: &Path,
@@ -24,7 +24,7 @@ pub(crate) fn read(
     meter: &Meter,
 ) -> Option<Summary> {
     let name = || dump.display().to_string();
-    // A summary is cached for the first dump in a file only.
+    // Only the first dump in a file has a cached summary.
     if setup.analysis.dump > 0 {
         return None;
     }

@@ -1,4 +1,4 @@
-//! The destination and the format of a report, checked.
+//! The destination and the format of a report. Both are already checked.
 
 use std::path::{Path, PathBuf};
 
@@ -15,22 +15,22 @@ pub(crate) struct Output {
     /// `None` means standard output.
     pub(crate) file: Option<PathBuf>,
     pub(crate) color: When,
-    /// Which frames of stacks text shows, if the command line sets this.
+    /// The frames of stacks that text shows, if the command line sets this.
     pub(crate) frames: Option<Frames>,
     /// True if text shows internals.
     pub(crate) verbose: bool,
 }
 
 impl Output {
-    /// Returns the style of text for a stream with these colours.
+    /// Returns the style of text for a stream for which the user chose these colours.
     pub(crate) const fn style(&self, colours: Style) -> Style {
         colours
             .with_frames(self.frames)
             .with_internals(self.verbose)
     }
 
-    /// Creates an output. If no format is given it follows from the file's extension. Refuses a path that cannot be a
-    /// file.
+    /// Creates an output. If no format is given, the extension of the file determines the format. Refuses a path that
+    /// cannot be a file.
     pub(crate) fn new(format: Option<Format>, file: Option<PathBuf>, color: When) -> Result<Self> {
         let Some(path) = &file else {
             return Ok(Self {

@@ -1,4 +1,4 @@
-//! Tests loading an agent and its messages.
+//! Tests that an agent is loaded, and the messages about it.
 
 use std::fs;
 use std::time::Duration;
@@ -34,7 +34,7 @@ fn an_agent_is_loaded_with_its_options() {
         attach(&"x".repeat(2000)).failed(2, "longer than 1023 bytes");
         assert!(target.is_running());
 
-        // The agent is found by the environment variable, and beside the program.
+        // The agent library is found through the environment variable, and beside the program.
         let from = |path: &str| {
             heapdiff(home.path(), &["attach", &pid, "-q"])
                 .env("HEAPDIFF_AGENT", path)
@@ -54,7 +54,8 @@ fn an_agent_is_loaded_with_its_options() {
         assert_eq!(beside(), Some(2), "there is none");
         fs::copy(library, bin.join("libheapdiff_agent.so")).expect("a copy");
         assert_eq!(beside(), Some(0));
-        // The JVM still uses the first library. A second one would take the first for another agent.
+        // The JVM still uses the first library. A second library would report that a different agent is already
+        // sampling.
         let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("maps");
         let paths = maps.lines().filter(|line| line.contains("heapdiff_agent"));
         assert!(paths.clone().count() > 0);
@@ -64,8 +65,8 @@ fn an_agent_is_loaded_with_its_options() {
     }
 }
 
-/// The agent may need a long time, for example to change tens of thousands of classes. The user is told the reason and
-/// where progress appears.
+/// The agent may need a long time, for example to change tens of thousands of classes. A message for the user gives the
+/// reason, and the place where progress appears.
 #[test]
 fn an_agent_that_takes_long_is_told() {
     let jdk = jdks().remove(0);
@@ -153,7 +154,7 @@ fn the_library_is_found_and_copied() {
     fs::write(&beside, "the library").expect("a file");
     let beside = fs::canonicalize(beside).expect("its path");
     assert_eq!(agent(&[]).well().stdout, format!("{}\n", beside.display()));
-    // To a file, to a folder, and over an existing file.
+    // Write the library to a file, to a folder, and over an existing file.
     for (output, file) in [
         ("a.so", "a.so"),
         (".", "libheapdiff_agent.so"),

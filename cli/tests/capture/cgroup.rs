@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A control group. It is removed when this is dropped.
+/// A control group. Dropping this value removes the group.
 pub(crate) struct Group {
     folder: PathBuf,
-    /// The names of its files for the limit and for the used memory.
+    /// The names of the group's files that contain its limit and its used memory.
     names: [&'static str; 2],
 }
 
 impl Group {
-    /// Creates a group below our own with this memory limit. If the kernel does not allow that, prints a message and
-    /// returns `None`.
+    /// Creates a group with this memory limit below the group of this process. If the kernel does not allow this,
+    /// prints a message and returns `None`.
     #[expect(clippy::print_stderr, reason = "what is left out is said")]
     pub(crate) fn of(bytes: u64) -> Option<Self> {
         let made = made(bytes);
@@ -24,7 +24,7 @@ impl Group {
         made
     }
 
-    /// Returns the command through which a program must be started to be in the group.
+    /// Returns the words before a command that make the command run in the group.
     pub(crate) fn entrance(&self) -> [String; 3] {
         let procs = self.folder.join("cgroup.procs");
         let join = format!("echo $$ > {} && exec \"$0\" \"$@\"", procs.display());

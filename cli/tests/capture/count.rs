@@ -190,7 +190,7 @@ fn every_allocation_of_a_running_jvm_is_counted() {
         assert_eq!(objects("removed", "Counted$Removed"), Some(8000));
         assert_eq!(objects("main", "java.lang.Object[]"), None);
 
-        // Also count allocations in JDK classes.
+        // This time, allocations in JDK classes are counted, too.
         let jdk_too = [
             "--format",
             "json",
@@ -233,7 +233,7 @@ fn counts_have_the_names_of_a_mapping() {
             .find(|s| s["method"] == method && s["allocated"] == allocated);
         of.map(|site| (site["class"].clone(), site["objects"].clone()))
     };
-    // `main` never returns, so its running code has no counters.
+    // `main` never returns, and code that is already running has no counters.
     let of = |class: &str| Some((json!(class), json!(2000)));
     assert_eq!(
         objects("<init>", "long[]"),

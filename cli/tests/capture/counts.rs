@@ -57,7 +57,7 @@ fn a_trace_has_what_the_agent_counts_of_each_class() {
         let [dropped, dropped_bytes] = count("Steady$Dropped");
         let what = format!("JDK {}", jdk.version());
         assert_eq!((kept, dropped), (20_000, 60_000), "{what}");
-        // Three longs and a header.
+        // The size of an object with three long fields and a header.
         let size = kept_bytes / kept;
         assert!((32..=40).contains(&size), "{what}: {size}");
         assert_eq!(
@@ -129,8 +129,8 @@ fn grouped(n: u64) -> String {
     heapdiff_units::grouped(n)
 }
 
-/// Counts by code line are compared with samples. They differ for allocations that the compiler removes: these are
-/// counted but never sampled.
+/// Counts by code line are compared with samples. They differ for allocations that the compiler removes: these
+/// allocations are counted but never sampled.
 #[test]
 fn a_trace_has_rates_of_lines() {
     const N: u64 = 300_000;

@@ -39,7 +39,8 @@ fn an_agent_stops_and_begins_anew_with_other_options() {
         run(home, &["detach", &pid]).failed(3, "no agent is loaded");
         let done = attach("interval=1k").well();
         assert!(done.stdout.contains("the agent is loaded;"), "{done:?}");
-        // The first sample follows the JVM's own interval of 512 KiB. It can randomly take several megabytes.
+        // The distance to the first sample follows the JVM's own interval of 512 KiB, and can randomly be several
+        // megabytes.
         for phase in 2..=4 {
             target.advance(phase).expect("more");
         }

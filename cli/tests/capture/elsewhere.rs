@@ -45,7 +45,7 @@ fn a_jvm_of_another_user() {
         let public = folder();
         let mut target = ready(&public_shelf(&jdk, public.path()).through(AS_NOBODY));
         let pid = target.jvm_pid().expect("a JVM").to_string();
-        // A folder that only we may write and read, and one that everybody may write.
+        // The private folder can be read and written only by us. The other folder can be written by everybody.
         let private = folder();
         let open = public.path().join("open");
         fs::create_dir(&open).expect("a folder");
@@ -89,7 +89,7 @@ fn a_jvm_of_another_user() {
             assert_eq!(done.stderr.contains(why), !kept, "{done:?}");
         }
 
-        // Ordinary users may dump their own JVM, but not that of root.
+        // Ordinary users may dump their own JVMs, but not a JVM of root.
         let dump = heapdiff(&open, &["dump", &pid, "-o", "b.hprof"]);
         Done::from(as_nobody(&dump).output().expect("a run")).well();
         assert_eq!(instances(&open.join("b.hprof"), &[BOX]), [10_000]);
@@ -102,7 +102,8 @@ fn a_jvm_of_another_user() {
 }
 
 /// A killed JVM leaves its socket in /tmp, and a later JVM of another user may get the same process ID. It cannot
-/// replace the socket, and so never listens. Where these tests ran often, one process in thirty had such an ID.
+/// replace the socket, and so never listens. On a machine where these tests ran often, one process in thirty got such
+/// an ID.
 #[test]
 fn a_socket_of_another_users_jvm_is_in_the_way() {
     if !is_root() {
@@ -140,8 +141,9 @@ fn a_socket_of_another_users_jvm_is_in_the_way() {
     }
 }
 
-/// Returns the command for a JVM that is the first process of its namespace and has its own `/tmp` of this size, with
-/// the folder of its classes, which is outside /tmp. The words of `outer` precede the command.
+/// Returns the command for a JVM that is the first process of its PID namespace and has its own `/tmp` of this size.
+/// Also returns the folder with the classes of the JVM, which is outside `/tmp`. The command begins with the words of
+/// `outer`.
 fn in_a_container(jdk: &Jdk, tmp: &str, outer: &[&str], as_user: &[&str]) -> (Launch, TempDir) {
     let classes = tempfile::tempdir_in("/var/tmp").expect("a folder");
     let prepare = format!(
@@ -163,7 +165,7 @@ fn in_a_container(jdk: &Jdk, tmp: &str, outer: &[&str], as_user: &[&str]) -> (La
     (launch, classes)
 }
 
-/// Starts such a JVM, and returns it with its process ID. It has loaded its classes.
+/// Starts such a JVM and waits until it has loaded its classes. Returns it with its process ID.
 pub(crate) fn contained(jdk: &Jdk, tmp: &str, as_user: &[&str]) -> (Target, u32) {
     let (launch, _classes) = in_a_container(jdk, tmp, &[], as_user);
     let target = ready(&launch);
@@ -233,7 +235,7 @@ fn a_jvm_in_a_chroot() {
     if !is_root() {
         return;
     }
-    // All of our files, with another /tmp.
+    // The JVM sees all of our files, but has another `/tmp`.
     let prepare = "mount --rbind / \"$0\" && mount -t tmpfs -o size=50m,mode=1777 tmpfs \"$0/tmp\" && exec chroot \"$0\" \"$@\"";
     let library = library();
     // The JVM sees one library by the same path as we do, and gets a copy of the other.
@@ -377,7 +379,7 @@ fn a_tmp_without_room_for_the_agent() {
             let hunt = ["hunt", &pid, "--no-files", "--for", "0", "--agent", agent];
             run(home.path(), &hunt).well();
             assert_eq!(copies(), before);
-            // Without its socket the JVM would have to create one, which is impossible in this /tmp.
+            // Without its socket, the JVM would have to create a new one, which is impossible in this `/tmp`.
             let mut mount = Command::new("nsenter");
             mount.args(["--target", &pid, "--mount", "mount", "-t", "tmpfs"]);
             let mounted = mount.args(["-o", "ro", "tmpfs", "/tmp"]).status();
@@ -400,8 +402,8 @@ fn a_container_cannot_lead_us_astray() {
         return;
     }
     let jdk = jdks().remove(0);
-    // A user with write access to the JVM's /tmp cannot replace the copy by another library, because each copy has
-    // another name.
+    // A user with write access to the JVM's `/tmp` cannot put another library in place of the copy, because each copy
+    // has a different name.
     let home = folder();
     let library = agent(&jdk, home.path());
     let library = library.to_str().expect("a name");

@@ -1,5 +1,5 @@
-//! Tests `dump --fork` and `hunt`. A child of the JVM writes the dump. Only a complete dump gets its final name, and no
-//! other file stays.
+//! Tests `dump --fork` and `hunt`. A child of the JVM writes the dump. A dump gets its final name only when it is
+//! complete, and no other file remains.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -32,7 +32,7 @@ fn a_child_writes_what_the_jvm_holds() {
             done.stdout.contains("reachable objects of process"),
             "{done:?}"
         );
-        // Compressed by heapdiff, and also to standard output.
+        // The dump is compressed by heapdiff, also for standard output.
         dump(&["-o", "packed.hprof.gz"]).well();
         assert_eq!(files(home.path()), ["forked.hprof", "packed.hprof.gz"]);
         assert_eq!(
@@ -47,7 +47,7 @@ fn a_child_writes_what_the_jvm_holds() {
     }
 }
 
-/// Programs that take almost all time of a processor. They are ended when this is dropped.
+/// Programs that use almost all the time of a processor. They are ended when this value is dropped.
 struct Load(Vec<Child>);
 
 impl Load {
@@ -78,7 +78,7 @@ impl Drop for Load {
 /// True if a process has used at least 10 ms of processor time.
 fn has_run(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process");
-    // Fields are counted from the state, the first field after the process name.
+    // Fields are counted from the state, which is the first field after the process name.
     let user = stat
         .rsplit(')')
         .next()
@@ -181,8 +181,8 @@ fn a_container_without_room_for_a_child_is_left_alone() {
     assert!(files(home.path()).is_empty());
     group.leave(512 << 20);
     run(home.path(), &args).well();
-    // If the kernel would kill the JVM together with the child, heapdiff requires free memory of half of the JVM's
-    // size. That much is not free here.
+    // If the kernel would kill the JVM together with the child, heapdiff requires that half of the JVM's size is free.
+    // In this test, less is free.
     let again = [&args[..], &["--force"]].concat();
     if group.kill_together(true) {
         let half = resident(&pid) / 2;
@@ -228,7 +228,7 @@ fn an_agent_that_cannot_is_told() {
     assert!(target.finish().expect("an end"));
 }
 
-/// Returns how often the JVM paused to fork, and to write a dump itself, by its own log.
+/// Returns how often the JVM paused to fork, and how often to write a dump itself, according to its own log.
 fn stops(log: &Path) -> (usize, usize) {
     let text = fs::read_to_string(log).expect("the JVM's log");
     let times = |name: &str| text.matches(&format!("\"{name}\"")).count();

@@ -1,4 +1,4 @@
-//! Tests the leak report in one command.
+//! Tests `heapdiff hunt`, which finds a leak with one command.
 
 use std::fs;
 use std::io::{BufRead, Read};
@@ -42,7 +42,7 @@ fn a_hunt_names_what_grew() {
         assert!(line.contains("the second dump follows in 1h"), "{line}");
         assert!(mark.exists(), "the agent is loaded first");
         target.advance(2).expect("READY");
-        // Ctrl-C ends the wait and nothing else.
+        // Ctrl-C ends only the wait. The hunt continues.
         signal("INT", child.id());
         let printed = ended(child).well().stdout;
 
@@ -181,7 +181,7 @@ fn a_hunt_says_why_it_keeps_no_trace() {
 }
 
 /// An agent that already samples keeps its options, and also writes the hunt's trace. If the agent already writes a
-/// trace, the hunt uses that one. The last lines name the files and the next command.
+/// trace, the hunt uses this trace. The last lines name the files and the next command.
 #[test]
 fn a_hunt_takes_over_the_agent_of_an_attach() {
     for jdk in jdks() {
@@ -267,7 +267,7 @@ fn a_hunt_that_cannot_start_leaves_no_folder() {
     let done = run(home.path(), &args).failed(3, "another agent already samples allocations");
     assert!(done.stderr.contains("--no-attach"), "{done:?}");
     assert_eq!(files(home.path()), ["libheapdiff_agent.so"]);
-    // Our own agent is no obstacle.
+    // Our own agent does not prevent the hunt.
     let args = ["hunt", &pid, "return=201", "--agent", library, "--for", "0"];
     run(home.path(), &args).well();
 }

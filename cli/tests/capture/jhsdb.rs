@@ -85,7 +85,7 @@ fn threads_of_a_live_process_that_jhsdb_dumped_have_their_frames() {
             let frames = thread["frames"].as_array().expect("frames").iter();
             frames.map(|f| f["frame"].to_string()).collect()
         };
-        // Each thread has its own frames, not those of the next.
+        // Each thread is shown with its own frames, not with those of the next thread.
         let main = frames("main");
         let last = main.last().expect("frames of main");
         assert!(last.contains("Shelf.main(Shelf.java:"), "{main:?}");

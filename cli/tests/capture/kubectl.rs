@@ -10,8 +10,9 @@ use crate::support::{
 };
 use crate::trace::library;
 
-/// A replacement of `kubectl`. A pod is a JVM in its own namespaces. A debug container is a program in the same process
-/// namespace with its own `/tmp`. The state is kept in the folder of the script.
+/// A script that replaces `kubectl`. In place of a pod it has a JVM in its own namespaces. In place of a debug
+/// container it has a program in the same process namespace with its own `/tmp`. The state is kept in the folder of
+/// the script.
 const KUBECTL: &str = r#"#!/bin/sh
 set -eu
 here=$(dirname "$0")
@@ -56,7 +57,7 @@ impl Laptop {
         fs::write(path.join("kubectl"), KUBECTL).expect("a script");
         chmod(&path.join("kubectl"), 0o755);
         fs::write(path.join("pod"), pod.to_string()).expect("a file");
-        // The image of the debug container, which does not see files in /tmp.
+        // This folder is the image of the debug container, which does not see our files in `/tmp`.
         lonely(&path);
         let copied = Command::new("cp").arg(library()).arg(&path).status();
         assert!(copied.expect("a copy").success());
@@ -66,7 +67,7 @@ impl Laptop {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        // As in `support::start`: interrupts must not be ignored, nor in the debug container.
+        // Interrupts must not be ignored, as in `support::start`. This is also true in the debug container.
         let mut command = Command::new("env");
         let before = std::env::var("PATH").expect("a path");
         command
@@ -103,7 +104,7 @@ fn a_pod_without_shell_and_jdk() {
         let (line, _stderr) = first_line(&mut hunt);
         assert!(line.contains("the second dump follows in 1h"), "{line}");
         target.advance(2).expect("READY");
-        // Ctrl-C on the laptop.
+        // The user presses Ctrl-C on the laptop.
         signal("INT", hunt.id());
         let done = ended(hunt).well();
         assert!(done.stdout.contains("Shelf.boxes"), "{done:?}");

@@ -1,4 +1,4 @@
-//! Attach, dump and hunt with real JVMs, each on the JDKs of this machine from 17 on.
+//! Tests attach, dump and hunt with real JVMs. Each test runs on all JDKs of this machine since JDK 17.
 #![cfg(target_os = "linux")]
 
 mod attach;

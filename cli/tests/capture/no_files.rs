@@ -1,4 +1,4 @@
-//! Tests `hunt --no-files`: both dumps are in memory, and no file is left behind, no matter which process is killed.
+//! Tests `hunt --no-files`: both dumps are in memory. No file is left behind, whichever process is killed.
 
 use std::fs;
 use std::io::BufReader;
@@ -17,7 +17,7 @@ use crate::support::{
 };
 use crate::trace::library;
 
-/// Folders that heapdiff may write to, given by environment variables.
+/// Environment variables for the folders that heapdiff may write to.
 const FOLDERS: [(&str, &str); 3] = [
     ("TMPDIR", "tmp"),
     ("XDG_CACHE_HOME", "cache"),
@@ -41,7 +41,7 @@ fn begun(home: &Path, plain: &Command) -> Child {
     support::begun(home, plain, &variables)
 }
 
-/// Starts a hunt without files, and waits until it has the first dump. Returns it with its standard error.
+/// Starts a hunt without files, and waits until it has the first dump. Returns the process and its standard error.
 fn waiting(home: &Path, pid: u32) -> (Child, BufReader<ChildStderr>) {
     let args = ["--for", "1h", "--format", "json"];
     let mut child = hunt(home, &pid.to_string(), &args);
@@ -89,7 +89,7 @@ fn children(pid: u32) -> Vec<u32> {
     ids.filter(is_child).collect()
 }
 
-/// Returns numbers of things that a dump could leave in a JVM: pipes, files in memory, processes.
+/// Returns the numbers of pipes, memory files and child processes in a JVM. A dump could leave these behind.
 fn of_dumps(pid: u32) -> [usize; 3] {
     [
         open_of(pid, "pipe:"),

@@ -29,7 +29,7 @@ fn a_process_that_is_no_jvm_survives() {
         .spawn()
         .expect("sleep");
     let pid = sleep.id();
-    // For a moment, a new process has the name of its parent.
+    // A new process briefly has the name of its parent.
     crate::support::until("its own name", || {
         fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sleep\n")
     });
@@ -112,7 +112,7 @@ fn attaching_that_is_off_is_told_without_a_signal() {
 fn a_jvm_that_does_not_answer_is_given_up() {
     for jdk in jdks() {
         let home = folder();
-        // In a file, so that the command line does not show it.
+        // The option is in a file, so that the command line does not show it.
         let options = home.path().join("options");
         fs::write(&options, "-XX:+DisableAttachMechanism").expect("a file");
         let mut target = ready(&shelf(&jdk).flag(format!("@{}", options.display())));
@@ -131,7 +131,7 @@ fn a_jvm_that_would_end_by_the_signal_gets_none() {
         let mut target = ready(&shelf(&jdk).flag("-Xrs"));
         let home = folder();
         let pid = target.pid().to_string();
-        // With -Xrs the JVM listens from the start, until somebody cleans up /tmp.
+        // With -Xrs, the JVM listens from the start. Its socket is missing only after somebody has cleaned up `/tmp`.
         run(home.path(), &["dump", &pid, "-o", "a.hprof"]).well();
         fs::remove_file(format!("/tmp/.java_pid{pid}")).expect("a socket");
         run(home.path(), &["dump", &pid]).failed(3, "does not handle SIGQUIT");
@@ -187,12 +187,12 @@ fn a_dead_socket_is_passed_over() {
     let jdk = jdks().remove(0);
     let target = ready(&shelf(&jdk));
     let pid = target.pid();
-    // A socket as a killed JVM leaves it, before a new JVM gets the same process ID.
+    // A killed JVM leaves such a socket behind. A new JVM may then get the same process ID.
     let socket = format!("/tmp/.java_pid{pid}");
     drop(std::os::unix::net::UnixListener::bind(&socket).expect("a socket"));
     let home = folder();
     run(home.path(), &["dump", &pid.to_string(), "-o", "a.hprof"]).well();
-    // A regular file with the name of a socket is no obstacle either.
+    // A regular file that has the name of the socket does not prevent attaching either.
     let second = ready(&shelf(&jdk));
     let file = format!("/tmp/.java_pid{}", second.pid());
     fs::write(&file, "").expect("a file");

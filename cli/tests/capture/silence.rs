@@ -21,10 +21,10 @@ use crate::trace::library;
 /// The value of `--timeout`, and the time by which a command must have ended on a busy machine.
 const TIMEOUT: &str = "2s";
 const LATEST: Duration = Duration::from_secs(7);
-/// The agent's answer in a JVM that is too old for it.
+/// The agent's answer in a JVM whose version is too old for the agent.
 const TOO_OLD: i32 = heapdiff_sites::attach::TOO_OLD;
 
-/// The behaviour of the false JVM when it gets a command.
+/// The behaviour of the false JVM when it receives a command.
 #[derive(Clone, Debug)]
 enum Behaves {
     /// Accepts no connection.
@@ -229,7 +229,7 @@ fn a_dump_that_grows_is_waited_for_longer_than_the_timeout() {
     let args = ["dump", &pid, "--timeout", TIMEOUT, "-o", "a.hprof"];
     run(home.path(), &args).well();
     assert!(begun.elapsed() >= Duration::from_secs(4));
-    // The JVM chose another mode for the file.
+    // The JVM created the file with another mode.
     let dump = fs::metadata(home.path().join("a.hprof")).expect("a dump");
     assert_eq!(dump.permissions().mode() & 0o777, 0o600);
     assert_eq!(files(home.path()), ["a.hprof"]);

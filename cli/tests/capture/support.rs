@@ -20,7 +20,7 @@ pub(crate) fn shelf(jdk: &Jdk) -> Launch {
     Launch::class(jdk, classes, "Shelf").flag("-Xmx256m")
 }
 
-/// Starts a program and waits for its first `READY`.
+/// Starts a program, and waits until it prints `READY` for the first time.
 pub(crate) fn ready(launch: &Launch) -> Target {
     let mut target = launch.start().expect("a JVM");
     target.wait_ready(1).expect("READY");
@@ -106,7 +106,7 @@ pub(crate) fn ended(child: Child) -> Done {
         Ok(output) => (output, false),
         Err(_) => {
             signal("KILL", pid);
-            // A process that it started may keep its output open for ever.
+            // Another process that the program started may keep the output open forever.
             let killed = output.recv_timeout(Duration::from_secs(10));
             (killed.expect("it does not end, nor what it started"), true)
         }
@@ -138,13 +138,16 @@ pub(crate) fn begun(folder: &Path, plain: &Command, variables: &[String]) -> Chi
         .expect("a run")
 }
 
-/// The start of the line that reports a forked child without a processor.
+/// The start of the line that reports that a forked child gets hardly any processor time.
 const WAITS: &str =
     "heapdiff: the forked child that writes the dump waits for a processor: it got ";
 
-/// Returns the first line of standard error, and a reader of the lines that follow. Keep the reader as long as the child prints.
+/// Returns the first line of standard error, and a reader of the lines that follow.
 ///
-/// Lines that start with `WAITS` are skipped: other tests use the processors too, one of them all of a processor's time.
+/// The caller must not drop the reader while the child still prints.
+///
+/// Lines that start with `WAITS` are skipped: other tests also use the processors, and one of them uses a processor all
+/// the time.
 pub(crate) fn first_line(child: &mut Child) -> (String, BufReader<ChildStderr>) {
     let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
     loop {
@@ -156,7 +159,7 @@ pub(crate) fn first_line(child: &mut Child) -> (String, BufReader<ChildStderr>) 
     }
 }
 
-/// Sends a signal, like `kill -SIGNAL PID`.
+/// Sends a signal, as `kill -SIGNAL PID` does.
 pub(crate) fn signal(name: &str, pid: u32) {
     let done = Command::new("kill")
         .args([&format!("-{name}"), &pid.to_string()])

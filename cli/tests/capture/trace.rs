@@ -1,5 +1,5 @@
-//! Tests a program that begins to leak after a while, with the real agent: the trace dates the growth, and a hunt sees
-//! it.
+//! Tests a program that begins to leak after a while, with the real agent. The trace shows when the growth began, and a
+//! hunt detects the growth.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -92,7 +92,8 @@ fn growth_that_begins_late_is_dated() {
             .unwrap_or_else(|| panic!("{history:#}"));
         let told = heapdiff_trace::Trace::open(&trace).expect("a trace");
         let id = told.runs().expect("runs")[0].id;
-        // At most three ticks off. Ticks are longer on a busy machine, so their real length counts.
+        // The result may be wrong by at most three ticks. Ticks are longer on a busy machine, so their real length is
+        // used.
         let ticks = told.ticks(id).expect("ticks");
         let near = ticks.iter().filter(|t| t.time_ms.abs_diff(began) < 10_000);
         let longest = near.map(|t| t.span_ms).max();
@@ -101,7 +102,7 @@ fn growth_that_begins_late_is_dated() {
             dated.abs_diff(began) <= 3 * longest,
             "{dated} is not {began}: {history:#}"
         );
-        // The agent notices dumps of live objects by their GCs. Each dump must have only one row.
+        // The agent detects dumps of live objects by their GCs. Nevertheless each dump must have only one row.
         let dumps = told.dumps(id).expect("dumps");
         let paths: Vec<_> = dumps.iter().filter_map(|d| d.path.clone()).collect();
         let taken = ["before.hprof", "all.hprof", "after.hprof"];
@@ -119,7 +120,7 @@ fn growth_that_begins_late_is_dated() {
             "{text}"
         );
 
-        // The ranking without a dump gives the same result.
+        // `trace top` without a dump gives the same result.
         let top = run(home.path(), &["trace", "top", "t.db", "--format", "json"]).well();
         let top: Value = serde_json::from_str(&top.stdout).expect("JSON");
         let first = &top["candidates"][0];
@@ -198,7 +199,7 @@ fn a_hunt_ends_when_enough_grew() {
         let trace = heapdiff_trace::Trace::open(&found.join("trace.db")).expect("a trace");
         let run = &trace.runs().expect("runs")[0];
         assert_eq!(phases(&trace), 4);
-        // Each dump has one row with its path, in order, although the agent notices the dumps, too.
+        // Each dump has one row with its path, in order, although the agent detects the dumps, too.
         let dumps = trace.dumps(run.id).expect("dumps");
         let paths: Vec<_> = dumps.iter().map(|d| d.path.as_deref()).collect();
         let taken = ["before.hprof", "after.hprof"].map(|name| found.join(name));
@@ -260,7 +261,7 @@ fn a_full_cache_that_turns_over_does_not_end_a_hunt() {
         "{hunt:?}"
     );
     assert!(!hunt.stderr.contains("records no trace"), "{hunt:?}");
-    // In the trace alone, the full cache seems to grow.
+    // According to the trace alone, the full cache seems to grow.
     let top = ["trace", "top", "found/trace.db", "--format", "json"];
     let top: Value = serde_json::from_str(&run(home.path(), &top).well().stdout).expect("JSON");
     let first = &top["candidates"][0];

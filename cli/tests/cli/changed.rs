@@ -1,5 +1,5 @@
-//! Tests dumps and indexes that are truncated or written to while they are read: one line on standard error, exit code
-//! 3, no report.
+//! Tests dumps and indexes that are truncated or written to while they are read. The run prints one line on standard
+//! error and no report, and its exit code is 3.
 
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -32,7 +32,7 @@ fn start(folder: &Path, args: &[&str]) -> Child {
     child.spawn().expect("a run")
 }
 
-/// Starts a query that blocks in the middle, because nobody reads its rows, and calls `change` then.
+/// Starts a query that blocks in the middle because nobody reads its rows. Then calls `change`.
 fn in_the_middle(folder: &Path, args: &[&str], change: impl FnOnce()) -> Output {
     let sql = "select id, class, shallow_bytes, retained_bytes, dominator_id from objects";
     let query = ["query", DUMP, sql, "--format", "csv", "-o", "/dev/stdout"];
@@ -45,12 +45,12 @@ fn in_the_middle(folder: &Path, args: &[&str], change: impl FnOnce()) -> Output 
     child.wait_with_output().expect("an end")
 }
 
-/// Maximum number of runs until one is changed in time.
+/// Maximum number of runs that are started until one of them reads a file that is changed in time.
 const ATTEMPTS: usize = 40;
 
 /// Starts runs, each on another dump, and changes the dump as soon as the run has mapped it. A run takes about 20 ms,
-/// so on a busy machine it may end before the change. Then another run is started. Returns the folder and the output of
-/// the last run.
+/// so on a busy machine it may end before the change. In this case, another run is started. Returns the folder and the
+/// output of the last run.
 fn once_mapped(args: &[&str], change: fn(&Path)) -> (tempfile::TempDir, Output) {
     for attempt in 1.. {
         let folder = folder();

@@ -12,7 +12,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).expect(path)
 }
 
-/// Readers of the first page are in a hurry.
+/// Readers of the first page have little time, so it must be short.
 #[test]
 fn the_first_page_is_short() {
     let length = read("README.md").len();
@@ -245,7 +245,7 @@ fn crates_use_what_the_architecture_says() {
             "heapdiff (cli)" => continue,
             _ => format!("crates/{name}"),
         };
-        // The last line lists the crates that use none of ours.
+        // The last line lists the crates that use no other crate of the project.
         let used: BTreeSet<&str> = if used.contains("nothing of ours") {
             continue;
         } else {
@@ -266,7 +266,7 @@ fn crates_use_what_the_architecture_says() {
     assert!(checked > 7, "{checked} crates");
 }
 
-/// The tables of messages quote the source. `…` stands for the variable parts.
+/// The tables of messages quote the source. `…` represents the variable parts.
 #[test]
 fn messages_are_those_of_the_program() {
     let mut sources = String::new();

@@ -32,7 +32,7 @@ fn run(folder: &Path, args: &[&str]) -> Output {
     done
 }
 
-/// Runs a program that `cargo xtask test` finds or installs.
+/// Runs another program, which `cargo xtask test` finds or installs.
 fn tool(folder: &Path, program: &str, args: &[&str]) -> Output {
     let done = Command::new(program)
         .args(args)
@@ -135,7 +135,7 @@ fn collapsed_stacks_say_what_the_report_says() {
     for (stack, bytes) in &told {
         assert_eq!(growth.get(stack), Some(&vec![*bytes]), "{stack}");
     }
-    // The live bytes are those of the sites in the last dump.
+    // The live bytes are the bytes that `sites` reports for the last dump.
     let sites = ["sites", DUMPS[1], "--format", "json", "--top", "1000"];
     let sites: Value = serde_json::from_slice(&run(folder.path(), &sites).stdout).expect("JSON");
     let stacks = sites["stacks"].as_array().expect("stacks");
@@ -143,7 +143,8 @@ fn collapsed_stacks_say_what_the_report_says() {
     let all: u64 = bytes.map(|bytes| bytes.expect("bytes")).sum();
     let both = figures(&["--columns", "both"]);
     let alive: u64 = both.iter().map(|l| l.1[1]).sum();
-    // One report corrects stacks with few samples holder by holder, the other for the whole heap.
+    // One report corrects the estimate of stacks with few samples separately for each holder, the other report for the
+    // whole heap.
     assert!(alive.abs_diff(all) * 100 <= all, "{alive}, {all}");
     let drawn = text(run(folder.path(), &[DUMPS[0], DUMPS[1], "--format", "svg"]).stdout);
     let grouped = |n: u64| {
@@ -211,7 +212,7 @@ fn junit_results_hold_to_the_schema() {
             .concat();
             let code = heapdiff(folder.path(), &args).output().expect("a run");
             let code = code.status.code().expect("an exit code");
-            // If a dump is compared with itself, no check can be decided.
+            // If a dump is compared with itself, no gate can be decided.
             let same = dumps[0] == dumps[1] && !more.is_empty();
             assert!(if same { code == 3 } else { code <= 1 }, "{args:?}: {code}");
             let done = tool(
@@ -290,7 +291,7 @@ fn classes_of_a_recording_add_up_to_its_stacks() {
                     .collect();
                 let sum = |key| of_class.iter().map(|stack| figure(stack, key)).sum::<u64>();
                 assert_eq!(figure(row, "samples"), sum("samples"), "{row}");
-                // The bytes of each stack are rounded.
+                // The bytes of each stack are rounded, so their sum may differ a little.
                 let off = figure(row, "estimated_bytes").abs_diff(sum("estimated_bytes"));
                 assert!(off <= of_class.len() as u64, "{row}");
             }
@@ -342,7 +343,7 @@ fn sarif_holds_to_its_schema() {
             .map(|e| format!("{}: {e}", e.instance_path()))
             .collect();
         assert_eq!(faults, [] as [String; 0], "{args:?}");
-        // Locations are relative to a folder that the reader knows.
+        // Locations are relative to a folder that readers of the file know.
         let text = log.to_string();
         assert!(
             !text.contains("file:") && text.contains("heapdiff"),

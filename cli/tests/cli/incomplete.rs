@@ -1,4 +1,4 @@
-//! Tests complete dumps that lack GC roots: every format says so, and no check passes.
+//! Tests complete dumps that lack GC roots: every format reports this, and no gate passes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,8 +6,8 @@ use std::process::Output;
 
 use testdata::writer::{FieldType, HeapBuilder, Options, Root, Value};
 
-/// Writers of dumps that lack roots. For each, the tests know a part of the warning, and the kind of roots that
-/// heapdiff assumes.
+/// Programs that write dumps without roots. Each has a part of the warning, and the kind of roots that heapdiff
+/// assumes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Writer {
     Jhsdb,
@@ -31,7 +31,7 @@ impl Writer {
         }
     }
 
-    /// Returns a dump in which only a local variable holds a list of arrays. The dump does not contain the local
+    /// Returns a dump with a list of arrays that only a local variable holds. The dump does not contain the local
     /// variable.
     fn dump(self, arrays: usize) -> Vec<u8> {
         let mut heap = HeapBuilder::new(Options {
@@ -98,7 +98,7 @@ impl Place {
         let done = self.run(args);
         let text = |bytes: &[u8]| {
             let text = String::from_utf8_lossy(bytes).into_owned();
-            // The text is wrapped.
+            // Undo the line breaks of wrapped text.
             text.split_whitespace().collect::<Vec<_>>().join(" ")
         };
         let (out, err) = (text(&done.stdout), text(&done.stderr));
@@ -123,7 +123,7 @@ fn no_gate_passes_on_dumps_that_lack_roots() {
             assert_eq!(err.contains(why), writer == Writer::Jhsdb, "{err}");
             place.ends(1, &[&args[..], &["--allow-partial"]].concat());
         }
-        // The second run uses a cached summary and an index. After that, a summary replaces the dump.
+        // The second run uses a cached summary and an index. After that, a summary file replaces the first dump.
         for _ in 0..2 {
             let args = ["a.hprof", "b.hprof", "--fail-on-growth", "1MiB"];
             place.ends(3, &args);

@@ -1,4 +1,4 @@
-//! Tests the index beside a dump: it changes only the time of a command.
+//! Tests the index beside a dump. It makes commands faster, and does not change their results.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -110,7 +110,7 @@ fn answers_are_the_same_with_an_index_and_without() {
         "heap.hprof.strong.hdx",
     ];
     assert_eq!(place.files(), all);
-    // Now each answer comes from an index, and those of comparisons from a summary.
+    // Now each answer comes from an index. Answers of comparisons come from a summary.
     for command in COMMANDS {
         let (_, said) = place.answer(&[command, &["-v"]].concat());
         let summary = said.matches("reading the summary").count();
@@ -118,7 +118,7 @@ fn answers_are_the_same_with_an_index_and_without() {
         assert!(!said.contains("merging the dominator tree"), "{said}");
         assert!(said.contains("reading the index"), "{command:?}: {said}");
         assert!(!said.contains("writing"), "{command:?}: {said}");
-        // Paths to many objects and large sets need the graph, which an index does not contain.
+        // Paths to many objects and sizes of large sets need the object graph, which an index does not contain.
         let searches = ["paths", "sizeof"].contains(&command[0])
             || command.contains(&"/Object/")
             || command.contains(&"--retained");
@@ -166,7 +166,7 @@ fn damage_is_told_in_one_line_and_change_is_expected() {
     assert_eq!(line.lines().count(), 1, "{line}");
     assert_eq!(said(&["histo", DUMP, "-q"]), "");
     fs::write(&index, &whole).expect("the index");
-    // Replacing the dump is not an error.
+    // It is not an error if the dump is replaced.
     let mut other = fs::read(place.at(DUMP)).expect("the dump");
     other.truncate(other.len() - 1);
     fs::write(place.at(DUMP), other).expect("another dump");
@@ -186,7 +186,7 @@ fn damage_is_told_in_one_line_and_change_is_expected() {
 #[test]
 fn where_the_folder_takes_no_index_the_cache_does() {
     let place = Place::new();
-    // A folder of this name, so that even root cannot create the file.
+    // A folder has this name, so that even root cannot create the file.
     fs::create_dir_all(place.at("heap.hprof.hdx/taken")).expect("a folder");
     let (first, said) = place.answer(&["top", DUMP, "-v"]);
     assert!(said.contains("heap.hprof.hdx was not written: "), "{said}");
@@ -276,7 +276,7 @@ fn what_is_interrupted_leaves_no_half_index() {
         while run.try_wait().expect("its state").is_none() {
             if is_being_written(place.folder.path()) {
                 let pid = Pid::from_child(&run);
-                // The process may have just ended.
+                // The process may have ended in the meantime.
                 let _ = kill_process(pid, Signal::TERM);
                 break;
             }
@@ -314,7 +314,7 @@ fn clean_deletes_indexes_and_nothing_else() {
     place.answer(&["top", DUMP]);
     place.answer(&[DUMP, DUMP, "--refs", "strong"]);
     fs::remove_file(place.at(DUMP)).expect("a removed dump");
-    // A file as a killed run leaves it.
+    // A killed run leaves such a file behind.
     fs::copy(place.at("heap.hprof.hdx"), place.at(".heapdiff-x.hdx")).expect("a copy");
     let (said, _) = place.answer(&["index", "clean", "."]);
     assert!(said.starts_with("removed ./.heapdiff-x.hdx  "), "{said}");

@@ -1,4 +1,4 @@
-//! Tests cached summaries beside dumps: they change only the time of the next comparison.
+//! Tests cached summaries beside dumps. They make the next comparison faster, and do not change its results.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ impl Place {
     }
 }
 
-/// The message if two dumps are read at the same time.
+/// The message that is printed if two dumps are read at the same time.
 const BOTH: &str = "both dumps are read at the same time";
 
 #[test]
@@ -89,7 +89,7 @@ fn dumps_opened_side_by_side_say_the_same() {
         assert!(!said.contains(BOTH), "{said}");
         assert_eq!(limited, alone, "{format}");
     }
-    // Both summaries are cached. With the earlier one, only one dump must be read.
+    // Both summaries are cached now. If the earlier summary is used, only one dump must be read.
     let args = [BEFORE, AFTER, "--threads", "8", "--verbose"];
     let (first, said) = place.answer(&args);
     assert!(said.contains(BOTH), "{said}");
@@ -141,7 +141,7 @@ fn a_second_comparison_opens_the_last_dump_only_and_says_the_same() {
         assert_eq!(said.matches("linking").count(), 1, "{said}");
         assert!(!said.contains("merging the dominator tree"), "{said}");
     }
-    // The same BEFORE dump with another one.
+    // The same dump BEFORE is compared with another dump.
     let _ = place.answer(&["index", "clean", LATER, AFTER]);
     let (_, said) = of(&[BEFORE, LATER], "text", &["-v"]);
     assert_eq!(said.matches("linking").count(), 1, "{said}");
@@ -153,7 +153,7 @@ fn a_second_comparison_opens_the_last_dump_only_and_says_the_same() {
     assert_eq!(place.kept(), ["before.hprof.hds", "later.hprof.hds"]);
 }
 
-/// Returns sampled dumps that an unused name makes large enough for cached summaries.
+/// Returns dumps with samples. An unused name makes the dumps large enough for cached summaries.
 fn sampled(place: &Place) -> [&'static str; 2] {
     let mut name = vec![1];
     name.extend(0_u32.to_be_bytes());
@@ -271,7 +271,7 @@ fn nothing_is_kept_nor_read_where_no_index_is_wanted() {
     place.answer(&[BEFORE, AFTER]);
     let (_, said) = place.answer(&[BEFORE, AFTER, "--no-index", "-v"]);
     assert!(!said.contains("summary"), "{said}");
-    // Other kinds of retaining references have separate summaries.
+    // For other kinds of retaining references, there are separate summaries.
     let (_, said) = place.answer(&[BEFORE, AFTER, "--refs", "strong", "-v"]);
     assert!(!said.contains("reading the summary"), "{said}");
     assert_eq!(place.kept().len(), 4);
@@ -301,7 +301,7 @@ fn a_summary_of_a_dump_that_changed_or_that_is_damaged_is_made_anew() {
         "is not used (damaged: the file is truncated); heapdiff reads the dump instead\n"
     ));
     assert_eq!(said.lines().count(), 1, "{said}");
-    // Replacing the dump is not an error.
+    // It is not an error if the dump is replaced.
     fs::copy(place.at(LATER), place.at(BEFORE)).expect("another dump");
     let (found, said) = place.answer(&pair);
     assert_eq!(said, "");

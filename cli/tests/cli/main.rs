@@ -1,4 +1,4 @@
-//! Tests of the program from a user's view.
+//! Tests the program as its users run it.
 
 #[cfg(target_os = "linux")]
 mod changed;

@@ -1,11 +1,11 @@
-//! Checks docs/other-tools.md: its commands run, and the tests that it names exist.
+//! Checks docs/other-tools.md: its commands run successfully, and the tests that it names exist.
 
 use std::fs;
 use std::process::Command;
 
 use crate::support::{prepare, root};
 
-/// Returns the texts between backticks.
+/// Returns the strings between backticks.
 fn quoted(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }

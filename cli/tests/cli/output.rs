@@ -1,5 +1,4 @@
-//! Tests where reports are written: files appear completely or not at all, and the output of a repeated run is the same
-//! byte for byte.
+//! Tests where reports are written: files appear completely or not at all, and a repeated run writes the same bytes.
 
 use std::fs;
 use std::io::Read;
@@ -75,7 +74,7 @@ fn a_report_goes_to_several_files() {
             [name, &alone].map(|name| fs::read(folder.path().join(name)).expect("a report"));
         assert!(all == one, "{name}");
     }
-    // The same with one dump.
+    // The same check with one dump.
     let done = run(
         folder.path(),
         &[SAMPLED, "-o", "heap.json", "-o", "heap.html"],
@@ -102,7 +101,8 @@ fn a_report_goes_to_several_files() {
     assert!(!folder.path().join("a.json").exists());
 }
 
-/// A JSON report can be shown again like the dumps, except for the parts that it does not contain.
+/// A JSON report can be shown again in any format, as if the dumps were analyzed. The report lacks some data, which is
+/// then missing in the output.
 #[test]
 fn a_report_is_read_again() {
     let folder = folder();
@@ -248,7 +248,7 @@ fn a_signal_leaves_no_half_report() {
     let ignored = u64::from_str_radix(mask.expect("a mask").trim(), 16).expect("a number");
     for (signal, number) in [("TERM", 15), ("HUP", 1), ("INT", 2)] {
         let ends = ignored & (1 << (number - 1)) == 0;
-        // On a busy machine the signal may arrive after the report is complete. Then the test tries again.
+        // On a busy machine the signal may arrive after the report is complete. In this case the test tries again.
         for attempt in 1.. {
             fs::write(&report, "old").expect("a file");
             let end = interrupted(folder.path(), "", signal);
@@ -395,7 +395,7 @@ fn on_terminal(folder: &Path, args: &[&str], columns: u16) -> String {
     text.replace('\r', "")
 }
 
-/// If the output is not a terminal, names are not shortened, so that they can be copied.
+/// If the output is not a terminal, names are not shortened, so that users can copy them.
 #[cfg(target_os = "linux")]
 #[test]
 fn names_are_cut_for_a_terminal_alone() {
@@ -646,7 +646,7 @@ fn a_class_retains_its_set_and_never_less_than_its_reachable_objects() {
         let one = heap.add_instance(node, &[body.into()]);
         heap.add_root(Root::JniGlobal { global_ref }, one);
     }
-    // Nothing refers to these.
+    // No object refers to these objects.
     for _ in 0..10_000 {
         heap.add_instance(node, &[Value::NULL]);
     }

@@ -173,7 +173,7 @@ fn an_input_is_known_by_any_name() {
             "would overwrite the input mapping.txt",
         );
     }
-    // The same with an input that is a symbolic link.
+    // The same check with an input that is a symbolic link.
     let line = format!("histo {BEFORE} --mapping twice.json --format json -o mapping.txt");
     refuses(
         folder,
@@ -181,7 +181,7 @@ fn an_input_is_known_by_any_name() {
         "mapping.txt",
         "would overwrite the input twice.json",
     );
-    // A dump on standard input.
+    // The input is a dump on standard input.
     let done = heapdiff(folder, &["summarize", "-", "-o", "cut.hprof", "--force"])
         .stdin(fs::File::open(at("cut.hprof")).expect("the dump"))
         .output()

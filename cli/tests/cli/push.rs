@@ -1,4 +1,4 @@
-//! Tests `trace push` with a scripted server. `go tool pprof` reads the profiles that it receives.
+//! Tests `trace push` with a scripted server. `go tool pprof` reads the profiles that the server receives.
 
 use std::fs;
 use std::path::Path;
@@ -58,7 +58,7 @@ fn series(request: &Received) -> (Vec<(String, String)>, Vec<u8>) {
     (labels.collect(), profile.expect("base64"))
 }
 
-/// Returns the output of `go tool pprof` for a profile.
+/// Runs `go tool pprof` on a profile and returns its output.
 fn pprof(folder: &Path, profile: &[u8], args: &[&str]) -> String {
     fs::write(folder.join("pushed.pb.gz"), profile).expect("a written file");
     let done = Command::new("go")
@@ -132,7 +132,7 @@ fn a_profile_has_what_the_trace_says_is_alive() {
         // The class is the leaf, and the stack is above it.
         let leaf = top.lines().find(|line| line.ends_with(" com.acme.Page"));
         assert!(leaf.is_some(), "{top}");
-        // Only allocations of the suspect's stack have the label with the holder.
+        // Only allocations in the suspect's stack have the label `holder`.
         let tags = pprof(home, &profile, &["-tags", "-sample_index=inuse_space"]);
         assert!(tags.contains("com.acme.Interceptor.seen"), "{tags}");
         assert_eq!(tags.matches("holder:").count(), 1, "{tags}");
@@ -320,7 +320,7 @@ fn more_stacks_than_servers_take_are_one_in_the_end() {
     assert!(others.contains("(other stacks)"), "{others}");
 }
 
-/// A run that has ended is pushed once. A running one is pushed repeatedly until an interrupt.
+/// A run that has ended is pushed once. A run that has not ended is pushed repeatedly, until an interrupt.
 #[test]
 fn a_trace_is_pushed_as_long_as_it_grows() {
     let folder = folder();
@@ -331,7 +331,7 @@ fn a_trace_is_pushed_as_long_as_it_grows() {
     assert_eq!(server.received().len(), 1);
     let server = StubServer::start(vec![ok(), ok()]);
     let url = server.url();
-    // Tests in the background ignore interrupts, and the program would inherit that.
+    // If the tests run in the background, they ignore interrupts. The program would inherit this.
     let mut child = Command::new("env")
         .arg("--default-signal=INT")
         .arg(env!("CARGO_BIN_EXE_heapdiff"))
@@ -342,7 +342,7 @@ fn a_trace_is_pushed_as_long_as_it_grows() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("a run");
-    // The line about the pushed profile.
+    // This line reports that the profile was pushed.
     let mut said = String::new();
     let mut lines = std::io::BufReader::new(child.stderr.take().expect("a pipe"));
     std::io::BufRead::read_line(&mut lines, &mut said).expect("a line");
@@ -355,7 +355,7 @@ fn a_trace_is_pushed_as_long_as_it_grows() {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert!(child.wait().expect("a status").success());
-    // There was no new data after it.
+    // No new data was written to the trace after that push.
     assert_eq!(server.received().len(), 1);
 }
 

@@ -25,7 +25,7 @@ fn url(server: &StubServer) -> String {
     format!("https://localhost:{}", server.port())
 }
 
-/// Pushes without proxies and authorities from the environment.
+/// Runs a push. No proxies or certificate authorities from the environment are used.
 fn push(folder: &Path, url: &str, args: &[&str], file: Option<&str>) -> Output {
     let all = [&["trace", "push", "shop.db", url], args].concat();
     let mut command = command(folder, &all);
@@ -57,7 +57,7 @@ fn a_server_of_a_known_authority_takes_a_profile() {
     for (args, file) in [
         (&["--cacert", CACERT][..], None),
         (&[], Some(CACERT)),
-        // As with curl, the option has precedence over the environment.
+        // The option has precedence over the environment, as with curl.
         (&["--cacert", CACERT], Some("shop.db")),
     ] {
         let server = StubServer::encrypted(vec![ok()], authority.server("localhost"));
@@ -77,7 +77,7 @@ fn what_is_not_trusted_gets_nothing() {
     let (folder, authority) = prepared();
     let home = folder.path();
     let nothing = |received: Vec<Received>| assert_eq!(received, [Received::default()]);
-    // The certificate of another authority, and of one that only has the same name.
+    // The certificate was issued by another authority. Once the name of the authority differs, and once it is the same.
     for name in ["Other Root", COMPANY] {
         let server = StubServer::encrypted(vec![ok()], Authority::new(name).server("localhost"));
         let (said, received) = refused(server, home, &["--cacert", CACERT], None);
@@ -89,7 +89,7 @@ fn what_is_not_trusted_gets_nothing() {
         assert!(said.contains(hint), "{said}");
         nothing(received);
     }
-    // The certificate of another server.
+    // The certificate belongs to another server.
     let server = StubServer::encrypted(vec![ok()], authority.server("profiles.example.com"));
     let (said, received) = refused(server, home, &[], Some(CACERT));
     assert!(
@@ -101,7 +101,7 @@ fn what_is_not_trusted_gets_nothing() {
         "{said}"
     );
     nothing(received);
-    // A server without TLS.
+    // The server does not use TLS.
     let server = StubServer::start(vec![Answer::Raw(b"HTTP/1.1 400 Bad\r\n\r\n".to_vec())]);
     let (said, received) = refused(server, home, &["--cacert", CACERT], None);
     assert!(
@@ -109,7 +109,7 @@ fn what_is_not_trusted_gets_nothing() {
         "{said}"
     );
     nothing(received);
-    // Files without certificates.
+    // The files contain no certificates.
     fs::write(home.join("empty.pem"), "").expect("a written file");
     for file in ["none.pem", "empty.pem"] {
         let done = push(home, "https://localhost:1", &["--cacert", file], None);

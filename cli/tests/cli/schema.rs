@@ -58,7 +58,7 @@ fn hold(name: &str, args: &[&str]) {
 const SAMPLED: &str = "testdata/sampled-after.hprof.gz";
 const BEFORE: &str = "testdata/before.hprof.gz";
 
-/// The recorded output includes reports of new commands.
+/// Checks all reports in the recorded outputs. New commands have recorded outputs, too, so their reports are checked.
 #[test]
 fn recorded_reports_hold() {
     let mut checked = 0;

@@ -1,12 +1,12 @@
-//! Tests dumps of JVMs that died while they merged segments: every command reads the whole dump, every format says so,
-//! and no check passes if segments are not read.
+//! Tests dumps of JVMs that died while they merged segments: every command reads the dump with its segments, and every
+//! format reports this. If segments are not read, no gate passes.
 
 use std::fs;
 use std::path::PathBuf;
 
 use testdata::writer::{Elements, FieldType, HeapBuilder, Options, Place as Writes, Root};
 
-/// Bytes of a record's header.
+/// Length of a record's header, in bytes.
 const HEAD: usize = 9;
 const NOTE: &str =
     "heapdiff read b.hprof together with 2 unmerged segments (b.hprof.p0, b.hprof.p1)";
@@ -90,7 +90,7 @@ impl Place {
         let done = command.output().expect("a run");
         let text = |bytes: &[u8]| {
             let text = String::from_utf8_lossy(bytes).into_owned();
-            // The text is wrapped.
+            // Undo the line breaks of wrapped text.
             text.split_whitespace().collect::<Vec<_>>().join(" ")
         };
         let (out, err) = (text(&done.stdout), text(&done.stderr));
@@ -98,8 +98,8 @@ impl Place {
         (out, err)
     }
 
-    /// Checks that no check is decided for this reason, that every format contains the reason, and that
-    /// `--allow-partial` decides them with `code`.
+    /// Checks that no gate is decided for this reason, and that every format contains the reason. Also checks that with
+    /// `--allow-partial` the gates are decided and the exit code is `code`.
     #[track_caller]
     fn is_undecided(&self, why: &str, code: i32) {
         let gate = ["a.hprof", "b.hprof", "--fail-on-growth", "1MiB"];
@@ -245,7 +245,7 @@ fn no_gate_passes_if_segments_are_not_read() {
     let place = Place::new();
     let heap = &place.heap;
     let all = "2 unmerged segments not read (b.hprof.p0, b.hprof.p1): ";
-    // The end of the base matches no segment. The object that holds the arrays is in a segment.
+    // The end of the base file matches no segment. The object that holds the arrays is in a segment.
     let mut base = place.whole[..heap[6] + 300].to_vec();
     base[heap[5] + 200] ^= 1;
     place.write("b.hprof", &base);
@@ -254,7 +254,7 @@ fn no_gate_passes_if_segments_are_not_read() {
         "heapdiff did not find where in the dump file the content of the first segment begins",
         0,
     );
-    // The segment matches in two places.
+    // The segment matches the end of the base file in two places.
     let record = &place.whole[heap[2]..heap[3]];
     place.write(
         "b.hprof",
@@ -265,7 +265,7 @@ fn no_gate_passes_if_segments_are_not_read() {
         "the dump has more than one place where the JVM may have begun to merge the segments",
         0,
     );
-    // The base contains nothing of the heap.
+    // The base file contains no heap records.
     place.write("b.hprof", &place.whole[..heap[0] - 1]);
     let (_, err) = place.ends(3, &["top", "b.hprof"]);
     assert!(

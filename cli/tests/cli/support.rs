@@ -15,7 +15,7 @@ pub(crate) fn testdata() -> PathBuf {
     root().join("testdata")
 }
 
-/// Copies the dumps to `folder`, below `testdata/` as in a checkout, and adds unusual files beside it.
+/// Copies the dumps to `folder/testdata/`, as in a checkout, and adds unusual files to `folder`.
 pub(crate) fn prepare(folder: &Path) {
     let dumps = folder.join("testdata");
     fs::create_dir_all(&dumps).expect("a folder");
@@ -35,7 +35,7 @@ pub(crate) fn prepare(folder: &Path) {
     fs::write(folder.join("letter.txt"), "Dear heap,").expect("a written file");
     let known = "# known growth\n\nholder Orders.o*  # the list of orders\nclass com.acme.Gone\n";
     fs::write(folder.join("known-growth.txt"), known).expect("a written file");
-    // Possible original names of the programs in the dumps.
+    // A mapping to possible original names of the programs in the dumps.
     let mapping = "# compiler: ProGuard\n\
         com.acme.book.Ledger -> Orders:\n    \
             java.util.List entries -> open\n    \
@@ -80,7 +80,7 @@ pub(crate) fn prepare(folder: &Path) {
     let imported = heapdiff(folder, &import).status().expect("a run");
     assert!(imported.success());
     fs::create_dir_all(folder.join("folder.hprof")).expect("a folder");
-    // A dump with the name of a command.
+    // This dump has the name of a command.
     fs::copy(testdata().join("before.hprof.gz"), folder.join("histo")).expect("a copied dump");
 }
 
@@ -91,10 +91,10 @@ pub(crate) fn heapdiff(folder: &Path, args: &[&str]) -> std::process::Command {
     command
 }
 
-/// Writes a dump as a JVM leaves it if it dies while it merges segments: `died.hprof` and two segments. Some bytes of
+/// Writes the files that a JVM leaves if it dies while it merges segments: `died.hprof` and two segments. Some bytes of
 /// the first segment are also in `died.hprof`.
 fn leave_segments(folder: &Path, dump: &[u8]) {
-    /// Bytes of a record's header.
+    /// Length of a record's header, in bytes.
     const HEAD: usize = 9;
     let mut at = dump.iter().position(|&b| b == 0).expect("a header") + 13;
     let mut heap = Vec::new();

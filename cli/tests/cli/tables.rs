@@ -148,7 +148,7 @@ fn an_export_holds_what_reports_say() {
             rows.map(|row| (row.0.to_owned(), row.1, row.2)).collect()
         };
         assert_eq!(without_retained(&from_file), without_retained(&one_name));
-        // The table contains the sum over the topmost instances, which is a lower bound.
+        // The table contains the sum over those instances that no other instance retains, which is a lower bound.
         for (of_table, of_set) in from_file.iter().zip(&one_name) {
             assert!(of_table.3 <= of_set.3, "{of_table:?} {of_set:?}");
         }
@@ -223,7 +223,8 @@ fn a_query_writes_parquet_with_types_of_its_rows() {
     assert!(matches!(field(&rows[0], "half"), Field::Double(_)));
     assert!(matches!(field(&rows[0], "blank"), Field::Null));
     assert_eq!(whole(&rows[0], "n"), rows.len() as i64);
-    // The first rows determine the type. A later value of another type is an error, and no file is left behind.
+    // The first rows determine the type of a column. If a later value has another type, the export fails and no file is
+    // left behind.
     let mixed =
         "select case when row_number() over () < 6000 then 1 else 'x' end as v from objects";
     let args = ["query", DUMP, mixed, "-o", "mixed.parquet"];
@@ -244,7 +245,7 @@ fn a_query_writes_parquet_with_types_of_its_rows() {
     assert_eq!(left, [] as [std::ffi::OsString; 0]);
 }
 
-/// Names and texts in a dump with control sequences for terminals.
+/// The dump has names and strings with control sequences for terminals.
 #[test]
 fn nothing_of_a_dump_steers_a_terminal() {
     use testdata::writer::{FieldType, HeapBuilder, Options, Root};
@@ -282,7 +283,7 @@ fn nothing_of_a_dump_steers_a_terminal() {
         assert_eq!(bad, None, "{sql}: {shown:?}");
     }
     assert!(shown("select class from objects").contains("evil"));
-    // In formats for programs the texts are unchanged.
+    // In formats for programs, the strings are unchanged.
     let report = json(
         here,
         &[
@@ -294,7 +295,7 @@ fn nothing_of_a_dump_steers_a_terminal() {
     assert_eq!(report["rows"][0][0], "a\r\n\u{9b}31mb\u{200f}");
 }
 
-/// Ctrl-C ends a query that would never end, and nothing is left of its file.
+/// Ctrl-C ends a query that would never end, and no part of its file remains.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_query_can_be_interrupted() {
@@ -314,7 +315,7 @@ fn a_query_can_be_interrupted() {
         assert!(child.try_wait().expect("a state").is_none(), "it ended");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    // A test that was started in the background ignores Ctrl-C, and its child processes inherit that.
+    // If the tests run in the background, they ignore Ctrl-C, and their child processes inherit this.
     let status = fs::read_to_string("/proc/self/status").expect("the state");
     let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:"));
     let ignored = u64::from_str_radix(mask.expect("a mask").trim(), 16).expect("a number");

@@ -1,11 +1,11 @@
-//! Tests that `show` and `sizeof` of a thread local lead to the values in the threads.
+//! Tests that `show` and `sizeof` of a thread local name the values in the threads.
 
 use std::path::Path;
 
 use testdata::writer::{FieldType, HeapBuilder, Obj, Options, Value};
 
-/// Returns a dump in which three of four threads have a value for `com.acme.Context.CURRENT`, and one for another
-/// thread local.
+/// Returns a dump with four threads. Three of them have a value for `com.acme.Context.CURRENT`, and one has a value for
+/// another thread local.
 fn dump() -> Vec<u8> {
     let mut heap = HeapBuilder::new(Options::default());
     let boot = heap.boot();

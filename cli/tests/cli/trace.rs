@@ -1,4 +1,4 @@
-//! Tests exports of a trace with other programs.
+//! Reads exports of a trace with other programs.
 
 use std::fs;
 use std::path::Path;
@@ -71,7 +71,7 @@ fn tables_have_all_rows() {
             "{name}"
         );
     }
-    // A single exported table equals that of the full export.
+    // A table that is exported alone equals the same table in the full export.
     let alone = run(
         home,
         &[
@@ -167,7 +167,7 @@ fn an_imported_recording_has_all_of_it() {
         );
         let near = |a: &Value, b: &Value| {
             let (a, b) = (a.as_u64().expect("a figure"), b.as_u64().expect("a figure"));
-            // One figure is rounded at each tick, the other once.
+            // One of the compared figures is rounded at each tick, the other only once.
             assert!(a.abs_diff(b) <= 600, "{a} and {b}");
         };
         near(
@@ -183,7 +183,7 @@ fn an_imported_recording_has_all_of_it() {
         let first = &top["candidates"][0];
         assert_eq!(first["class"], "byte[]");
         assert_eq!(first["frames"], live["stacks"][0]["frames"]);
-        // Live objects at the end do not show that there were fewer before.
+        // Live objects at the end of the run do not show if there were fewer objects before.
         assert_eq!(first["verdict"], "growth");
         let info = json(&["trace", "info", &trace]);
         let collections = &info["runs"][0]["collections"]["all"];
@@ -243,7 +243,7 @@ fn what_is_old_goes() {
         "{}",
         report["window"]
     );
-    // Objects that were alive before are still known.
+    // Objects that were alive before that time are still known.
     let taxes = report["candidates"].as_array().expect("a list").iter();
     let taxes = taxes.filter(|c| c["class"] == "com.acme.Tax");
     assert_eq!(

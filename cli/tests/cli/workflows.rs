@@ -1,5 +1,5 @@
-//! Checks that workflows for continuous integration can be parsed, and runs those of the documentation and the action
-//! from the first step to the last.
+//! Checks that workflows for continuous integration can be parsed, and runs all steps of the workflows in the
+//! documentation and of the action.
 
 use std::collections::HashMap;
 use std::env;
@@ -77,7 +77,7 @@ impl Server {
         server.script("project/ci/soak.sh", &work);
         let known = "holder Orders.o*\nclass com.acme.Gone\n";
         fs::write(server.at("project/known-growth.txt"), known).expect("rules");
-        // The files of a release, and a `curl` that downloads from them.
+        // The files of a release, and a `curl` that copies them in place of a download.
         let program = format!(
             "#!/bin/sh\nexec '{}' \"$@\"\n",
             env!("CARGO_BIN_EXE_heapdiff")
@@ -120,7 +120,7 @@ impl Server {
         assert!(done.expect("a shell").success(), "{script}");
     }
 
-    /// Runs the steps as a server does. The error is the name of the first step that fails.
+    /// Runs the steps as a CI server does. Returns the name of the first step that fails as the error.
     fn run(&self, steps: &[&Yaml]) -> Result<(), String> {
         let mut failed = Ok(());
         for step in steps {
@@ -215,7 +215,7 @@ fn workflows_parse() {
             let is_step = step["run"].as_str().is_some() != step["uses"].as_str().is_some();
             assert!(is_step, "{name}: {step:?}");
         }
-        // An external value that is inserted into a script could inject commands.
+        // If a value from outside were inserted into a script, it could inject commands.
         for script in steps(&workflow)
             .iter()
             .filter_map(|step| step["run"].as_str())

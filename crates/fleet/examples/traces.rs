@@ -7,12 +7,12 @@ use std::path::PathBuf;
 
 use heapdiff_trace::synthetic::{self, SITES, Scene, SceneSite};
 
-/// Three ticks an hour for thirty hours, which span two or three days.
+/// Number of ticks: three an hour for thirty hours, which are on two or three days.
 const TICKS: i64 = 90;
 const SPAN_MS: i64 = 1_200_000;
 const HOUR_MS: i64 = 3_600_000;
 
-/// The hosts of a service. The first `leaking` of them leak.
+/// A service with its hosts. The first `leaking` hosts have the leak.
 struct Service {
     name: &'static str,
     hosts: usize,

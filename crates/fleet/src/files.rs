@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 
 use crate::{FleetError, Labels};
 
-/// The partition for the rows of one input and day.
+/// The partition that contains the rows of one input on one day.
 pub(crate) struct Partition<'a> {
     pub(crate) service: &'a str,
     pub(crate) host: &'a str,
@@ -41,7 +41,8 @@ impl<'a> Partition<'a> {
     }
 }
 
-/// Formats a day as `2026-11-21`. Days after 9999-12-30 occur only in damaged traces and become that day.
+/// Formats a day as `2026-11-21`. Days after 9999-12-30 occur only in damaged traces. They are formatted as
+/// `9999-12-30`.
 fn date(day: u64) -> String {
     const LAST: u64 = 2_932_895;
     let time = UNIX_EPOCH + Duration::from_secs(day.min(LAST) * 24 * 60 * 60);
@@ -51,7 +52,7 @@ fn date(day: u64) -> String {
 }
 
 /// Escapes a partition value as Hive does: `%2F` for a character that a path or a partition cannot contain. A long
-/// value is truncated and gets a part of its hash, so it stays unique.
+/// value is truncated, and a hash of the whole value is appended, so it stays unique.
 fn escaped(value: &str) -> String {
     const LONGEST: usize = 120;
     let mut name = String::new();
@@ -60,7 +61,8 @@ fn escaped(value: &str) -> String {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'+' | b'@' | b' ' => {
                 name.push(char::from(byte));
             }
-            // Not at the start, because a folder must not be called `..`.
+            // Keep a dot that is not at the start. At the start it is escaped, because a folder must not be called
+            // `..`.
             b'.' if !name.is_empty() => name.push('.'),
             _ => name.push_str(&format!("%{byte:02X}")),
         }
@@ -163,7 +165,8 @@ impl Table {
     }
 }
 
-/// Returns true if the path is a file that is not Parquet. It may be an input, so it must not be overwritten.
+/// Returns true if the path leads to a file that is not a Parquet file. The file may be an input, so it must not be
+/// overwritten.
 fn is_foreign(place: &Path) -> bool {
     let mut start = Vec::new();
     let read = File::open(place).and_then(|file| file.take(4).read_to_end(&mut start));

@@ -1,4 +1,4 @@
-//! Aggregates the runs of a trace by hour.
+//! Aggregates the data of each run by hour.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::{Added, FleetError, Labels};
 
 const HOUR_MS: u64 = 3_600_000;
 
-/// A site with the names that appear in rows.
+/// A site, with its names as the rows contain them.
 struct Named {
     id: i64,
     class: String,
@@ -99,7 +99,7 @@ fn add_run(
     added: &mut Added,
 ) -> Result<(), FleetError> {
     let mut ticks = trace.ticks(run.id)?;
-    // The monotonic clock determines the order. The wall clock only gives the start.
+    // The monotonic clock determines the order of the ticks. The wall clock only determines the start of the run.
     ticks.sort_by_key(|t| (t.uptime_ms, t.id));
     let collections = trace.collections(run.id)?;
     let order: HashMap<i64, usize> = ticks.iter().enumerate().map(|(i, t)| (t.id, i)).collect();
@@ -175,7 +175,7 @@ const fn moment(run: &Run, tick: &Tick) -> u64 {
     run.started_ms.saturating_add(tick.uptime_ms)
 }
 
-/// Divides a range of ticks into hours or days. Those without ticks are left out.
+/// Divides a range of ticks into hours or days. Hours or days without ticks are left out.
 fn spans(run: &Run, ticks: &[Tick], range: std::ops::Range<usize>, length: u64) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     for at in range {

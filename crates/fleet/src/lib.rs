@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Each file is named after its run or report. So adding the same trace again replaces its earlier rows, and nothing is
-//! counted twice. Equal inputs give equal bytes.
+//! counted twice. Equal inputs give equal files.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod files;
@@ -39,7 +39,7 @@ pub struct Added {
     pub rows: u64,
     /// The written files, in order.
     pub files: Vec<PathBuf>,
-    /// The number of implausible figures in the trace. They count as 0.
+    /// The number of implausible figures in the trace. Each was read as 0.
     pub odd: u64,
 }
 
@@ -70,12 +70,12 @@ pub enum FleetError {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// Additional information, or empty.
+        /// Additional information about the file. Empty if there is none.
         why: String,
     },
 }
 
-/// Maximum size of a report. A larger file cannot be one.
+/// Maximum size of a report in bytes. heapdiff writes no larger reports.
 const LARGEST_REPORT: u64 = 256 << 20;
 
 /// Adds a trace, or a diff report in JSON, to the fleet in a folder.

@@ -111,7 +111,7 @@ pub(crate) fn add(
         let path = suspect.path.join(" ");
         let reasons = suspect.reasons.join("\n");
         let stack = suspect.stacks.first();
-        // Root first, as in the `sites` table.
+        // Frames are stored root first, as in the `sites` table.
         let frames = stack.map(|s| s.frames.iter().rev().cloned().collect::<Vec<_>>().join(";"));
         table.row(&[
             Cell::Text(&name),

@@ -1,4 +1,4 @@
-//! The files of a fleet contain the figures of the traces and reports.
+//! Tests that the files of a fleet contain the figures of the traces and reports.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use heapdiff_trace::synthetic::{self, Scene};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
 
-/// Three ticks an hour for slightly more than two days.
+/// Returns a scene with three ticks an hour, for slightly more than two days.
 fn scene() -> Scene<'static> {
     Scene {
         ticks: 150,
@@ -186,7 +186,7 @@ fn labels_stay_in_their_folder_and_the_trace_names_its_own() {
             .iter()
             .all(|p| p.exists() && p.starts_with(&fleet))
     );
-    // SQLite's files beside a trace are not part of the fleet.
+    // SQLite writes files beside a trace, which are not part of the fleet.
     let of_trace = |p: &Path| {
         p.file_name()
             .is_some_and(|n| n.to_string_lossy().starts_with("t.db"))
@@ -269,7 +269,8 @@ fn a_damaged_trace_leaves_no_half_file() {
             *byte = byte.wrapping_mul(31).wrapping_add(step as u8);
         }
         fs::write(&path, &damaged).unwrap();
-        // Damaged figures cannot be detected. Damage that makes the trace unreadable is an error.
+        // If figures are damaged, this cannot be detected. If damage makes the trace unreadable, adding the trace is an
+        // error.
         refused += usize::from(add(&path, &fleet, &shop()).is_err());
         for (file, bytes) in content(&fleet) {
             assert!(bytes.ends_with(b"PAR1"), "{}", file.display());

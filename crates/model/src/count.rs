@@ -1,4 +1,4 @@
-//! `heapdiff.count/1`: allocations of a running JVM, counted.
+//! `heapdiff.count/1`: the allocations of a running JVM, counted for a while.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,13 +20,13 @@ pub struct CountReport {
     /// (--sampled-classes). Reports of earlier versions lack the key.
     #[schemars(extend("optional" = true))]
     pub only_sampled: bool,
-    /// Number of class files that got counters: each class once, and the classes that were loaded during the
-    /// count.
+    /// Number of class files that got counters. Each class counts once. Classes that were loaded during the count are
+    /// included.
     pub classes: u64,
     /// Totals of all sites, listed or not.
     pub totals: CountTotals,
-    /// One entry for each method, line and allocated class, the most bytes first, then the most objects. All
-    /// entries unless --top limits them.
+    /// One entry for each method, line and allocated class. Entries with the most bytes come first, then those with the
+    /// most objects. All entries unless --top limits them.
     pub sites: Vec<CountSite>,
     /// Allocations that were requested but not counted.
     pub missed: CountMissed,
@@ -44,24 +44,24 @@ pub struct CountedInDump {
     pub jdk: bool,
     /// Totals of all sites, listed or not.
     pub totals: CountTotals,
-    /// One entry for each method, line and allocated class, the most bytes first, then the most objects. All
-    /// entries unless --top limits them.
+    /// One entry for each method, line and allocated class. Entries with the most bytes come first, then those with the
+    /// most objects. All entries unless --top limits them.
     pub sites: Vec<CountSite>,
     /// Allocations that are not counted.
     pub missed: CountedMissed,
-    /// Lines of code for which the samples and the count differ by more than random variation, the largest
-    /// difference first. If the samples are lower: the JIT compiler removed allocations, which are counted but
-    /// never sampled, or the JDK made copies for the line, which are counted at the line and sampled in the
-    /// JDK. If the samples are higher: some allocations of the line are not counted. Reports of earlier
-    /// versions lack the key.
+    /// Lines of code for which the samples and the count differ by more than random variation, the largest difference
+    /// first. The samples are lower if the JIT compiler removed allocations, which are counted but never sampled. They
+    /// are also lower if the JDK made copies for the line, which are counted at the line and sampled in the JDK. The
+    /// samples are higher if some allocations of the line are not counted. Reports of earlier versions lack the key.
     #[schemars(extend("maxItems" = 10, "optional" = true))]
     pub disagreements: Vec<LineDisagreement>,
-    /// Number of these lines, listed or not. Reports of earlier versions lack the key.
+    /// Number of lines of code for which the samples and the count differ, listed or not. Reports of earlier versions
+    /// lack the key.
     #[schemars(extend("optional" = true))]
     pub disagreement_count: u64,
 }
 
-/// A line whose count and whose samples contradict each other.
+/// A line of code for which the samples and the count differ.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct LineDisagreement {
     /// The class that has the code.
@@ -74,7 +74,8 @@ pub struct LineDisagreement {
     pub counted_bytes: u64,
     /// Bytes that the samples estimate.
     pub estimated_bytes: u64,
-    /// 99 % interval of that estimate. It includes large objects that a JVM before JDK 25 may have left out.
+    /// 99 % interval of the estimate by samples. It includes large objects that a JVM before JDK 25 may not have
+    /// sampled.
     pub ci99: [u64; 2],
 }
 
@@ -92,11 +93,11 @@ pub struct CountedMissed {
 /// Totals of all sites, listed or not.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CountTotals {
-    /// Number of sites that allocated, listed or not.
+    /// Number of sites that allocated during the count, listed or not.
     pub sites: u64,
     /// Number of executed allocations, including those that the JIT compiler removes.
     pub objects: u64,
-    /// Bytes of these allocations, without the sites whose bytes are not known.
+    /// Bytes of the counted allocations. Sites whose bytes are not known are not included.
     pub bytes: u64,
     /// Number of sites whose bytes are not known.
     pub sites_without_bytes: u64,
@@ -117,8 +118,8 @@ pub struct CountSite {
     pub allocated: String,
     /// Number of allocations.
     pub objects: u64,
-    /// Bytes of these allocations. Null if the bytes are not known: the JVM did not report the size of an object, or
-    /// the dump has no class of this name, or classes of this name have different sizes.
+    /// Bytes of these allocations. Null if the bytes are not known, for one of these reasons: the JVM did not report
+    /// the size of an object, or the dump has no class of this name, or classes of this name have different sizes.
     pub bytes: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! `heapdiff.diff/1`: what grew between dumps, and what holds it.
+//! `heapdiff.diff/1`: objects that grew between dumps, and the fields that hold them.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::words::{DETECTORS, TRENDS, or_null};
 
-/// The report of `heapdiff BEFORE AFTER --format json`: what grew, and what holds it. Lists of figures have one figure
-/// for each dump, in the order of the dumps. Later versions may add keys.
+/// The report of `heapdiff BEFORE AFTER --format json`: which objects grew, and which fields hold them. Lists of
+/// figures have one figure for each dump, in the order of the dumps. Later versions may add keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
     /// Name of the schema.
@@ -17,26 +17,26 @@ pub struct Report {
     /// several JVMs.
     #[schemars(with = "Vec<crate::snapshot::SnapshotInfo>", extend("minItems" = 2))]
     pub snapshots: Vec<SnapshotInfo>,
-    /// True if differences between the dumps are growth. False if a dump is damaged, lacks GC roots, is the same as
-    /// another, is of another program or JVM than the others, or was named out of order. If it is false, gates are not
-    /// checked (exit code 3) without --allow-partial.
+    /// True if differences between the dumps can be read as growth. False if a dump is damaged, lacks GC roots, is the
+    /// same as another, is of another program or JVM than the others, or was named out of order. If the value is false,
+    /// requested gates are checked only with --allow-partial; without this option, the exit code is 3.
     #[serde(default = "comparable")]
     pub comparable: bool,
     /// Reasons why the dumps are not comparable, and options that match nothing: --include, --exclude, --focus,
     /// rules of --ignore, --trace.
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// Last dump less first: difference in reachable objects and their bytes.
+    /// Difference in reachable objects and their bytes: last dump minus first dump.
     pub delta: Delta,
-    /// Part of the growth of reachable bytes that the suspects explain; no byte is counted twice. With --top
-    /// and --include, only the analyzed suspects are included.
+    /// The part of the growth of reachable bytes that belongs to the suspects. No byte is counted twice. With --top and
+    /// --include, only the analyzed suspects are included.
     #[serde(default)]
     pub explained_bytes: u64,
-    /// Minimum growth of a suspect in bytes. Less is noise. It is 16 KiB, or 1/2000 of the reachable bytes of the
-    /// largest dump if that is more.
+    /// Minimum growth of a suspect in bytes; less growth is noise. The minimum is 16 KiB, or 1/2000 of the reachable
+    /// bytes of the largest dump if that is more.
     #[serde(default)]
     pub noise_bytes: u64,
-    /// Classes whose figures differ between dumps, by growth of retained bytes. All of them unless --top limits
+    /// Classes whose figures differ between dumps, sorted by growth of retained bytes. All of them unless --top limits
     /// them.
     pub classes: Vec<ClassGrowth>,
     /// Suspects, the most growth first. At most 10 unless --top sets another limit.
@@ -61,7 +61,7 @@ impl Report {
         u64::try_from(self.delta.shallow_bytes).unwrap_or(0)
     }
 
-    /// Returns the growth that no suspect explains, in bytes; 0 if it is noise.
+    /// Returns the growth in bytes that belongs to no suspect; 0 if it is less than the noise limit.
     #[must_use]
     pub fn unexplained_bytes(&self) -> u64 {
         let rest = self.grown_bytes().saturating_sub(self.explained_bytes);
@@ -73,25 +73,25 @@ impl Report {
     }
 }
 
-/// Minimum growth that is not noise, in bytes, in a heap of any size.
+/// Growth of fewer bytes than this is noise, in a heap of any size.
 const LEAST: u64 = 16 << 10;
 /// Growth of less than 1/`LEAST_PART` of the reachable bytes is noise.
 const LEAST_PART: u64 = 2_000;
 
-/// Returns the minimum growth that is not noise in a heap with `reachable` bytes.
+/// Returns the limit in bytes below which growth is noise, in a heap with `reachable` bytes.
 #[must_use]
 pub fn least(reachable: u64) -> u64 {
     (reachable / LEAST_PART).max(LEAST)
 }
 
-/// Returns the minimum growth that is not noise between these dumps.
+/// Returns the limit in bytes below which growth between these dumps is noise.
 #[must_use]
 pub fn noise(snapshots: &[SnapshotInfo]) -> u64 {
     let reachable = snapshots.iter().map(|s| s.reachable_bytes).max();
     least(reachable.unwrap_or(0))
 }
 
-/// Returns the last figure less the first, or the figure if there is only one.
+/// Returns the last figure minus the first, or the figure itself if there is only one.
 #[must_use]
 pub fn difference(figures: &[u64]) -> i64 {
     match figures {
@@ -121,16 +121,16 @@ pub struct SnapshotInfo {
     pub objects: u64,
     /// Number of objects that a GC root reaches by references that retain (--refs).
     pub reachable_objects: u64,
-    /// Shallow bytes of these objects.
+    /// Shallow bytes of the reachable objects.
     pub reachable_bytes: u64,
-    /// Shallow bytes of all other objects.
+    /// Shallow bytes of the objects that no GC root reaches.
     pub unreachable_bytes: u64,
     /// True if damage or missing GC roots keep some of the dump's content out of the figures.
     pub partial: bool,
     /// Damage, missing data and oddities of the dump, one sentence each.
     pub warnings: Vec<String>,
-    /// Objects without referrers that count as GC roots, because the dump lacks roots although it is whole: it has no
-    /// frames of parked virtual threads (JDK 19 to 21), or was written by jhsdb. Missing for other dumps.
+    /// Objects without referrers that count as GC roots, because the dump is complete but lacks roots. Such dumps have
+    /// no frames of parked virtual threads (JDK 19 to 21), or were written by jhsdb. Missing for other dumps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assumed_roots: Option<AssumedRoots>,
     /// The agent; null if it was not loaded.
@@ -205,7 +205,7 @@ pub struct ClassGrowth {
     /// Sum of the shallow sizes of these objects, in bytes.
     #[schemars(extend("minItems" = 2))]
     pub shallow_bytes: Vec<u64>,
-    /// Bytes that they retain as a set; no byte is counted twice.
+    /// Bytes that all instances together retain. No byte is counted twice.
     #[schemars(extend("minItems" = 2))]
     pub retained_bytes: Vec<u64>,
 }
@@ -214,19 +214,19 @@ pub struct ClassGrowth {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// It grew, and evidence shows that the growth continues.
+    /// The objects grew, and evidence shows that the growth continues.
     Leak,
-    /// It grew.
+    /// The objects grew, and no other verdict applies.
     #[default]
     Growth,
-    /// It grew like a cache that is not yet full.
+    /// The objects grew like a cache that is not yet full.
     Cache,
-    /// It grew once, as programs do when they start.
+    /// The objects grew once, as in programs that have just started.
     Warmup,
 }
 
 impl Verdict {
-    /// True for leaks and growth. Caches that fill, and programs that warm up, are not grave.
+    /// True for leaks and growth. False for caches that fill up and for programs that warm up.
     #[must_use]
     pub const fn is_grave(self) -> bool {
         matches!(self, Self::Leak | Self::Growth)
@@ -267,7 +267,7 @@ pub struct Suspect {
     /// first if memory outside of the heap grew more. Empty if no stack is known. `coverage` includes all
     /// stacks.
     pub stacks: Vec<Stack>,
-    /// Part of the growth that samples cover.
+    /// The part of the growth that is covered by samples.
     pub coverage: Coverage,
     /// Name of the known leak pattern; null if no pattern matches. The first of `reasons` describes it.
     #[schemars(extend("enum" = or_null(&DETECTORS)))]
@@ -289,9 +289,9 @@ pub struct Suspect {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "History")]
     pub history: Option<History>,
-    /// The stacks that allocated objects of the class since the first dump, dead or alive, the most bytes
-    /// first, at most 10. Only if `stacks` is empty because no sample of the content is tracked (generational
-    /// ZGC).
+    /// The stacks that allocated objects of the class since the first dump, dead or alive, the most bytes first, at
+    /// most 10. Present only if `stacks` is empty because the agent tracks no sample of the growing objects
+    /// (generational ZGC).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("minItems" = 1, "maxItems" = 10))]
     pub allocated_at: Vec<AllocatedAt>,
@@ -300,8 +300,8 @@ pub struct Suspect {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Through")]
     pub allocated_through: Option<Through>,
-    /// The answer in one sentence: the holder, what accumulates, the growth, its share of all growth, and the
-    /// application frame that allocated it.
+    /// The result in one sentence: the holder, the class that accumulates, the growth, its share of the growth of the
+    /// heap, and the application frame that allocated the objects.
     #[serde(default)]
     #[schemars(extend("optional" = true))]
     pub headline: String,
@@ -314,11 +314,11 @@ pub struct Suspect {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub likely_fix: Option<String>,
-    /// Commands that show more of the suspect in the last dump.
+    /// Commands that show more about the suspect in the last dump.
     #[serde(default)]
     #[schemars(extend("optional" = true))]
     pub next: Vec<String>,
-    /// How the collections in which it grows are used, up to the last dump; only if the agent watched them
+    /// How the program uses the collections that grow, up to the last dump. Present only if the agent watched them
     /// (usage=on).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Used")]
@@ -326,25 +326,25 @@ pub struct Suspect {
 }
 
 impl Suspect {
-    /// True if the suspect is of one dump. One dump is treated as a comparison with nothing.
+    /// True if the suspect is from the analysis of a single dump. Such an analysis is a comparison with an empty heap.
     #[must_use]
     pub const fn is_of_one_dump(&self) -> bool {
         self.retained_bytes.len() == 1
     }
 
-    /// Returns the bytes that its objects retain in the last dump.
+    /// Returns the bytes that the suspect's objects retain in the last dump.
     #[must_use]
     pub fn retained(&self) -> u64 {
         self.retained_bytes.last().copied().unwrap_or(0)
     }
 
-    /// Returns the bytes outside of the heap that its direct buffers own in the last dump.
+    /// Returns the bytes outside of the heap that the suspect's direct buffers own in the last dump.
     #[must_use]
     pub fn off_heap(&self) -> u64 {
         self.off_heap_bytes.last().copied().unwrap_or(0)
     }
 
-    /// Returns its growth in bytes, in the heap and in direct buffers outside of it.
+    /// Returns the growth of the suspect in bytes, in the heap and in direct buffers outside of it.
     #[must_use]
     pub fn growth_with_off_heap(&self) -> i64 {
         let off_heap = difference(&self.off_heap_bytes);
@@ -352,7 +352,7 @@ impl Suspect {
     }
 }
 
-/// How collections are used, as the agent counted up to the last dump.
+/// How the program used collections. The agent counted until the last dump.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Used {
     /// When counting began for the first of the collections, in milliseconds since 1970.
@@ -386,7 +386,7 @@ pub struct AllocatedAt {
 /// A frame through which most of a growth was allocated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Through {
-    /// The frame; class and method alone if the frames are one method at several lines.
+    /// The frame. If the frames are one method at several lines, only class and method.
     pub frame: String,
     /// Estimated bytes of the stacks with the frame.
     pub estimated_bytes: u64,
@@ -400,16 +400,16 @@ pub struct Through {
 /// Data of a trace about the objects that the stacks of a suspect allocated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct History {
-    /// Number of stacks of the suspect that are in the trace. The figures do not include the other stacks.
+    /// Number of stacks of the suspect that are in the trace. The figures include only these stacks.
     pub stacks: u64,
-    /// How the live figures changed, as `trend` of a suspect.
+    /// How the live figures changed over time. Values as in `trend` of a suspect.
     #[schemars(extend("enum" = TRENDS))]
     pub trend: Cow<'static, str>,
-    /// The compared figure: live objects after full GCs (major); the minimum between GCs of any kind
-    /// (collections); the minimum of equal parts if there was no GC (ticks).
+    /// The figure that is compared. major: live objects after each full GC. collections: the minimum between two GCs of
+    /// any kind. ticks: the minimum in each of several equal parts of the time, if there was no GC.
     #[schemars(extend("enum" = ["major", "collections", "ticks"]))]
     pub basis: Cow<'static, str>,
-    /// Number of moments that are compared.
+    /// Number of moments in time that are compared.
     pub points: u64,
     /// When the growth began, in milliseconds since 1970; null if there is no growth.
     pub began_ms: Option<u64>,
@@ -417,14 +417,14 @@ pub struct History {
     pub began_uptime_ms: Option<u64>,
     /// False if the growth began at the first data point, or perhaps earlier.
     pub began_within: Option<bool>,
-    /// Growth from the first moment that is compared to the last.
+    /// Growth from the first to the last compared moment.
     pub growth: HistoryGrowth,
     /// Growth per hour.
     pub slope: HistorySlope,
-    /// Part of the allocated bytes that was not collected, in thousandths; 1000 if it is not known.
+    /// Part of the allocated bytes that survived, in thousandths; 1000 if it is not known.
     pub survival_permille: u64,
-    /// False if it is not known which objects were collected: under generational ZGC before a full GC, and in a
-    /// recording. Reports of earlier versions lack the key.
+    /// False if it is not known which objects were collected. This is so under generational ZGC before a full GC, and
+    /// in a recording. Reports of earlier versions lack the key.
     #[serde(default = "is_known")]
     #[schemars(extend("optional" = true))]
     pub survival_known: bool,
@@ -451,8 +451,8 @@ pub struct HistoryGrowth {
 pub struct HistorySlope {
     /// Growth in bytes per hour, a Theil-Sen estimate.
     pub bytes_per_hour: i64,
-    /// 95 % interval, which includes the interval of the estimates; null if fewer than five moments are
-    /// compared.
+    /// 95 % confidence interval of the growth per hour. It includes the uncertainty of the estimates of live bytes.
+    /// Null if fewer than five moments are compared.
     pub ci95: Option<[i64; 2]>,
     /// Growth in objects per hour.
     pub objects_per_hour: i64,
@@ -493,13 +493,13 @@ pub struct Stack {
     pub class: String,
     /// Number of samples behind the estimate.
     pub samples: u64,
-    /// Estimated bytes. In a comparison, bytes of the growth: allocated less freed. Otherwise bytes of live
-    /// objects. Exact with interval 0, and with stack traces in the dump.
+    /// Estimated bytes. In a comparison, the net growth in bytes: allocated minus freed. Otherwise the bytes of live
+    /// objects. The figure is exact if the agent samples with interval 0, and if the dump contains stack traces.
     pub estimated_bytes: u64,
     /// 95 % interval of the estimate.
     pub ci95: [u64; 2],
-    /// Estimate by samples alone, if allocation counts (count=on) make the estimate more exact: they narrow the
-    /// interval, and move the estimate into it. Missing otherwise.
+    /// Estimate from samples alone, present if allocation counts (count=on) make the estimate more exact. The counts
+    /// narrow the interval, and the estimate is moved into the narrower interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "SampledBytes")]
     pub sampled: Option<SampledBytes>,
@@ -509,9 +509,9 @@ pub struct Stack {
     /// samples.
     #[schemars(extend("maximum" = 1000))]
     pub survival_permille: u64,
-    /// False if survival_permille is not reliable: too few samples of the stack were tracked until they were
-    /// collected (fewer than 16 are expected at the present interval or rate), the stack defined a class, or
-    /// the stacks are the JVM's own. Reports of earlier versions lack the key.
+    /// False if survival_permille is not reliable. There are three reasons: too few samples of the stack were tracked
+    /// until they were collected (fewer than 16 are expected at the present interval or rate), the stack defined a
+    /// class, or the stacks are the JVM's own. Reports of earlier versions lack the key.
     #[serde(default = "is_known")]
     #[schemars(extend("optional" = true))]
     pub survival_known: bool,
@@ -520,7 +520,7 @@ pub struct Stack {
     pub threads: Vec<String>,
 }
 
-/// Estimate for a stack by samples alone.
+/// Estimate for a stack that is computed from samples alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SampledBytes {
     /// Estimated bytes.
@@ -529,19 +529,19 @@ pub struct SampledBytes {
     pub ci95: [u64; 2],
 }
 
-/// Part of a growth that samples cover.
+/// The part of a suspect's growth that is covered by samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Coverage {
     /// Number of samples among the growing objects.
     pub samples: u64,
     /// Bytes that the samples represent. The estimate may exceed growth_bytes.
     pub sampled_bytes: u64,
-    /// Measured growth of the retained bytes.
+    /// Growth of the retained bytes, measured in the dumps.
     pub growth_bytes: u64,
-    /// Maximum number of bytes of the growth that have no sample because the agent could not keep it. Intervals
-    /// of stacks are wider by this amount.
+    /// Maximum number of bytes of the growth that have no sample because the agent could not store it. Intervals of
+    /// stacks are wider by this amount.
     pub unseen_bytes: u64,
-    /// Bytes of the growth that are not covered by samples: growth_bytes less sampled_bytes.
+    /// Bytes of the growth that are not covered by samples: growth_bytes minus sampled_bytes.
     #[serde(default)]
     pub unsampled_bytes: u64,
 }

@@ -1,4 +1,4 @@
-//! `heapdiff.heap/1`: what holds most of one dump.
+//! `heapdiff.heap/1`: the objects and fields that hold most of one dump.
 
 use std::borrow::Cow;
 
@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::diff::{Coverage, Growth, SnapshotInfo, Stack, Suspect, Through};
 use crate::words::{DETECTORS, or_null};
 
-/// The report of `heapdiff DUMP --format json`: what holds most of one dump. One dump does not show growth. Later
-/// versions may add keys.
+/// The report of `heapdiff DUMP --format json`: the objects and fields that hold most of one dump. One dump does not
+/// show growth. Later versions may add keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapReport {
     /// Name of the schema.
@@ -21,14 +21,14 @@ pub struct HeapReport {
     pub warnings: Vec<String>,
     /// Minimum number of retained bytes of a suspect: 2 % of the reachable bytes, but at least 16 KiB.
     pub least_bytes: u64,
-    /// Part of the reachable bytes that the suspects retain; no byte is counted twice. With --top and
-    /// --include, only the analyzed suspects are included.
+    /// The part of the reachable bytes that the suspects retain. No byte is counted twice. With --top and --include,
+    /// only the analyzed suspects are included.
     pub explained_bytes: u64,
     /// The thread whose allocation failed, if the JVM wrote the dump for an OutOfMemoryError. Null if the dump does not
     /// name such a thread.
     pub died: Option<Died>,
-    /// Places where much has accumulated, the most retained bytes first. At most 10 unless --top sets another
-    /// limit.
+    /// Fields under which many bytes have accumulated. Those with the most retained bytes come first. At most 10 unless
+    /// --top sets another limit.
     #[serde(with = "one_dump")]
     #[schemars(with = "Vec<HeapSuspect>")]
     pub suspects: Vec<Suspect>,
@@ -37,7 +37,7 @@ pub struct HeapReport {
     /// Wasted memory, the largest savings first; `heapdiff waste` has details. Kinds without savings are
     /// missing.
     pub waste: Vec<HeapWaste>,
-    /// Classes by the bytes of their reachable instances. All of them unless --top limits them.
+    /// Classes, sorted by the bytes of their reachable instances. All of them unless --top limits them.
     pub classes: Vec<HeapClass>,
 }
 
@@ -55,7 +55,7 @@ pub struct Died {
     pub frames: Vec<String>,
 }
 
-/// JSON of the suspects of one dump, in the form of [`HeapSuspect`].
+/// Converts the suspects of one dump to JSON, in the form of [`HeapSuspect`].
 mod one_dump {
     use serde::{Deserialize, Deserializer, Serializer};
 
@@ -76,7 +76,7 @@ mod one_dump {
     }
 }
 
-/// A place where much memory has accumulated.
+/// A field under which many bytes have accumulated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapSuspect {
     /// Rank of the suspect; 1 for the largest.
@@ -130,23 +130,23 @@ pub struct HeapSuspect {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub likely_fix: Option<String>,
-    /// Commands that show more of the suspect.
+    /// Commands that show more about the suspect.
     #[serde(default)]
     #[schemars(extend("optional" = true))]
     pub next: Vec<String>,
 }
 
-/// Part of the content of a holder that samples cover.
+/// The part of the objects under a holder that is covered by samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapCoverage {
     /// Number of samples among the objects.
     pub samples: u64,
     /// Bytes that the samples represent.
     pub sampled_bytes: u64,
-    /// Maximum number of bytes that have no sample because the agent could not keep it. Intervals of stacks are
-    /// wider by this amount.
+    /// Maximum number of bytes that have no sample because the agent could not store it. Intervals of stacks are wider
+    /// by this amount.
     pub unseen_bytes: u64,
-    /// Bytes that are not covered by samples: retained_bytes less sampled_bytes.
+    /// Bytes that are not covered by samples: retained_bytes minus sampled_bytes.
     pub unsampled_bytes: u64,
 }
 
@@ -179,7 +179,7 @@ impl From<&Suspect> for HeapSuspect {
 }
 
 impl From<HeapSuspect> for Suspect {
-    /// Returns the suspect of a comparison of this dump with nothing.
+    /// Converts a suspect from a comparison of this dump with an empty heap.
     fn from(suspect: HeapSuspect) -> Self {
         let coverage = suspect.coverage;
         Self {
@@ -256,11 +256,11 @@ pub struct ThreadHold {
 pub struct HeapWaste {
     /// Kind of waste, as in heapdiff.waste/1.
     pub kind: Cow<'static, str>,
-    /// Number of wasteful objects; for duplicates, all objects that equal another.
+    /// Number of wasteful objects. For duplicates, all objects that equal at least one other object.
     pub objects: u64,
-    /// Savings: the part of their bytes that could be saved. No byte is in two kinds.
+    /// The part of the bytes of these objects that could be saved. No byte is counted in two kinds.
     pub bytes_to_win: u64,
-    /// The field that holds most of it; null if none is known.
+    /// The field that holds most of the wasted memory; null if none is known.
     pub holder: Option<String>,
 }
 
@@ -275,6 +275,6 @@ pub struct HeapClass {
     pub objects: u64,
     /// Sum of the shallow sizes of these objects, in bytes.
     pub shallow_bytes: u64,
-    /// Bytes that they retain as a set; no byte is counted twice.
+    /// Bytes that all instances together retain. No byte is counted twice.
     pub retained_bytes: u64,
 }

@@ -15,8 +15,8 @@ pub struct HistoReport {
     pub snapshot: SnapshotInfo,
     /// Totals of all classes that have objects in the dump, listed or not.
     pub totals: HistoTotals,
-    /// One entry for each class, the largest first: by retained bytes with --retained, else by shallow bytes,
-    /// then by name. All of them unless --top limits them.
+    /// One entry for each class. With --retained, the classes with the most retained bytes come first, otherwise those
+    /// with the most shallow bytes. Equal classes are sorted by name. All of them unless --top limits them.
     pub classes: Vec<ClassRow>,
 }
 
@@ -40,17 +40,17 @@ pub struct ClassRow {
     /// if their loaders differ.
     #[schemars(extend("pattern" = ID))]
     pub loader: Option<String>,
-    /// All instances in the dump, reachable or not. Class objects count as instances of java.lang.Class.
+    /// Number of instances in the dump, reachable or not. Class objects are instances of java.lang.Class.
     pub objects: u64,
     /// Sum of the shallow sizes of these objects, in bytes.
     pub shallow_bytes: u64,
     /// Bytes that would be freed if all reachable instances were removed; null without --retained.
     pub retained_bytes: Option<u64>,
-    /// Instances that a GC root reaches; null without --retained.
+    /// Number of instances that a GC root reaches; null without --retained.
     pub reachable_objects: Option<u64>,
     /// Shallow bytes of the reachable instances; null without --retained.
     pub reachable_bytes: Option<u64>,
-    /// The same as reachable_bytes. It is at most retained_bytes.
+    /// Has the same value as reachable_bytes. It is at most retained_bytes.
     pub reachable_shallow_bytes: Option<u64>,
     /// True if retained_bytes is the sum over the instances that no other instance of the class dominates. This
     /// applies to the smaller classes of dumps with many objects and classes.

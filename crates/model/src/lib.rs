@@ -1,7 +1,7 @@
 //! The JSON reports as plain data.
 //!
-//! Each module has the structs of one report. Their fields are the keys of the JSON, in the same order. Nothing here
-//! reads a dump or prints a report.
+//! Each module has the structs of one report. Their fields are the keys of the JSON, in the same order. This crate
+//! neither reads dumps nor prints reports.
 
 pub mod count;
 pub mod diff;

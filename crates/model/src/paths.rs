@@ -21,27 +21,27 @@ pub struct PathsReport {
     /// Number of selected objects without a path: unreachable objects, and objects held only by references that
     /// --refs does not follow.
     pub without_path: u64,
-    /// Shortest paths to all selected objects, merged if objects of one class are reached in the same way. Each
-    /// line of the tree is followed by the lines below it; lines that lead to most objects come first. The path
-    /// to a single object has one line per object. At most 30 lines unless --top sets another limit.
+    /// Shortest paths to all selected objects, merged if objects of one class are reached in the same way. Each line of
+    /// the tree is followed by the lines below it; among these, the lines that lead to the most objects come first. The
+    /// path to a single object has one line per object. At most 30 lines unless --top sets another limit.
     pub tree: Vec<PathLine>,
-    /// Lines of depth 0 that the limit left out, with the lines below them, and the selected objects that they
-    /// lead to.
+    /// Lines of depth 0, and the lines below them, that are left out because of the limit. Also the number of selected
+    /// objects that these lines lead to.
     pub hidden: Hidden,
 }
 
-/// Objects on the paths that are reached in the same way.
+/// Objects on the paths that are reached by the same references.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct PathLine {
-    /// Number of lines above it; 0 for the start of a path.
+    /// Number of lines above this line; 0 for the start of a path.
     pub depth: u32,
-    /// At depth 0: static for a class of the application whose static field the path goes through, otherwise
-    /// the kind of GC root; null below.
+    /// At depth 0: `static` if the path goes through a static field of an application class, otherwise the kind of the
+    /// GC root. Null at other depths.
     pub root: Option<&'static str>,
     /// How the objects of the line above refer to these: `com.acme.Foo.entries`, `[]` or `[12]` (elements),
     /// `<local variable>`, `<class loader>` and so on; null at depth 0.
     pub via: Option<String>,
-    /// The kind of the reference. It is not strong if a java.lang.ref object refers to the object.
+    /// The kind of the reference. If a java.lang.ref object refers to the object, the kind is not strong.
     #[schemars(extend("enum" = ["strong", "soft", "final", "weak", "phantom"]))]
     pub strength: &'static str,
     /// The class, as in Java source.
@@ -49,26 +49,27 @@ pub struct PathLine {
     /// Id of the object if the line is a single object; null otherwise.
     #[schemars(extend("pattern" = ID))]
     pub id: Option<String>,
-    /// Number of objects of the line.
+    /// Number of objects on this line.
     pub objects: u64,
-    /// True if some of these objects are below others of them, as in a linked list.
+    /// True if some of these objects are reached through others of them, as in a linked list.
     pub folded: bool,
-    /// Number of selected objects that the line leads to, its own included.
+    /// Number of selected objects that the line leads to, including those on the line itself.
     pub selected: u64,
     /// Number of selected objects on this line.
     pub selected_here: u64,
     /// Shallow bytes of the selected objects that the line leads to.
     pub selected_bytes: u64,
-    /// Lines below this one, at any depth, that the limit left out, and the selected objects that they lead to.
+    /// Lines below this line, at any depth, that are left out because of the limit. Also the number of selected objects
+    /// that these lines lead to.
     pub hidden: Hidden,
 }
 
-/// Lines that the limit left out.
+/// Lines that are left out because of the limit.
 #[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 pub struct Hidden {
     /// Number of lines.
     pub lines: u64,
-    /// Number of selected objects that they lead to.
+    /// Number of selected objects that these lines lead to.
     pub selected: u64,
 }
 

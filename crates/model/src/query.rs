@@ -10,9 +10,9 @@ use crate::snapshot::SnapshotInfo;
 pub struct QueryHead {
     /// Name of the schema.
     pub schema: &'static str,
-    /// The dump; the first of several.
+    /// The dump. If there are several, the first one.
     pub snapshot: SnapshotInfo,
-    /// The dumps with their names, if they have names; `snapshot` is the first.
+    /// All dumps with their names, if they have names. `snapshot` is the first dump.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dumps: Vec<QueriedDump>,
     /// The statement, as it was given.

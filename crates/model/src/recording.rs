@@ -14,7 +14,7 @@ pub struct RecordingReport {
     /// The file and its content.
     pub recording: RecordingInfo,
     /// The event whose samples the figures are based on. Samples of jdk.ObjectAllocationInNewTLAB and
-    /// jdk.ObjectAllocationOutsideTLAB count together.
+    /// jdk.ObjectAllocationOutsideTLAB are added up.
     #[schemars(extend("enum" = EVENTS))]
     pub event: &'static str,
     /// `sampled`: the objects in the JVM's list of old objects that were alive at its last dump; their figures
@@ -94,8 +94,8 @@ pub struct RecordedTotals {
 /// Objects of one class that one stack allocated.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct RecordedStack {
-    /// Frames, the leaf first: com.acme.Foo.add(line 42), because recordings have no names of source files.
-    /// Empty if there is no stack; `...` at the end if the stack was cut off.
+    /// Frames, the leaf first. A frame has the form com.acme.Foo.add(line 42), because recordings contain no names of
+    /// source files. Empty if there is no stack; `...` at the end if the stack was cut off.
     pub frames: Vec<String>,
     /// The allocated class.
     pub class: String,
@@ -105,7 +105,7 @@ pub struct RecordedStack {
     pub estimated_bytes: u64,
     /// 95 % interval of the estimate; null if nothing is estimated (measure `sampled`).
     pub ci95: Option<[u64; 2]>,
-    /// Estimated number of objects; null if the event does not record object sizes, and with `sampled`.
+    /// Estimated number of objects. Null with `sampled`, and if the event does not record object sizes.
     pub estimated_objects: Option<u64>,
     /// When the first of the samples was allocated, in milliseconds since the recording began.
     pub first_ms: u64,
@@ -127,7 +127,7 @@ pub struct RecordedClass {
     pub estimated_bytes: u64,
     /// 95 % interval of the estimate; null if nothing is estimated (measure `sampled`).
     pub ci95: Option<[u64; 2]>,
-    /// Estimated number of objects; null if the event does not record object sizes, and with `sampled`.
+    /// Estimated number of objects. Null with `sampled`, and if the event does not record object sizes.
     pub estimated_objects: Option<u64>,
 }
 

@@ -33,7 +33,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
 
 /// Returns the schema of one report. Its title is the value of the report's key `schema`.
 fn schema<T: JsonSchema>(name: &'static str) -> (&'static str, Schema) {
-    // The schema describes written JSON: a key without a value is null, unless it is skipped.
+    // The schema describes JSON as it is written: a key without a value is null, unless the key is skipped.
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let mut schema = settings
         .with_transform(Plain)
@@ -49,7 +49,8 @@ fn schema<T: JsonSchema>(name: &'static str) -> (&'static str, Schema) {
     (name, schema)
 }
 
-/// Makes schemas independent of Rust: no formats of its integers, descriptions without line ends, optional keys.
+/// Makes schemas independent of Rust: removes the formats of integers and the line ends in descriptions, and marks
+/// optional keys.
 #[derive(Clone)]
 struct Plain;
 

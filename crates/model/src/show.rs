@@ -33,7 +33,7 @@ pub struct SelectedTotals {
     pub shallow_bytes: u64,
 }
 
-/// An object in full.
+/// An object with its fields, its content and its referrers.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct ShownObject {
     /// The id, `0x7f0012345678`.
@@ -65,16 +65,16 @@ pub struct ShownObject {
     /// Number of references to the object in the whole dump, including references from unreachable objects. References
     /// of instances to their class are not counted.
     pub referrer_count: u64,
-    /// The first of these references, at most as many as elements are shown.
+    /// The first references to the object. Their number is at most the number of elements that are shown.
     pub referrers: Vec<ShownReferrer>,
     /// Content of an object of a collection class of the JDK, or of a class that extends one; null for other
     /// objects.
     pub contents: Option<ShownContents>,
-    /// Values of a ThreadLocal, which are in the maps of the threads; null for other objects.
+    /// Values of a ThreadLocal, which are stored in the maps of the threads; null for other objects.
     pub thread_local: Option<ThreadLocalValues>,
 }
 
-/// The values of thread locals. They are in the maps of the threads.
+/// The values of thread locals. They are stored in the maps of the threads.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct ThreadLocalValues {
     /// Number of threads that have a value.
@@ -85,7 +85,7 @@ pub struct ThreadLocalValues {
     pub retained_bytes: u64,
     /// The 3 classes with the most values.
     pub classes: Vec<SizeofClass>,
-    /// The value that retains most; null if there is no value.
+    /// The value that retains the most; null if there is no value.
     pub largest: Option<ObjectRef>,
     /// Bytes that this value retains.
     pub largest_retained_bytes: Option<u64>,
@@ -138,10 +138,11 @@ pub struct ShownContents {
     /// StringBuilder and StringBuffer.
     #[schemars(extend("enum" = ["list", "set", "map", "value", "buffer", "text"]))]
     pub kind: &'static str,
-    /// Number of elements, entries or characters, as the object records it; null if no field has it and it was
-    /// not counted.
+    /// Number of elements, entries or characters, as a field of the object records it. Null if no field records it and
+    /// the elements were not counted.
     pub size: Option<u64>,
-    /// Number of elements for which there is room; for hash tables, number of buckets; null for other objects.
+    /// Capacity of the collection: the number of elements for which it has room, or of buckets for hash tables. Null
+    /// for other objects.
     pub capacity: Option<u64>,
     /// Position or limit of a buffer; null for other objects.
     pub position: Option<u64>,
@@ -154,8 +155,8 @@ pub struct ShownContents {
     /// Entries in the usual order of iteration, at most 20 unless --top sets another limit; for a buffer,
     /// elements between position and limit.
     pub entries: Vec<ShownEntry>,
-    /// True if the content is consistent. It is false in damaged dumps, and if a thread was changing the
-    /// collection.
+    /// True if the content is consistent. False in damaged dumps, and if a thread was changing the collection when the
+    /// dump was taken.
     pub whole: bool,
 }
 

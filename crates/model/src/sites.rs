@@ -15,8 +15,8 @@ pub struct SitesReport {
     pub schema: &'static str,
     /// The dump.
     pub snapshot: SnapshotInfo,
-    /// `agent`: samples of the agent. `traces`: the dump names the stack trace of each object, and figures are
-    /// exact.
+    /// Source of the figures. `agent`: samples of the agent. `traces`: the dump contains the stack trace of each
+    /// object, and figures are exact.
     #[schemars(extend("enum" = ["agent", "traces"]))]
     pub origin: &'static str,
     /// Kind of the rows: stacks, or classes with --by class.
@@ -26,12 +26,12 @@ pub struct SitesReport {
     pub focus: Option<String>,
     /// Totals of all matching stacks, listed or not.
     pub totals: SiteTotals,
-    /// Settings and counters of the agent; null if stacks are the dump's own stack traces.
+    /// Settings and counters of the agent; null if the stacks are stack traces in the dump.
     pub agent: Option<AgentReport>,
     /// Stacks, the most bytes first. All of them unless --top limits them; empty with --by class.
     pub stacks: Vec<Stack>,
-    /// The frames that allocate, by class, the most bytes first. All of them unless --top limits them; empty
-    /// with --by class. Reports of earlier versions lack the key.
+    /// The allocating frames for each class. Those with the most bytes come first. All of them unless --top limits
+    /// them; empty with --by class. Reports of earlier versions lack the key.
     #[schemars(extend("optional" = true))]
     pub frames: Vec<LiveFrame>,
     /// With --by class: classes with the most live bytes first, then classes without a live sample; otherwise
@@ -39,7 +39,7 @@ pub struct SitesReport {
     pub classes: Vec<LiveClassRow>,
 }
 
-/// Live objects of a class that one frame allocated, whatever called it.
+/// Live objects of a class that one frame allocated, with all callers of the frame.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct LiveFrame {
     /// The innermost frame of the application; null if no stack was recorded.
@@ -71,8 +71,8 @@ pub struct LiveClassRow {
     pub ci95: [u64; 2],
     /// Estimated number of objects.
     pub estimated_objects: u64,
-    /// All allocations of the class since the agent's start, counted, after the agent's filters and without the
-    /// last second; null if the agent does not count classes (strategy=class).
+    /// Counted allocations of the class since the agent's start. Allocations that the agent's filters exclude, and
+    /// allocations of the last second, are not included. Null if the agent does not count classes (strategy=class).
     pub allocated: Option<CountRow>,
 }
 
@@ -106,11 +106,12 @@ pub struct AllocatedReport {
     pub agent: AgentReport,
     /// With --by stack: stacks, the most bytes first. All of them unless --top limits them.
     pub stacks: Vec<AllocatedStackRow>,
-    /// With --by class: allocation counts of the agent, after its filters and without the last second; the most
-    /// bytes first.
+    /// With --by class: allocation counts of the agent, the most bytes first. Allocations that the agent's filters
+    /// exclude, and allocations of the last second, are not included.
     pub classes: Vec<CountedClassRow>,
-    /// Allocation counts by line of code, including allocations that the JIT compiler removes (agent option
-    /// count=on). All figures are exact up to the copy. Null with --by class, and if the agent does not count.
+    /// Allocation counts by line of code, including allocations that the JIT compiler removes (agent option count=on).
+    /// All figures are exact up to the time at which the agent copied its counters. Null with --by class, and if the
+    /// agent does not count.
     pub counted: Option<CountedInDump>,
 }
 
@@ -125,17 +126,17 @@ pub struct AllocatedTotals {
     pub bytes: u64,
     /// 95 % interval of the estimate; null if it is not known (strategy=time) and for counts.
     pub ci95: Option<[u64; 2]>,
-    /// The part of `bytes` that was allocated in stacks without a sample. It is estimated from the stacks with
-    /// few samples. `stacks` does not contain it. Absent in reports of earlier versions.
+    /// The part of `bytes` that was allocated in stacks without a sample. This part is estimated from the stacks with
+    /// few samples. `stacks` does not include it. Absent in reports of earlier versions.
     #[schemars(extend("optional" = true))]
     pub other_stacks_bytes: u64,
     /// Number of objects.
     pub objects: u64,
-    /// Maximum number of bytes that have no sample because the agent could not keep it. Intervals are wider by
-    /// this amount.
+    /// Maximum number of bytes that have no sample because the agent could not store it. Intervals are wider by this
+    /// amount.
     pub unseen_bytes: u64,
-    /// Estimated bytes of stacks whose samples have 8 KiB or more on average, in a JVM before JDK 25. It
-    /// samples too few of these objects, so there may be up to 50 % more (intervals include that). Otherwise 0.
+    /// Estimated bytes of stacks whose samples have 8 KiB or more on average, in a JVM before JDK 25. Such a JVM
+    /// samples too few of these objects, so there may be up to 50 % more bytes (intervals include this). Otherwise 0.
     pub undersampled_bytes: u64,
 }
 
@@ -145,7 +146,7 @@ pub struct AllocatedStackRow {
     /// Frames, the leaf first: com.acme.Foo.add(Foo.java:42). ` (lambda)`, ` (object)` or ` (proxy)` marks
     /// methods or classes that the compiler or a library made. Empty if the JVM reported no stack.
     pub frames: Vec<String>,
-    /// Allocated classes of the samples that the agent still has, the most samples first.
+    /// Allocated classes of those samples that the agent still stores. Classes with the most samples come first.
     pub classes: Vec<String>,
     /// Number of samples taken.
     pub samples: u64,
@@ -153,13 +154,13 @@ pub struct AllocatedStackRow {
     pub estimated_bytes: u64,
     /// 95 % interval of the estimate; null if it is not known (strategy=time).
     pub ci95: Option<[u64; 2]>,
-    /// Estimate by samples alone, if the bytes of the stack are its share of the count at the line of its first
-    /// frame (count=on). Missing otherwise, and if samples and count of the line contradict each other
-    /// (counted.disagreements).
+    /// Estimate from samples alone. Present if the bytes of the stack are computed as its share of the count at the
+    /// line of its first frame (count=on). Missing otherwise, and missing if samples and count of the line contradict
+    /// each other (counted.disagreements).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "SampledBytes")]
     pub sampled: Option<SampledBytes>,
-    /// Estimated number of objects, by the sizes of the samples that the agent still has.
+    /// Estimated number of objects, computed from the sizes of the samples that the agent still stores.
     pub estimated_objects: u64,
     /// Part of the bytes that is alive, in thousandths, estimated by samples; null if too few samples are
     /// tracked.
@@ -193,20 +194,20 @@ pub struct SiteTotals {
     pub estimated_objects: u64,
     /// Number of samples of all stacks that are left out because no GC root reaches the object.
     pub unreachable_samples: u64,
-    /// Number of samples of all stacks that are left out because the dump was taken while they were made.
+    /// Number of samples of all stacks that are left out because the dump was taken while the agent was recording them.
     pub unfinished_samples: u64,
-    /// Maximum number of bytes that have no sample because the agent could not keep it. Intervals of stacks are
-    /// wider by this amount.
+    /// Maximum number of bytes that have no sample because the agent could not store it. Intervals of stacks are wider
+    /// by this amount.
     pub unseen_bytes: u64,
-    /// The part of `estimated_bytes` that was allocated in stacks without a sample. It is estimated from the
-    /// stacks with few samples. `stacks` and `frames` do not contain it. Absent in reports of earlier versions.
+    /// The part of `estimated_bytes` that was allocated in stacks without a sample. This part is estimated from the
+    /// stacks with few samples. `stacks` and `frames` do not include it. Absent in reports of earlier versions.
     #[schemars(extend("optional" = true))]
     pub other_stacks_bytes: u64,
     /// Reachable bytes of all stacks that are not covered by samples: classes without a sample, and objects
     /// older than the agent.
     pub unsampled_bytes: u64,
-    /// Estimated bytes of objects of 8 KiB or more, if the agent was attached to a JVM before JDK 25. It
-    /// samples too few of these objects, so there may be up to 50 % more (intervals of stacks include that).
+    /// Estimated bytes of objects of 8 KiB or more, if the agent was attached to a JVM before JDK 25. Such a JVM
+    /// samples too few of these objects, so there may be up to 50 % more bytes (intervals of stacks include this).
     /// Otherwise 0.
     pub undersampled_bytes: u64,
 }
@@ -214,7 +215,7 @@ pub struct SiteTotals {
 /// Settings and counters of the agent.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct AgentReport {
-    /// How samples are drawn: by allocated bytes, by the number of allocations, or by time. With class, they are
+    /// How samples are drawn: by allocated bytes, by the number of allocations, or by time. With `class`, samples are
     /// drawn by the number of allocations, and all allocations of each class are counted.
     #[schemars(extend("enum" = ["bytes", "count", "time", "class"]))]
     pub strategy: &'static str,
@@ -259,10 +260,10 @@ pub struct CostReport {
 pub struct CollectedReport {
     /// Number of samples.
     pub samples: u64,
-    /// Number of these samples whose details are in the heap: the last ones, and a random choice of all.
+    /// Number of these samples whose details are in the heap: the most recent ones, and a random choice of all.
     pub remembered: u64,
-    /// Median time from allocation until the agent found them collected, in milliseconds; null without such
-    /// samples.
+    /// Median time in milliseconds from the allocation of these objects until the agent found that they were collected;
+    /// null without such samples.
     pub median_age_ms: Option<u64>,
 }
 
@@ -273,7 +274,7 @@ pub struct CounterRow {
     pub name: &'static str,
     /// Value of the counter.
     pub count: u64,
-    /// True if it counts data that is missing from the samples.
+    /// True if the counter counts data that is missing from the samples.
     pub is_loss: bool,
 }
 

@@ -32,9 +32,9 @@ pub struct SizeofReport {
     pub flyweights: Option<SizeofFlyweights>,
     /// Classes for which skip_final has no information about final fields; null without that option.
     pub finals: Option<SizeofFinals>,
-    /// The deep size of the set by place, with --tree: each object is counted at the place where a
-    /// breadth-first walk reaches it first. Each line is followed by the lines below it. The 30 lines with the
-    /// most bytes unless --top sets another limit. Null without --tree.
+    /// The deep size of the set as a tree of lines, with --tree. Each object is counted on the line by which a
+    /// breadth-first search reaches it first. Each line is followed by the lines below it. Contains the 30 lines with
+    /// the most bytes unless --top sets another limit. Null without --tree.
     pub tree: Option<Vec<SizeofLine>>,
 }
 
@@ -45,9 +45,10 @@ pub struct SizeofOptions {
     pub skip_flyweights: bool,
     /// True if static fields of selected class objects are not followed.
     pub skip_static: bool,
-    /// True if final fields are not followed, as far as it is known which fields are final: see `finals`.
+    /// True if final fields are not followed. This applies only to fields that are known to be final: see `finals`.
     pub skip_final: bool,
-    /// Regular expressions. Objects of matching classes are left out, with the objects that only they reach.
+    /// Regular expressions. Objects of matching classes are left out, and so are the objects that are reachable only
+    /// through them.
     pub exclude: Vec<String>,
     /// Regular expressions. Objects of matching classes are counted, but their references are not followed.
     pub stop_at: Vec<String>,
@@ -93,14 +94,15 @@ pub struct SizeofSet {
     pub retained_bytes: Option<u64>,
     /// Number of objects that would be freed with them; null if all are unreachable.
     pub retained_objects: Option<u64>,
-    /// Number of selected objects whose own deep size was measured: all of them, or those that retain most if
-    /// they have too much in common.
+    /// Number of selected objects whose own deep size was measured. This is all of them, or, if that would take too
+    /// long because they share many objects, those that retain the most.
     pub measured: u64,
-    /// Sum of the deep sizes of the selected objects. It is more than the deep size of the set if they reach
-    /// the same objects. Null if not all were measured.
+    /// Sum of the deep sizes of the selected objects. The sum is more than the deep size of the set if the selected
+    /// objects reach the same objects. Null if not all were measured.
     pub sum_deep_bytes: Option<u64>,
-    /// Sum of the retained sizes of the selected objects. It is more than the retained size of the set if some
-    /// retain others, and less if some objects are retained by several together.
+    /// Sum of the retained sizes of the selected objects. The sum is more than the retained size of the set if some
+    /// selected objects retain others. It is less if some objects are retained only by several selected objects
+    /// together.
     pub sum_retained_bytes: u64,
     /// Size that class tables of reports show: the sum over the instances that no other instance retains. Null
     /// unless the selected objects are all instances of one class.
@@ -110,7 +112,7 @@ pub struct SizeofSet {
 /// Objects of one class.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SizeofClass {
-    /// Name of the class. Classes of one name are one row, whatever their loaders are.
+    /// Name of the class. Classes with the same name but different loaders share a row.
     pub class: String,
     /// Number of objects.
     pub objects: u64,
@@ -118,7 +120,7 @@ pub struct SizeofClass {
     pub shallow_bytes: u64,
 }
 
-/// Objects that are reached by the same fields, each object at the place where a walk reaches it first.
+/// Objects that are reached by the same fields. Each object is counted where a breadth-first search reaches it first.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SizeofLine {
     /// Number of references from the selected objects to this line.
@@ -136,9 +138,9 @@ pub struct SizeofLine {
     pub deep_objects: u64,
     /// Bytes of the objects at this place and below it. On the first line it is the deep size of the set.
     pub deep_bytes: u64,
-    /// Number of lines directly below that are not listed.
+    /// Number of lines directly below this line that are not listed.
     pub hidden_lines: u64,
-    /// Deep bytes of these lines together.
+    /// Deep bytes of the lines that are not listed.
     pub hidden_bytes: u64,
 }
 
@@ -154,7 +156,7 @@ pub struct SizeofFlyweights {
     pub interned_strings: u64,
 }
 
-/// Classes in the deep size whose final fields are not known, and therefore followed.
+/// Classes in the deep size whose final fields are not known. These fields are followed.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SizeofFinals {
     /// Number of class names in the deep size for which --classpath has no class file with the fields of the

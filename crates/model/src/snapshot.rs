@@ -27,17 +27,17 @@ pub struct SnapshotInfo {
     /// Number of objects that a GC root reaches by references that retain (--refs); null if no graph was built
     /// (histo without --retained).
     pub reachable_objects: Option<u64>,
-    /// Shallow bytes of these objects; null if no graph was built.
+    /// Shallow bytes of the reachable objects; null if no graph was built.
     pub reachable_bytes: Option<u64>,
-    /// Shallow bytes of all other objects; null if no graph was built.
+    /// Shallow bytes of the objects that no GC root reaches; null if no graph was built.
     pub unreachable_bytes: Option<u64>,
     /// True if damage or missing GC roots keep some of the dump's content out of the figures.
     pub partial: bool,
     /// Damage, missing data and oddities of the dump, one sentence each.
     pub warnings: Vec<String>,
-    /// Objects without referrers that count as GC roots, because the dump lacks roots although it is whole: it
-    /// has no frames of parked virtual threads (JDK 19 to 21), or was written by jhsdb. Missing for other
-    /// dumps, and if no graph was built.
+    /// Objects without referrers that count as GC roots, because the dump is complete but lacks roots. Such dumps have
+    /// no frames of parked virtual threads (JDK 19 to 21), or were written by jhsdb. Missing for other dumps, and if no
+    /// graph was built.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "AssumedRoots")]
     pub assumed_roots: Option<AssumedRoots>,
@@ -46,7 +46,7 @@ pub struct SnapshotInfo {
 }
 
 impl From<&diff::SnapshotInfo> for SnapshotInfo {
-    /// Returns the data of a dump of a comparison. Its graph was built, so the figures of the graph are known.
+    /// Converts a dump of a comparison. Its graph was built, so the figures of the graph are known.
     fn from(info: &diff::SnapshotInfo) -> Self {
         Self {
             path: info.path.clone(),

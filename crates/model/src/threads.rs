@@ -1,4 +1,4 @@
-//! `heapdiff.threads/1`: threads, their stacks, and the objects that these hold.
+//! `heapdiff.threads/1`: threads, their stacks, and the objects that the threads and stacks hold.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,8 +7,8 @@ use crate::show::ObjectRef;
 use crate::snapshot::SnapshotInfo;
 use crate::words::ID;
 
-/// The report of `heapdiff threads --format json`: threads, their stacks, and the objects that these hold. Later
-/// versions may add keys.
+/// The report of `heapdiff threads --format json`: threads, their stacks, and the objects that the threads and stacks
+/// hold. Later versions may add keys.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct ThreadsReport {
     /// Name of the schema.
@@ -45,13 +45,13 @@ pub struct ThreadRow {
     /// True for a virtual thread.
     #[serde(rename = "virtual")]
     pub is_virtual: bool,
-    /// Bytes that only this thread keeps alive: its object, and the objects that its frames hold.
+    /// Bytes that only this thread keeps alive: the thread object, and the objects that its frames hold.
     pub retained_bytes: Option<u64>,
     /// Number of objects that would be freed without the thread.
     pub retained_objects: Option<u64>,
     /// The stack, the innermost frame first.
     pub frames: Vec<FrameRow>,
-    /// Objects that the thread's stack holds outside of these frames.
+    /// Objects that the thread's stack holds, but not in one of these frames.
     pub other_locals: Locals,
 }
 
@@ -71,7 +71,7 @@ pub struct Locals {
     /// Number of objects that local variables hold.
     #[serde(rename = "locals")]
     pub count: u64,
-    /// The objects that retain most, at most 5.
+    /// The objects that retain the most, at most 5.
     #[schemars(extend("maxItems" = 5))]
     pub largest: Vec<LocalRow>,
 }

@@ -1,4 +1,4 @@
-//! `heapdiff.top/1`: the objects that retain most.
+//! `heapdiff.top/1`: the objects that retain the most.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::snapshot::SnapshotInfo;
 use crate::words::ID;
 
-/// The report of `heapdiff top --format json`: the objects that retain most. Later versions may add keys.
+/// The report of `heapdiff top --format json`: the objects that retain the most. Later versions may add keys.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct TopReport {
     /// Name of the schema.
@@ -20,7 +20,7 @@ pub struct TopReport {
     pub objects: Vec<TopObject>,
 }
 
-/// Objects whose part of the dominator tree is reported.
+/// Objects whose children in the dominator tree are reported.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Under {
     /// The selector, as given.

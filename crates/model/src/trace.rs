@@ -9,7 +9,7 @@ use crate::diff::{HistoryGrowth, HistorySeries, HistorySlope};
 use crate::sites::{CountRow, CountedClassRow};
 use crate::words::TRENDS;
 
-/// The report of `heapdiff trace info --format json`: what a trace holds. Later versions may add keys.
+/// The report of `heapdiff trace info --format json`: the content of a trace. Later versions may add keys.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct TraceInfoReport {
     /// Name of the schema.
@@ -32,7 +32,7 @@ impl TraceInfoReport {
 pub struct TraceFile {
     /// Path of the trace as given on the command line.
     pub path: String,
-    /// Size of the file, including data that is written and not yet part of the file.
+    /// Size of the trace in bytes, including data in files beside it that SQLite has not yet merged into it.
     pub bytes: u64,
     /// Damage and missing data of the trace, one sentence each.
     pub warnings: Vec<String>,
@@ -41,9 +41,9 @@ pub struct TraceFile {
 /// A run: one JVM that wrote to the trace.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct RunInfo {
-    /// Number of the run, from 1 on, as --run takes it.
+    /// Number of the run, counted from 1. The option --run accepts this number.
     pub number: u64,
-    /// Id of the run, as in the agent's objects in the heap.
+    /// Id of the run. The agent's objects in the heap contain the same id.
     pub uid: String,
     /// The JVM's process id.
     pub pid: u64,
@@ -57,7 +57,7 @@ pub struct RunInfo {
     pub command: String,
     /// Mean bytes between samples at first; 0 if every allocation is sampled.
     pub interval_bytes: u64,
-    /// How samples are drawn; `recording` for a trace that was imported from a recording.
+    /// How samples are drawn. `recording` if the trace was imported from a recording.
     pub strategy: String,
     /// When the run began, in milliseconds since 1970.
     pub started_ms: u64,
@@ -74,7 +74,7 @@ pub struct RunRow {
     pub flags: String,
     /// Options of the agent.
     pub options: String,
-    /// Number of ticks. At each tick the agent wrote to the trace.
+    /// Number of ticks. The agent writes to the trace at each tick.
     pub ticks: u64,
     /// Time of the last tick, in milliseconds since the run began.
     pub uptime_ms: u64,
@@ -82,23 +82,23 @@ pub struct RunRow {
     pub collections: Collections,
     /// Number of samples.
     pub samples: u64,
-    /// Number of samples that were taken but not kept. Live figures are too low by these samples.
+    /// Number of samples that were taken but not recorded. Live figures lack these samples, so they are too low.
     pub lost_samples: u64,
-    /// Estimated bytes of these samples.
+    /// Estimated bytes of the samples that were not recorded.
     pub lost_bytes: u64,
-    /// How the run counted by line of code (agent option count=on); null if it did not count. Traces of earlier
+    /// Facts about the counts by line of code (agent option count=on); null if the run did not count. Traces of earlier
     /// versions lack the key.
     #[schemars(extend("optional" = true))]
     pub counting: Option<CountingRow>,
-    /// Heap dumps that were taken of the run.
+    /// Heap dumps that were taken while the run was recorded.
     pub dumps: Vec<DumpRow>,
-    /// True if the table of live samples was full once. From then on, fewer samples were drawn.
+    /// True if the table of live samples was full at some time. After that, fewer samples were drawn.
     pub thinned: bool,
     /// Notes of the agent, at most the last 50.
     pub notes: Vec<NoteRow>,
 }
 
-/// How a run counted by line of code.
+/// Facts about the counts by line of code in a run.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CountingRow {
     /// When counting began, in milliseconds since the run began.
@@ -160,34 +160,35 @@ pub struct TraceTopReport {
     /// The regular expression of --focus; null without it.
     #[schemars(extend("optional" = true))]
     pub focus: Option<String>,
-    /// The compared figure: live bytes after full GCs (major); the minimum between GCs of any kind (collections);
-    /// the minimum of equal parts if there was no GC (ticks); for an imported recording, the live objects of
-    /// its last dump by allocation time (survivors).
+    /// The figure that is compared. major: live bytes after each full GC. collections: the minimum between two GCs of
+    /// any kind. ticks: the minimum in each of several equal parts of the time, if there was no GC. survivors: for an
+    /// imported recording, the live objects of its last dump by allocation time.
     #[schemars(extend("enum" = ["major", "collections", "ticks", "survivors"]))]
     pub basis: &'static str,
-    /// Number of moments that are compared.
+    /// Number of moments in time that are compared.
     pub points: u64,
-    /// The time to which live figures belong: the end of the window (end); the last full GC if only full GCs
-    /// find dead samples, as in generational ZGC (major); unknown if there was no full GC, so that unreachable
+    /// The time for which live figures are valid: the end of the window (end), or the last full GC if only full GCs
+    /// find dead samples, as in generational ZGC (major). It is `unknown` if there was no full GC; then unreachable
     /// objects are included.
     #[schemars(extend("enum" = ["end", "major", "unknown"]))]
     pub alive_at: &'static str,
-    /// When that full GC ended, in milliseconds since the run began; null otherwise.
+    /// Time at which that full GC ended, in milliseconds since the run began; null otherwise.
     pub alive_at_uptime_ms: Option<u64>,
     /// Live figures include only objects that were allocated before this time, in milliseconds since the run began, and
-    /// that survived that full GC. Later objects were in the young generation. Null if this time is not known (live
-    /// figures are then upper bounds), and null if alive_at is not major. Reports of earlier versions lack the key.
+    /// that survived the full GC of alive_at. Later objects were in the young generation. Null if this time is not
+    /// known (live figures are then upper bounds), and null if alive_at is not major. Reports of earlier versions lack
+    /// the key.
     #[schemars(extend("optional" = true))]
     pub alive_of_uptime_ms: Option<u64>,
     /// GCs in the window.
     pub collections: Collections,
     /// Totals of all sites, listed or not.
     pub totals: TraceTotals,
-    /// Candidates, the worst first; at most 100 unless --top sets another limit.
+    /// Candidates, the most suspicious first; at most 100 unless --top sets another limit.
     pub candidates: Vec<CandidateRow>,
-    /// Allocation counts of all classes from the agent's start to the last tick of the run, after its filters.
-    /// Only with --by class, for the whole run and all stacks; null if the agent does not count classes
-    /// (strategy=class).
+    /// Allocation counts of all classes from the agent's start to the last tick of the run. Allocations that the
+    /// agent's filters exclude are not included. Present only with --by class, for the whole run and all stacks; null
+    /// if the agent does not count classes (strategy=class).
     #[schemars(extend("optional" = true))]
     pub counted: Option<CountedClasses>,
     /// Allocation counts by line of code, including allocations that the JIT compiler removes (agent option
@@ -237,33 +238,33 @@ pub struct TraceTotals {
     pub allocated_bytes: u64,
     /// Estimated bytes that were collected.
     pub collected_bytes: u64,
-    /// Number of samples that the agent could not keep.
+    /// Number of samples that the agent could not store.
     pub lost_samples: u64,
-    /// Maximum number of bytes that have no sample because the agent could not keep it.
+    /// Maximum number of bytes that have no sample because the agent could not store it.
     pub lost_bytes: u64,
 }
 
 /// A candidate for a leak: a frame, a stack or a class.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CandidateRow {
-    /// Rank of the candidate; 1 for the worst.
+    /// Rank of the candidate; 1 for the most suspicious.
     pub rank: u64,
-    /// leak: it grows, and it grew from the first full GC to the last; growth: it grows with less certainty, or
-    /// there were no two full GCs; unclear: there were too few GCs.
+    /// leak: live bytes grow, and they grew from the first full GC to the last; growth: live bytes grow with less
+    /// certainty, or there were no two full GCs; unclear: there were too few GCs.
     #[schemars(extend("enum" = ["leak", "growth", "unclear", "plateau", "warmup", "level"]))]
     pub verdict: &'static str,
-    /// How live bytes changed over time, as `trend` of a suspect.
+    /// How live bytes changed over time. Values as in `trend` of a suspect.
     #[schemars(extend("enum" = TRENDS))]
     pub trend: &'static str,
     /// The allocated class.
     pub class: String,
-    /// Number of allocation sites; 1 if sites are ranked.
+    /// Number of allocation sites in the candidate; always 1 if sites are ranked.
     pub sites: u64,
     /// The innermost application frame if frames are ranked; null otherwise.
     pub frame: Option<String>,
     /// The stack, the leaf first. If the candidate has several stacks, the stack with the most live bytes.
     pub frames: Vec<String>,
-    /// Number of distinct stacks of these sites.
+    /// Number of distinct stacks of the candidate's sites.
     pub stacks: u64,
     /// The stacks with the most live bytes first, if the candidate has several stacks.
     #[schemars(extend("maxItems" = 5))]
@@ -276,24 +277,24 @@ pub struct CandidateRow {
     pub live_objects: u64,
     /// Number of samples behind the estimate.
     pub live_samples: u64,
-    /// Growth from the first moment that is compared to the last.
+    /// Growth from the first to the last compared moment.
     pub growth: HistoryGrowth,
     /// Growth per hour.
     pub slope: HistorySlope,
-    /// Growth per GiB that all sites together allocated. Null if allocation was even over time, and if there
-    /// are too few samples. Reports of earlier versions lack the key.
+    /// Growth per GiB that all sites together allocated. Null if the program allocated at an even rate over time, or if
+    /// there are too few samples. Reports of earlier versions lack the key.
     #[schemars(extend("optional" = true))]
     pub per_work: Option<PerWorkRow>,
     /// True if the candidate grew from the first full GC to the last; null if there were no two full GCs.
     pub grew_across_major: Option<bool>,
-    /// Part of the bytes allocated in the window that was not collected in it, in thousandths; null in an
-    /// imported recording, which does not record collected objects.
+    /// The part of the bytes allocated in the window that survived until its end, in thousandths. Null in an imported
+    /// recording, because it does not record collected objects.
     pub survival_permille: Option<u64>,
     /// Estimated bytes that were allocated in the window.
     pub allocated_bytes: u64,
-    /// All allocations of the class since the agent's start, counted. Only with --by class, for the whole run
-    /// and all stacks, if the agent counts classes (strategy=class). Null otherwise: allocated_bytes is an
-    /// estimate. Reports of earlier versions lack the key.
+    /// Counted allocations of the class since the agent's start. Only with --by class, for the whole run and all
+    /// stacks, if the agent counts classes (strategy=class). Null otherwise; then allocated_bytes is only an estimate.
+    /// Reports of earlier versions lack the key.
     #[schemars(extend("optional" = true))]
     pub counted: Option<CountRow>,
     /// Estimated bytes that were collected in the window.
@@ -311,14 +312,14 @@ pub struct CandidateRow {
 /// Growth in relation to the bytes that all sites together allocated.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct PerWorkRow {
-    /// How live bytes changed with the bytes allocated, as `trend` of a suspect.
+    /// How live bytes changed in relation to the bytes allocated. Values as in `trend` of a suspect.
     #[schemars(extend("enum" = TRENDS))]
     pub trend: &'static str,
-    /// Theil-Sen estimate of bytes for each GiB allocated.
+    /// Growth in live bytes per GiB allocated, a Theil-Sen estimate.
     pub bytes_per_gib: i64,
     /// 95 % interval of the estimate.
     pub ci95: Option<[i64; 2]>,
-    /// True if growth has ended by time, but not by the bytes allocated.
+    /// True if growth has stopped when it is measured over time, but not when it is measured over the bytes allocated.
     pub only_clock_is_over: bool,
 }
 
@@ -331,7 +332,8 @@ pub struct CountedClasses {
     pub objects: u64,
     /// Allocated bytes of all classes.
     pub bytes: u64,
-    /// Number of these objects whose class is not known. Counts of classes may be too low by this number.
+    /// Number of the allocated objects whose class is not known. Counts of single classes may be too low by at most
+    /// this number.
     pub unknown_objects: u64,
     /// Classes, the most bytes first; at most 100 unless --top sets another limit. `(other classes)` represents the
     /// classes for which `trace_max` left no row.
@@ -341,15 +343,15 @@ pub struct CountedClasses {
 /// Allocation counts of lines of code.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CountedLines {
-    /// When the first counted span begins, in milliseconds since the run began. The report has the counted spans that
-    /// end in the window. Old spans are long.
+    /// When the first counted span begins, in milliseconds since the run began. The report has the counted spans
+    /// that end in the window. Old spans are long.
     pub from_uptime_ms: u64,
     /// When the last counted span ends, in milliseconds since the run began.
     pub to_uptime_ms: u64,
     /// True if JDK classes are counted, too. Their counts are lower bounds, because the JIT compiler replaces
     /// some of their methods with its own code.
     pub jdk: bool,
-    /// All lines together, listed or not; with --focus, the matching lines.
+    /// Totals of all lines, listed or not. With --focus, totals of the matching lines.
     pub totals: CountTotals,
     /// Allocations per second, rounded.
     pub objects_per_second: u64,
@@ -372,9 +374,9 @@ pub struct CountedLineRow {
     pub objects_per_second: u64,
     /// Bytes per second, rounded; null if the bytes are not known.
     pub bytes_per_second: Option<u64>,
-    /// Estimates by samples for the same line and class. Null if samples cannot be compared with counts:
-    /// samples were not drawn by bytes, were downsampled or lost, or other allocations are sampled than
-    /// counted.
+    /// Estimates by samples for the same line and class. Null if samples cannot be compared with counts. This is so if
+    /// samples were not drawn by bytes, were downsampled, or were lost, and if the sampled allocations are not the
+    /// counted ones.
     pub sampled: Option<SampledLineRow>,
 }
 
@@ -389,8 +391,8 @@ pub struct SampledLineRow {
     pub estimated_bytes: u64,
     /// Estimated objects per second, rounded.
     pub objects_per_second: u64,
-    /// True if there are fewer or more samples than random variation explains. Allocations that the JIT
-    /// compiler removes are counted but never sampled; JVMs before JDK 25 sample some sizes too rarely.
+    /// True if the number of samples differs from the count by more than random variation. Allocations that the JIT
+    /// compiler removes are counted but never sampled. JVMs before JDK 25 sample objects of some sizes too rarely.
     pub beyond_chance: bool,
 }
 
@@ -469,14 +471,14 @@ pub struct SampleReportRow {
     pub collected_ms: Option<u64>,
     /// When the agent found that the object was collected, in milliseconds since the run began; null while it is alive.
     pub collected_uptime_ms: Option<u64>,
-    /// Milliseconds from the allocation of the object until the agent found that it was collected, or until the last
-    /// tick.
+    /// Milliseconds from the allocation of the object until the agent found that it was collected. For a live object,
+    /// until the last tick.
     pub age_ms: u64,
     /// The allocating stack, the leaf first.
     pub frames: Vec<String>,
 }
 
-/// The part of a trace whose stacks are drawn. Stacks have no form in JSON.
+/// The part of a trace whose stacks are drawn. There is no JSON form of the stacks.
 #[derive(Debug, Default, Serialize)]
 pub struct FlameReport {
     /// Path of the file.

@@ -27,7 +27,7 @@ impl WasteReport {
 /// Wasted memory in one dump or several. Lists of figures have one figure for each dump.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WasteGrowth {
-    /// Savings of all kinds together. No byte is in two kinds.
+    /// Savings of all kinds together. No byte is counted in two kinds.
     pub bytes_to_win: Vec<u64>,
     /// Waste by kind. For one dump, the largest savings first; for several dumps, the largest growth first.
     pub kinds: Vec<WasteRow>,
@@ -36,31 +36,31 @@ pub struct WasteGrowth {
 /// Waste of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WasteRow {
-    /// duplicate_strings: strings of equal text; duplicate_arrays: arrays of primitives of equal content that
-    /// belong to no string or collection; duplicate_boxes: equal boxed values of one class; boxed_values: other
-    /// boxes that only an array or a collection holds; empty_collections: collections, maps and text builders
-    /// without an element; sparse_collections: those that need at most half of their array; zero_arrays: arrays
-    /// of 32 bytes and more that are all zero or null; long_arrays: arrays whose second half, 32 bytes or more,
-    /// is zero or null.
+    /// duplicate_strings: strings of equal text; duplicate_arrays: arrays of primitives of equal content that belong to
+    /// no string or collection; duplicate_boxes: equal boxed values of one class; boxed_values: other boxes that only
+    /// an array or a collection holds; empty_collections: collections, maps and text builders without an element;
+    /// sparse_collections: collections that need at most half of their array; zero_arrays: arrays of 32 bytes and more
+    /// that are all zero or null; long_arrays: arrays whose second half, 32 bytes or more, is zero or null.
     #[schemars(extend("enum" = ["duplicate_strings", "duplicate_arrays", "duplicate_boxes", "boxed_values", "empty_collections", "sparse_collections", "zero_arrays", "long_arrays"]))]
     pub kind: &'static str,
-    /// Number of objects; for duplicates, all objects that equal another, including the one that must stay.
+    /// Number of objects. For duplicates, all objects that equal at least one other object, including the one that must
+    /// stay.
     pub objects: Vec<u64>,
     /// Sizes of these objects, including arrays that belong only to them.
     pub shallow_bytes: Vec<u64>,
-    /// Savings. For duplicates, all objects but one; for empty collections, the collections and their arrays;
-    /// for others, the bytes by which shorter arrays would be smaller.
+    /// Savings. For duplicates, all objects but one; for empty collections, the collections and their arrays; for other
+    /// kinds, the bytes that shorter arrays would save.
     pub bytes_to_win: Vec<u64>,
-    /// Number of distinct contents; for kinds without duplicates, number of classes.
+    /// Number of distinct contents. For kinds without duplicates, number of classes.
     pub groups: Vec<u64>,
-    /// Groups of the last dump with the largest savings; at most 5 unless --top sets another limit.
+    /// The groups of the last dump that have the largest savings; at most 5 unless --top sets another limit.
     pub examples: Vec<WasteExample>,
-    /// Holders of the wasteful objects: the nearest field above them that is not declared by a class of the JDK or of a
-    /// collection library; at most 5 unless --top sets another limit.
+    /// The fields that hold the wasteful objects. Of each object, the nearest field above it that is not declared by a
+    /// JDK class or a class of a collection library. At most 5 unless --top sets another limit.
     pub holders: Vec<WasteHolderRow>,
 }
 
-/// Objects with the same content, or of one class.
+/// A group of objects with the same content, or of one class.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WasteExample {
     /// Id of one object of the group: the first of equal objects, otherwise the object with the largest

@@ -1,4 +1,4 @@
-//! Sends requests to a server with bounded retries, and interprets the answers.
+//! Sends requests to a server, retries a limited number of times, and interprets the answers.
 
 use std::io::Read;
 use std::path::Path;
@@ -14,9 +14,9 @@ use crate::error::{PushError, TlsFault};
 use crate::headers::Header;
 use crate::requests::{INGEST, PUSH, Request, Series, ingest, push};
 
-/// Maximum number of bytes that are read of an answer's body, and of its headers.
+/// Maximum number of bytes that are read from the body of an answer, and from its headers.
 const MOST_READ: u64 = 64 << 10;
-/// Maximum number of characters of an answer in an error message.
+/// Maximum number of characters that an error message quotes from an answer.
 const MOST_SAID: usize = 300;
 /// Maximum pause before a retry, even if the server requests a longer one.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -29,7 +29,7 @@ pub struct Patience {
     pub answer: Duration,
     /// The number of attempts after temporary failures. At least one.
     pub tries: u32,
-    /// The pause before the second attempt. It doubles for each later one.
+    /// The pause before the second attempt. The pause doubles before each later attempt.
     pub pause: Duration,
 }
 
@@ -46,7 +46,7 @@ impl Default for Patience {
 /// The interface by which a server accepts profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Interface {
-    /// Not known yet. Both are tried.
+    /// The interface is not known yet, so both are tried.
     Unknown,
     Push,
     Ingest,
@@ -73,9 +73,9 @@ impl std::fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// Creates an endpoint from a server's URL: `https://profiles.example.com`, optionally with a path. If the URL ends
-    /// in the path of an interface, only that interface is used. `authorities` is a PEM file with trusted CA
-    /// certificates, which replace those of this machine.
+    /// Creates an endpoint from the URL of a server, such as `https://profiles.example.com`, optionally with a path. If
+    /// the URL ends in the path of an interface, only that interface is used. `authorities` is a PEM file with trusted
+    /// CA certificates, which replace those of this machine.
     ///
     /// # Errors
     /// The URL is invalid, or there is no CA certificate. A URL with credentials is an error, too, because every user
@@ -125,7 +125,7 @@ impl Endpoint {
         &self.base
     }
 
-    /// Returns true if nobody can listen: the connection is encrypted, or stays on this machine.
+    /// Returns true if nobody can listen, because the connection is encrypted or stays on this machine.
     #[must_use]
     pub fn is_private(&self) -> bool {
         self.base.starts_with("https:") || is_this_machine(&self.base)
@@ -134,7 +134,7 @@ impl Endpoint {
     /// Sends a profile. Retries after temporary failures.
     ///
     /// # Errors
-    /// The last failure.
+    /// Returns the error of the last attempt.
     pub fn push(&mut self, series: &Series<'_>) -> Result<(), PushError> {
         if self.interface != Interface::Ingest {
             let missing = match self.tried(&push(series)) {
@@ -151,7 +151,7 @@ impl Endpoint {
                 }
             };
             return match self.tried(&ingest(series)) {
-                // The server has neither interface. The error for the first one is more useful.
+                // The server supports neither interface. Report the error of the first one, which is more useful.
                 Err(PushError::Refused {
                     status: 404 | 405, ..
                 }) => Err(missing),
@@ -184,10 +184,10 @@ impl Endpoint {
         self.once(request).map_err(|(error, _)| error)
     }
 
-    /// Sends a request once. A failure includes the pause that the server requests, if any.
+    /// Sends a request once. An error includes the pause that the server requests, if any.
     fn once(&self, request: &Request) -> Result<(), (PushError, Option<Duration>)> {
         let url = format!("{}{}", self.base, request.path);
-        // The query is left out of messages, since the user cannot change it.
+        // Messages do not contain the query, because users cannot change it.
         let shown = url.split('?').next().unwrap_or(&url).to_owned();
         let mut builder = self
             .agent
@@ -252,7 +252,8 @@ fn untrusted(url: String, why: &rustls::Error) -> PushError {
     }
 }
 
-/// Returns the CA certificates of a file, or else those that this machine trusts, including a company's own.
+/// Returns the CA certificates of a file. Without a file, returns those that this machine trusts, including a company's
+/// own.
 fn roots(url: &str, file: Option<&Path>) -> Result<Vec<Certificate<'static>>, PushError> {
     let found = match file {
         Some(_) => rustls_native_certs::load_certs_from_paths(file, None),
@@ -323,7 +324,7 @@ fn without_user(url: &str) -> String {
     }
 }
 
-/// Returns true if the URL is on this machine. Then no proxy is used and nobody can listen.
+/// Returns true if the URL is on this machine. In this case no proxy is used, and nobody can listen.
 fn is_this_machine(base: &str) -> bool {
     let uri: Option<Uri> = base.parse().ok();
     let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();
@@ -353,7 +354,7 @@ fn judged(response: &mut Response<Body>, url: String) -> Result<(), PushError> {
         .take(MOST_READ)
         .read_to_end(&mut body);
     if !status.is_success() {
-        // A partly read body does not change the meaning of the status.
+        // The status has the same meaning if only a part of the body was read.
         return Err(PushError::Refused {
             url,
             status: status.as_u16(),
@@ -375,7 +376,7 @@ fn judged(response: &mut Response<Body>, url: String) -> Result<(), PushError> {
     }
 }
 
-/// Returns the error message in an answer: that of a Connect error, or else the text of the body.
+/// Returns the error message in an answer: the message of a Connect error, or otherwise the text of the body.
 fn reason(body: &[u8], status: StatusCode) -> String {
     #[derive(serde::Deserialize)]
     struct Reason {
@@ -394,7 +395,7 @@ fn reason(body: &[u8], status: StatusCode) -> String {
     }
 }
 
-/// Returns the first part of a foreign text on one line, without control characters.
+/// Returns the first part of an untrusted text, on one line and without control characters.
 fn said(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut shown: String = text.chars().take(MOST_SAID).collect();

@@ -7,7 +7,7 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PushError {
-    /// The URL is not that of a server.
+    /// The URL is not the address of a server.
     #[error("{url}: {why}")]
     Address {
         /// The URL without credentials.
@@ -31,7 +31,7 @@ pub enum PushError {
         /// The message of the operating system.
         why: String,
     },
-    /// A file of CA certificates contains none.
+    /// The file contains no CA certificates.
     #[error("{}: cannot read CA certificates: {why}", .file.display())]
     Authorities {
         /// The file.
@@ -107,7 +107,7 @@ impl TlsFault {
             return Self::Other;
         };
         match bad {
-            // A bad signature means that another authority has the same name.
+            // A bad signature means that another authority has the same name as a trusted one.
             Bad::UnknownIssuer | Bad::BadSignature => Self::Authority,
             Bad::NotValidForName | Bad::NotValidForNameContext { .. } => Self::Name,
             Bad::Expired

@@ -1,7 +1,7 @@
 //! The requests of the two supported interfaces.
 //!
 //! `POST /push.v1.PusherService/Push` is Pyroscope's documented interface: the Connect protocol with JSON. `POST
-//! /ingest` is the older one. Pyroscope and Alloy accept it as well, and some other servers accept nothing else. Its
+//! /ingest` is the older one. Pyroscope and Alloy also accept it, and some other servers accept only this one. Its
 //! profiles use the sample types of Go's heap profiles, which need no further description.
 
 use serde::Serialize;
@@ -14,8 +14,8 @@ pub(crate) const INGEST: &str = "/ingest";
 
 /// The series name under which servers store heap profiles.
 const METRIC: &str = "memory";
-/// The length in seconds that a profile of one moment gets if an interface requires a time span. It is the step of such
-/// servers.
+/// The length in seconds of the time span of a profile, for interfaces that require a time span although the profile is
+/// of one moment. Servers with such interfaces store data in steps of this length.
 const SPAN_S: u64 = 10;
 
 /// A profile with its labels and time.
@@ -84,7 +84,7 @@ pub(crate) fn push(series: &Series<'_>) -> Request {
     Request {
         path: PUSH.to_owned(),
         content_type: "application/json",
-        // Strings and arrays of strings can always be written as JSON.
+        // Writing strings and arrays of strings as JSON cannot fail.
         body: serde_json::to_vec(&request).unwrap_or_default(),
     }
 }
@@ -120,7 +120,7 @@ fn application(service: &str) -> String {
     name.collect()
 }
 
-/// Replaces characters in a value that would end it in the older interface.
+/// Replaces those characters in a value that would end the value in the older interface.
 fn plain(value: &str, ends: &str) -> String {
     let fits = |c: char| !ends.contains(c) && !c.is_control();
     let value = value.chars().map(|c| if fits(c) { c } else { '_' });

@@ -1,7 +1,7 @@
-//! JSON and text of limited size, for readers with little room, such as AI assistants.
+//! Writes JSON and text of limited size, for readers with little room, such as AI assistants.
 //!
-//! Lists are cut to their first elements, and long strings lose their middle. The larger the report, the more is cut.
-//! The key `left_out` counts the elements that lists have lost. All else is as in any JSON report.
+//! Lists are cut to their first elements, and the middle of long strings is removed. Larger reports are cut more. The
+//! key `left_out` counts the removed elements of lists. Everything else is as in any JSON report.
 
 use heapdiff_units::counted;
 use serde_json::{Map, Value, json};
@@ -9,14 +9,14 @@ use serde_json::{Map, Value, json};
 use crate::printable::shortened;
 use crate::report::Report;
 
-/// Key of the object that counts the lost elements of each list.
+/// Key of the object that contains the number of removed elements for each list.
 const LEFT_OUT: &str = "left_out";
 
 /// The limits to which a report is cut.
 struct Cut {
-    /// Maximum number of elements of a list of the report itself.
+    /// Maximum number of elements of a list at the top level of the report.
     rows: usize,
-    /// Maximum number of elements of a list within such an element.
+    /// Maximum number of elements of a list that is inside an element of another list.
     nested: usize,
     /// Maximum number of frames of a stack.
     frames: usize,
@@ -26,7 +26,7 @@ struct Cut {
     text: usize,
 }
 
-/// Limits from the widest to the narrowest. The first with which a report fits are used.
+/// Limits, the widest first. The first limits that make the report short enough are used.
 const CUTS: [Cut; 7] = {
     const fn cut(rows: usize, nested: usize, frames: usize, columns: usize, text: usize) -> Cut {
         Cut {
@@ -50,8 +50,9 @@ const CUTS: [Cut; 7] = {
 
 /// Returns the report as at most `room` bytes of JSON without spaces; `None` if no limits make it that small.
 ///
-/// Lists of figures, which have one for each dump, stay whole. `left_out` counts the lost elements by the path of their
-/// list. Lists with the same path are counted together: `"suspects.stacks": 4`. `more` is what lists had lost before.
+/// Lists with one figure for each dump are not cut. `left_out` counts the lost elements by the path of their list.
+/// Lists with the same path are counted together: `"suspects.stacks": 4`. `more` contains the numbers of elements that
+/// were removed from lists before this call.
 #[must_use]
 pub fn data(report: &Value, more: &[(&str, u64)], room: usize) -> Option<Value> {
     CUTS.iter().find_map(|cut| {
@@ -70,8 +71,8 @@ pub fn data(report: &Value, more: &[(&str, u64)], room: usize) -> Option<Value> 
     })
 }
 
-/// Returns the first lines of a text and the number of the other lines. As JSON, the result has at most `room` bytes.
-/// Long lines lose their middle.
+/// Returns the first lines of a text, and the number of omitted lines. Encoded as JSON, the result has at most `room`
+/// bytes. The middle of long lines is removed.
 #[must_use]
 pub fn text(text: &str, room: usize) -> String {
     const LINE: usize = 200;
@@ -94,8 +95,8 @@ pub fn text(text: &str, room: usize) -> String {
     kept
 }
 
-/// Returns how many elements the lists of a JSON report have lost to their limit (`--top`). For suspects the number may
-/// be lower than the truth, because some reports only know that there are more.
+/// Returns how many elements were removed from the lists of a JSON report because of their limit (`--top`). For
+/// suspects, the result may be too low, because some reports record only that there are more suspects.
 #[must_use]
 pub fn left_out(report: &Report) -> Vec<(&'static str, u64)> {
     let rest = |all: u64, listed: usize| all.saturating_sub(listed as u64);
@@ -121,7 +122,7 @@ pub fn left_out(report: &Report) -> Vec<(&'static str, u64)> {
             vec![("classes", rest(r.totals.rows, r.classes.len()))]
         }
         Report::Allocated(r) => vec![("stacks", rest(r.totals.rows, r.stacks.len()))],
-        // Other reports count them themselves, or have no such limit.
+        // Other reports contain these numbers themselves, or have no such limit.
         _ => Vec::new(),
     };
     let is_cut = |list: &(&str, u64)| list.1 > 0;
@@ -135,8 +136,8 @@ struct Cutting<'a> {
 }
 
 impl Cutting<'_> {
-    /// Returns a value cut to the limits. `depth` is the number of lists that contain it. The recursion is as deep as
-    /// the model of the report, so it needs no limit.
+    /// Returns a value cut to the limits. `depth` is the number of lists that contain it. The recursion follows the
+    /// structs of the report, so its depth needs no limit.
     fn value(&mut self, value: &Value, path: &str, depth: usize) -> Value {
         match value {
             Value::String(text) => shortened(text, self.cut.text).into(),
@@ -165,7 +166,7 @@ impl Cutting<'_> {
     fn limit(&self, list: &[Value], path: &str, depth: usize) -> usize {
         let name = path.rsplit('.').next().unwrap_or(path);
         match (name, depth) {
-            // Figures refer to dumps by their position, so no dump may be missing.
+            // Figures refer to dumps by the position of the dump, so no dump may be removed.
             ("snapshots" | "dumps", 0) => usize::MAX,
             ("rows", 1) | ("columns", 0) => self.cut.columns,
             _ if list.iter().all(Value::is_number) => usize::MAX,
@@ -188,7 +189,7 @@ impl Cutting<'_> {
 mod tests {
     use super::*;
 
-    /// Returns a report with `each` elements in every list, and with names of `name` characters.
+    /// Returns a report with `each` elements in every list. Names in it have `name` characters.
     fn report(each: usize, name: usize) -> Value {
         let name = "n".repeat(name);
         let names = vec![name.clone(); each];

@@ -10,7 +10,7 @@ use crate::stacks::{StackLine, Stacks, collapsible};
 /// The figures at the end of a line, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Columns {
-    /// Growth. The format has no negative figures, so stacks that did not grow have no line.
+    /// The growth. The format cannot represent negative figures, so stacks that did not grow have no line.
     #[default]
     Growth,
     /// Live bytes of the first dump and of the last, as `difffolded.pl` writes them. Stacks that shrank have a line,

@@ -1,4 +1,4 @@
-//! The sentences about the samples and stacks of a suspect. All formats share them.
+//! Sentences about the samples and stacks of a suspect, which all formats share.
 
 use heapdiff_diff::sentence::{Alive, Samples, Whole};
 use heapdiff_diff::{Stack, Suspect};
@@ -6,7 +6,7 @@ use heapdiff_units::Size;
 
 use crate::text::is_noted;
 
-/// Returns one sentence about the bytes that samples cover, and about the limits of these samples.
+/// Returns one sentence about the bytes that samples cover, and about the limits of the samples.
 pub(crate) fn sentence(suspect: &Suspect) -> String {
     let (coverage, whole) = (&suspect.coverage, whole(suspect));
     let covered = Samples::Covered {
@@ -20,7 +20,7 @@ pub(crate) fn sentence(suspect: &Suspect) -> String {
     parts.join("; ")
 }
 
-/// Returns the figure that samples cover a part of: the growth, or the retained size in the report of one dump.
+/// Returns the figure that the covered part refers to: the growth, or the retained size in the report of one dump.
 const fn whole(suspect: &Suspect) -> Whole {
     if suspect.is_of_one_dump() {
         Whole::Retained
@@ -29,7 +29,7 @@ const fn whole(suspect: &Suspect) -> Whole {
     }
 }
 
-/// Returns the limits of the samples: lost samples, samples of more bytes than measured, and bytes without samples.
+/// Returns the limits of the samples: lost samples, more sampled bytes than measured, and bytes without samples.
 pub(crate) fn doubts(suspect: &Suspect) -> Vec<Samples> {
     let (coverage, whole) = (&suspect.coverage, whole(suspect));
     let all = coverage.growth_bytes;

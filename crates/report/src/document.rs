@@ -1,7 +1,7 @@
 //! A report as a document: its blocks in reading order, without a layout.
 //!
-//! A builder decides what is shown. The printer of a format decides how. For example, `text` wraps and aligns the
-//! blocks.
+//! A builder creates a document, and so determines which data is shown. The printer of a format determines how the data
+//! is shown. For example, `text` wraps and aligns the blocks.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -10,7 +10,7 @@ use heapdiff_units::counted;
 
 /// Width of the text layout, in columns.
 pub(crate) const WIDTH: usize = 100;
-/// Columns before the text of a pair, which its label fills.
+/// Columns before the text of a pair. The label of the pair fills them.
 pub(crate) const INDENT: usize = 13;
 
 /// The meaning of a part of a line.
@@ -19,7 +19,7 @@ pub(crate) enum Tone {
     Plain,
     /// A heading, or the subject of a line.
     Bold,
-    /// Less important.
+    /// A text that is less important.
     Dim,
     /// An error, or a leak.
     Red,
@@ -32,7 +32,7 @@ pub(crate) enum Tone {
 pub(crate) struct Span {
     pub(crate) tone: Tone,
     pub(crate) text: String,
-    /// Maximum number of columns; the middle of a longer text is cut. `None` if the text is never cut.
+    /// Maximum number of columns. The middle of a longer text is removed. `None` if the text is never cut.
     pub(crate) room: Option<usize>,
 }
 
@@ -46,7 +46,7 @@ impl Span {
         }
     }
 
-    /// Returns the span with a maximum number of columns.
+    /// Returns the span with this maximum number of columns.
     pub(crate) fn within(self, room: usize) -> Self {
         Self {
             room: Some(room),
@@ -61,22 +61,22 @@ impl<T: Display> From<T> for Span {
     }
 }
 
-/// Returns a text that is less important.
+/// Returns a span of a text that is less important.
 pub(crate) fn dim(text: impl Display) -> Span {
     Span::new(Tone::Dim, text)
 }
 
-/// Returns the subject of a line.
+/// Returns a span of the subject of a line.
 pub(crate) fn bold(text: impl Display) -> Span {
     Span::new(Tone::Bold, text)
 }
 
-/// Returns a text that warns.
+/// Returns a span of a text that warns.
 pub(crate) fn yellow(text: impl Display) -> Span {
     Span::new(Tone::Yellow, text)
 }
 
-/// The content of a column of a table.
+/// The kind of text in a column of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Column {
     Figure,
@@ -84,13 +84,13 @@ pub(crate) enum Column {
     Name,
     /// A sentence that contains names.
     Text,
-    /// A text with names, cut to this number of characters.
+    /// A text with names. It is cut to this number of characters.
     Cut(usize),
     /// A fixed word of the report.
     Word,
 }
 
-/// Rows under headings.
+/// A table: rows under headings.
 #[derive(Debug)]
 pub(crate) struct Table {
     /// Empty if the table has no title of its own.
@@ -120,7 +120,7 @@ impl Table {
 /// A stack that allocated something.
 #[derive(Debug)]
 pub(crate) struct Stack {
-    /// Its number in a list; `None` for a stack of a suspect.
+    /// The number of the stack in a list; `None` for a stack of a suspect.
     pub(crate) number: Option<u64>,
     pub(crate) class: String,
     pub(crate) figures: String,
@@ -140,9 +140,9 @@ pub(crate) enum Block {
     Line(Vec<Span>),
     /// A line that is shown only if internals are shown.
     Internal(Span),
-    /// Sentences without names.
+    /// Sentences that contain no names.
     Prose(Span),
-    /// A verdict and the sentences of the answer.
+    /// A verdict, with the sentences of the report's answer.
     Answer((&'static str, Tone), Vec<String>),
     /// A warning that readers need before they rely on the rest.
     Warning(String),
@@ -152,7 +152,7 @@ pub(crate) enum Block {
     Reason(&'static str, String),
     Table(Table),
     Stack(Stack),
-    /// Frames under a label: all of them if the flag is set, else at most a number of them.
+    /// Frames under a label. If the flag is true, all frames are shown, otherwise at most the given number.
     Frames(String, Vec<String>, (bool, usize)),
 }
 
@@ -165,12 +165,12 @@ impl Document {
         self.0.push(Block::Gap);
     }
 
-    /// Adds a line whose middle is cut if the line is too long.
+    /// Adds a line. If the line is too long, its middle is removed.
     pub(crate) fn one_line(&mut self, text: impl Into<Span>) {
         self.line(text.into().within(WIDTH));
     }
 
-    /// Adds a line that stays whole.
+    /// Adds a line that is never cut.
     pub(crate) fn line(&mut self, text: impl Into<Span>) {
         self.0.push(Block::Line(vec![text.into()]));
     }
@@ -185,7 +185,7 @@ impl Document {
         self.line(dim(text));
     }
 
-    /// Adds a table under its title if it has rows.
+    /// Adds a table under its title, if the table has rows.
     pub(crate) fn titled(&mut self, table: Table) {
         if !table.rows.is_empty() {
             self.gap();
@@ -260,7 +260,7 @@ impl Document {
         self.0.push(Block::Frames(label, frames, (verbose, limit)));
     }
 
-    /// Adds the number of things that are not listed. `what` is one of them.
+    /// Adds the number of items that are not listed. `what` is the name of one item.
     pub(crate) fn rest(&mut self, number: u64, what: &str) {
         if number > 0 {
             let rest = counted(number, what);

@@ -1,10 +1,10 @@
-//! The sentence about the growth that the suspects explain. All formats share it.
+//! The sentence about the part of the growth that belongs to the suspects, which all formats share.
 
 use heapdiff_diff::Report;
 use heapdiff_diff::sentence::Verdict;
 use heapdiff_units::Size;
 
-/// Returns the sentence about the part of the growth that the suspects explain; `None` if the heap did not grow by
+/// Returns the sentence about the part of the growth that belongs to the suspects; `None` if the heap did not grow by
 /// much.
 pub(crate) fn sentence(report: &Report) -> Option<String> {
     let (grown, explained) = (report.grown_bytes(), report.explained_bytes);
@@ -28,7 +28,7 @@ pub(crate) fn sentence(report: &Report) -> Option<String> {
     Some(sentence.to_string())
 }
 
-/// Returns the sentence for a report without suspects; `None` if the heap grew by much.
+/// Returns the sentence of a report without suspects; `None` if the heap grew by much.
 pub(crate) fn nothing(report: &Report) -> Option<String> {
     let has_growth = report.unexplained_bytes() > 0;
     (!has_growth).then(|| Verdict::NoGrowth.to_string())
@@ -63,7 +63,7 @@ mod tests {
             of(10 << 20, 0),
             is("no suspect explains the growth of 10.0 MiB: the table of classes shows what grew")
         );
-        // The heap did not grow, or grew by very little.
+        // The heap shrank, kept its size, or grew by very little.
         for (grown, explained) in [(0, 0), (-(1 << 20), 0), (1000, 0)] {
             assert_eq!(of(grown, explained), None);
         }

@@ -1,4 +1,5 @@
-//! Suspects in the form of findings, for tools that check code: a rule, a level, a message, and a place in the source.
+//! Converts suspects to findings, as tools report that check code. A finding has a rule, a level, a message, and a
+//! place in the source.
 
 use heapdiff_diff::is_application_frame;
 use heapdiff_diff::{FrameParts, SnapshotInfo, Stack, Suspect, Through, Verdict};
@@ -15,7 +16,7 @@ pub(crate) enum Level {
     Error,
     /// Growth.
     Warning,
-    /// A cache, a warm-up, or a large part of one dump.
+    /// A cache, a warm-up, or large content in one dump.
     Note,
 }
 
@@ -44,11 +45,11 @@ pub(crate) struct Finding<'a> {
     through: Option<&'a Through>,
 }
 
-/// The findings of a report, and the warnings about them.
+/// The findings of a report, with the warnings of the report.
 pub(crate) struct Findings<'a> {
     /// The suspects.
     pub(crate) found: Vec<Finding<'a>>,
-    /// Suspects that are known growth, with the rule that matches.
+    /// Suspects that are known growth, each with the rule that matches it.
     pub(crate) known: Vec<(Finding<'a>, &'a str)>,
     pub(crate) warnings: &'a [String],
     /// The reason why gates were not checked.
@@ -149,7 +150,7 @@ impl<'a> Finding<'a> {
             frames.find(|frame| is_application_frame(frame))
         };
         let through = self.through.map(|through| &*through.frame);
-        // The frame that stacks share has no line if it represents several lines of one method.
+        // If stacks differ only in the line of one method, their common frame has no line.
         let through = through.filter(|frame| Place::of(frame).is_some_and(|p| p.line.is_some()));
         through.or_else(|| self.stacks.iter().find_map(own))
     }
@@ -182,7 +183,7 @@ fn rule(verdict: &str, about: &str, detector: Option<&str>) -> Rule {
 /// A place in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The file, relative to the folder with the sources, with slashes between its parts.
+    /// The file, relative to the folder with the sources. Its parts are separated by slashes.
     pub(crate) file: String,
     pub(crate) line: Option<u32>,
 }
@@ -220,7 +221,7 @@ impl Place {
 }
 
 impl Place {
-    /// Returns the place below the folder in which the repository has its sources.
+    /// Returns the place with the folder in front, in which the repository has its sources.
     pub(crate) fn below(self, root: Option<&str>) -> Self {
         let root = root.map(|root| root.trim_end_matches('/'));
         match root.filter(|root| !root.is_empty()) {

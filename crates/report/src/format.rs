@@ -3,10 +3,10 @@
 /// A format of reports: text for people, JSON for programs, and formats of other tools.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Format {
-    /// For people. Names are cut if the terminal is too narrow.
+    /// Text for people. Names are cut if the terminal is too narrow.
     #[default]
     Text,
-    /// For programs: exact and stable.
+    /// JSON for programs. The figures are exact, and the format is stable.
     Json,
     /// A web page.
     Html,
@@ -87,7 +87,7 @@ impl Format {
         self.table().1
     }
 
-    /// True if people read the lists of this format from start to end, so that lists must be short.
+    /// True if people read the lists of this format from start to end. Such lists must be short.
     #[must_use]
     pub const fn is_read_whole(self) -> bool {
         matches!(self, Self::Text | Self::Md)
@@ -105,7 +105,7 @@ impl Format {
         self.is_of_stacks() || matches!(self, Self::Html)
     }
 
-    /// True if the format shows stacks as a tree, from either end.
+    /// True if the format shows stacks as a tree, which may begin at the root or at the leaves.
     #[must_use]
     pub const fn is_flame(self) -> bool {
         matches!(self, Self::Html | Self::Svg | Self::Collapsed)

@@ -1,7 +1,7 @@
 //! Annotations of a GitHub Actions run, as workflow commands on standard output.
 //!
-//! GitHub shows ten annotations of each level per step. No more are written, in the order of the suspects. Line ends
-//! are escaped, and in properties colons and commas, too, so that no name can end a command.
+//! GitHub shows ten annotations of each level per step. So only the first ten are written, in the order of the
+//! suspects. Line ends are escaped. In properties, colons and commas are escaped, too. So no name can end a command.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use heapdiff_units::counted;
 use crate::findings::{Finding, Findings, Level, Place};
 use crate::printable::printable;
 
-/// Maximum number of annotations of each level that GitHub shows of a step.
+/// Maximum number of annotations of each level that GitHub shows for one step.
 const SHOWN: usize = 10;
 
 /// Writes annotations for gates that tripped, warnings and suspects.
@@ -25,7 +25,7 @@ pub(crate) fn render(findings: &Findings<'_>, out: &mut dyn Write) -> io::Result
     for why in &findings.tripped {
         annotations.plain(Level::Error, "gate tripped", why);
     }
-    // In the report of one dump, the dump has warnings of its own.
+    // A report of one dump contains the warnings of the dump in a separate place.
     let damage = match findings.snapshots {
         [only] => &only.warnings[..],
         _ => &[],

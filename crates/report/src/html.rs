@@ -33,15 +33,15 @@ use crate::view::DiffReport;
 pub(crate) use heap::render as render_heap;
 pub use stacks::{StackPage, render_stacks};
 
-/// The style of all pages. Its colours can be told apart by colour-blind readers, in light and in dark mode.
+/// The style of all pages. Colour-blind readers can distinguish its colours, in light and in dark mode.
 pub const STYLE: &str = include_str!("../assets/page.css");
-/// Scripts that all pages share: elements and numbers, flame graphs, and their trees.
+/// Scripts that all pages share: creation of elements, format of numbers, flame graphs, and the trees for flame graphs.
 const PARTS: [&str; 3] = [
     include_str!("../assets/data.js"),
     include_str!("../assets/flame.js"),
     include_str!("../assets/tree.js"),
 ];
-/// Scripts of this page. They follow [`parts`], each after those that it uses.
+/// Scripts of this page. They come after [`parts`], and each comes after the scripts that it uses.
 const SCRIPTS: [&str; 4] = [
     include_str!("../assets/embedded.js"),
     include_str!("../assets/suspects.js"),
@@ -79,7 +79,7 @@ struct Page<'a> {
     sentences: String,
 }
 
-/// Sentences about the report, for the script to show.
+/// Sentences about the report, which the script shows.
 #[derive(Serialize)]
 struct Sentences {
     /// The sentence of a report without suspects.
@@ -93,7 +93,7 @@ struct Sentences {
 struct SuspectSentences {
     sampled: String,
     through: Option<String>,
-    /// The figures of each of its stacks.
+    /// The figures of each stack of the suspect.
     stacks: Vec<String>,
 }
 
@@ -123,7 +123,7 @@ fn figures(stack: &Stack) -> String {
     format!("{bytes}, {}", coverage::stack(stack))
 }
 
-/// Replaces characters of a text that would steer a terminal or reorder the text around it.
+/// Replaces those characters of a text that could control a terminal or reorder the text around them.
 fn text(name: impl AsRef<str>) -> String {
     printable(name.as_ref()).into_owned()
 }
@@ -261,8 +261,8 @@ fn suspect_bytes(suspect: &Suspect, stacks: usize) -> usize {
     own + 800 + history + stacks.sum::<usize>()
 }
 
-/// Returns the report cut to the size limits, and adds a sentence to `cut` for each part that is cut. Stacks of
-/// suspects are cut first.
+/// Cuts the report to the size limits. Adds a sentence to `cut` for each part that is cut. Stacks of suspects are cut
+/// first.
 fn within_budget(report: &Report, cut: &mut Vec<String>) -> Report {
     let fits = |stacks: usize| {
         let suspects = report.suspects.iter();
@@ -322,7 +322,7 @@ fn within_budget(report: &Report, cut: &mut Vec<String>) -> Report {
     }
 }
 
-/// Name of the flame graph, and the phrase for its figures, in the sentence about frames that are cut.
+/// For the sentence about cut frames: the name of the flame graph, and the phrase for its figures.
 const GROWTH: (&str, &str) = ("flame graph", "of growth");
 
 /// Returns the data of a flame graph with at most `most` frames. Adds a sentence to `cut` if frames are cut or stacks
@@ -451,7 +451,7 @@ mod tests {
         let flame: serde_json::Value = serde_json::from_str(embedded(&page, "flame")).unwrap();
         assert_eq!(flame["first_class"], 1);
         assert_eq!(page, rendered(&report, Some(&all)));
-        // The name of an XML namespace looks like a URL, but nothing requests it.
+        // The page contains the name of an XML namespace, which looks like a URL. Nothing requests it.
         let addresses = page.replace("http://www.w3.org/2000/svg", "");
         assert!(
             !addresses.contains("http://") && !addresses.contains("https://"),
@@ -497,7 +497,7 @@ mod tests {
             report.more.more_suspects.extend(more_suspects.then(one));
             render(&report, &mut out).unwrap();
             let page = String::from_utf8(out).unwrap();
-            // The script contains all sentences, so it is left out.
+            // The script contains all sentences, so it is removed before the check.
             page.split("<script>").next().unwrap().to_owned()
         };
         let mut sampled = plain.clone();

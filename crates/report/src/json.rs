@@ -1,4 +1,4 @@
-//! JSON: the report as it is.
+//! Writes the report as JSON, without changes.
 
 use std::io::{self, Write};
 

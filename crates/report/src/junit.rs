@@ -1,8 +1,8 @@
 //! JUnit XML, which continuous integration servers show: a test case for each gate and each suspect.
 //!
-//! A test case fails only if it is a reason for exit code 1. It is an error if gates cannot be checked (exit code 3).
-//! Suspects that no gate checks, and known growth, are skipped, because servers show skipped test cases without
-//! failing. Caches and warm-up pass.
+//! A test case fails only if it is a reason for exit code 1. It has an error if gates cannot be checked (exit code 3).
+//! Test cases of known growth, and of suspects that no gate checks, are skipped: servers show skipped test cases, but
+//! the run does not fail. Test cases of caches and warm-up pass.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -87,8 +87,8 @@ fn failure(kind: &str, message: &str, body: &str) -> TestCaseStatus {
     status
 }
 
-/// Returns the test case for dumps that cannot be compared, with the reasons. It is an error if gates need the
-/// comparison; otherwise it is skipped.
+/// Returns the test case for dumps that cannot be compared, with the reasons. The test case has an error if gates need
+/// the comparison. Otherwise it is skipped.
 fn inputs(report: &DiffReport) -> TestCase {
     let why = printable(report.warnings.first().map_or("", |w| w)).into_owned();
     let status = match report.undecided() {
@@ -133,7 +133,7 @@ fn found(suspect: &Suspect, report: &DiffReport) -> TestCase {
     case
 }
 
-/// Returns a test case. It is named after holder and content, so that servers recognise it in the next run.
+/// Returns a test case. Its name consists of holder and content, so that servers recognise it in the next run.
 fn case(suspect: &Suspect, status: TestCaseStatus) -> TestCase {
     let (holder, class) = (printable(&suspect.holder), printable(&suspect.class));
     let mut case = TestCase::new(format!("{holder} keeps {class}"), status);
@@ -141,7 +141,7 @@ fn case(suspect: &Suspect, status: TestCaseStatus) -> TestCase {
     case
 }
 
-/// Numbers test cases with the same name, because servers treat them as one.
+/// Adds numbers to equal names of test cases, because servers treat test cases of one name as one.
 fn number_equals(cases: &mut [TestCase]) {
     let mut seen: HashMap<String, u32> = HashMap::new();
     for case in cases {

@@ -1,4 +1,4 @@
-//! Sentences about all of the heap in the report of one dump. All formats share them.
+//! Sentences about the whole heap in the report of one dump, which all formats share.
 
 use heapdiff_diff::sentence::Verdict;
 use heapdiff_diff::{Died, HeapReport, HeapThread, Suspect};
@@ -40,7 +40,7 @@ pub(crate) fn sentence(report: &HeapReport, left_out: Option<bool>) -> String {
     format!("{inside}. {outside}")
 }
 
-/// Returns the retained bytes of a suspect, their part of the heap, and the bytes that it owns off heap.
+/// Returns the retained bytes of a suspect, their share of the heap, and the off-heap bytes that the suspect owns.
 pub(crate) fn figures(suspect: &Suspect, report: &HeapReport) -> String {
     let bytes = suspect.retained();
     let part = part(bytes, report.snapshot.reachable_bytes);
@@ -63,8 +63,8 @@ const LOADS_CLASS: [&str; 6] = [
 
 /// Returns the sentence about the error for which the JVM wrote the dump.
 ///
-/// A dump does not contain the error's message. If the thread was loading a class, the metadata space may have been
-/// full instead of the heap.
+/// A dump does not contain the error's message. If the thread was loading a class, perhaps the metadata space was full
+/// and not the heap.
 pub(crate) fn died(died: &Died) -> String {
     let thread = died.thread.as_deref().unwrap_or("(unnamed)");
     let mut text = format!(
@@ -105,7 +105,7 @@ mod tests {
         let whole = Some(false);
         let told = "2.0 MiB of 4.0 MiB (50.0 %) accumulated in 1 place of at least 81.9 KiB";
         assert_eq!(sentence(&report, whole), told);
-        // A buffer's own object is small.
+        // The object of a buffer is small, and its memory is outside of the heap.
         let mut buffers = report.suspects[0].clone();
         (buffers.retained_bytes, buffers.off_heap_bytes) = (vec![100], vec![3 << 20]);
         assert_eq!(

@@ -3,8 +3,8 @@
 //! [`Report`] is the data of one report, which is also its JSON, with a [`View`] if its format has options.
 //! [`render()`] writes it in a [`Format`].
 //!
-//! This is a separate crate because nothing here needs a dump or a command line. A renderer takes a report, or the
-//! [`Stacks`] of allocated objects. It writes the same bytes for the same input.
+//! This crate is separate from the command line because it needs neither a dump nor arguments. A renderer takes a
+//! report, or the [`Stacks`] of allocated objects. It writes the same bytes for the same input.
 //!
 //! Names come from a heap, so they are untrusted. Each renderer escapes them as its format requires.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -65,7 +65,7 @@ pub const UNDECIDED: &str = "gates were not checked, because the dumps cannot be
 #[must_use]
 pub fn verdict(suspect: &Suspect) -> &'static str {
     match suspect.verdict {
-        // Large content in one dump is no evidence of a leak.
+        // One dump with large content is no evidence of a leak.
         _ if suspect.is_of_one_dump() => "large",
         Verdict::Leak => "leak",
         Verdict::Growth => "growth",
@@ -77,7 +77,7 @@ pub fn verdict(suspect: &Suspect) -> &'static str {
 /// Maximum number of suspects that have a headline.
 pub(crate) const HEADLINES: usize = 3;
 
-/// Returns the answer: the first suspects with their headlines.
+/// Returns the answer of a report: the headlines of the first suspects.
 pub(crate) fn headlines(report: &diff::Report) -> impl Iterator<Item = (&Suspect, Headline)> {
     let first = report.suspects.iter().take(HEADLINES);
     first.map(|suspect| {
@@ -86,7 +86,7 @@ pub(crate) fn headlines(report: &diff::Report) -> impl Iterator<Item = (&Suspect
     })
 }
 
-/// Returns the share of the bytes that was allocated through a frame. `stacks` is the number of all stacks.
+/// Returns the share of the bytes of `stacks` stacks that was allocated through a frame.
 #[must_use]
 pub fn share(through: &heapdiff_diff::Through, stacks: usize) -> String {
     let (permille, of) = (through.permille, stacks);
@@ -109,7 +109,7 @@ pub(crate) fn size(bytes: u64) -> String {
     Size(bytes).to_string()
 }
 
-/// Returns a sentence with a capital letter and a full stop.
+/// Returns a sentence that begins with a capital letter and ends with a full stop.
 pub(crate) fn capitalized(sentence: &str) -> String {
     let mut letters = sentence.chars();
     let first = letters.next().map(|c| c.to_ascii_uppercase());
@@ -135,12 +135,12 @@ pub(crate) mod tests {
 
     use crate::view::{DiffReport, DumpReport};
 
-    /// Returns a comparison without gates that leaves nothing out.
+    /// Returns the view of a comparison without gates. The comparison leaves nothing out.
     pub(crate) fn diff_report(diff: Report) -> DiffReport {
         diff.into()
     }
 
-    /// Returns a report of one dump that leaves nothing out.
+    /// Returns the view of a report of one dump. The report leaves nothing out.
     pub(crate) fn heap_report(heap: HeapReport) -> DumpReport {
         let mut report: DumpReport = heap.into();
         report.more.left_out = Some(false);

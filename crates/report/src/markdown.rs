@@ -81,7 +81,7 @@ pub(crate) fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()>
     text.write(out)
 }
 
-/// Returns the names of the dumps. Of many dumps, some are replaced by their number.
+/// Returns the names of the dumps. If there are many, a number replaces some of the names.
 fn paths(report: &Report) -> String {
     let all = &report.snapshots;
     let code = |s: &SnapshotInfo| code(&s.path);
@@ -95,7 +95,7 @@ fn paths(report: &Report) -> String {
     paths.join(" → ")
 }
 
-/// Writes the warnings that fit, and the number of the others.
+/// Writes as many warnings as fit, and the number of the others.
 fn warnings<'a>(warnings: impl IntoIterator<Item = &'a String>, text: &mut Comment) {
     let line = |warning: &String| format!("> **Warning:** {}\n\n", prose(&cut(warning)));
     let left_out = text.add_all(HEAD, warnings.into_iter(), line);
@@ -105,7 +105,7 @@ fn warnings<'a>(warnings: impl IntoIterator<Item = &'a String>, text: &mut Comme
     }
 }
 
-/// Writes a table of the suspects that fit, and the number of the others.
+/// Writes a table with as many suspects as fit, and the number of the others.
 fn table_of_suspects(suspects: &[Suspect], reachable: u64, text: &mut Comment) {
     let Some(first) = suspects.first() else {
         return;
@@ -133,7 +133,8 @@ fn table_of_suspects(suspects: &[Suspect], reachable: u64, text: &mut Comment) {
     }
 }
 
-/// Returns a suspect's verdict and growth, or what it retains of the reachable bytes of one dump.
+/// Returns a suspect's verdict and growth. In the report of one dump, returns the share of the reachable bytes that the
+/// suspect retains.
 fn figures(suspect: &Suspect, reachable: u64) -> [String; 2] {
     if !suspect.is_of_one_dump() {
         let grown = signed_size(suspect.growth.retained_bytes);
@@ -171,7 +172,7 @@ fn table(table: &Table, end: usize, text: &mut Comment) -> u64 {
     text.add_all(end, table.rows.iter(), row)
 }
 
-/// Writes the details of the suspects that fit, and the number of the others.
+/// Writes the details of as many suspects as fit, and the number of the others.
 fn all_details(suspects: &[Suspect], text: &mut Comment) {
     let left_out = text.add_all(DETAILS, suspects.iter(), details);
     if left_out > 0 {
@@ -252,7 +253,7 @@ fn allocated_in(suspect: &Suspect, text: &mut String) {
         );
     }
     for stack in suspect.stacks.iter().take(STACKS) {
-        // An interval without width means that the dump records the stack of each object.
+        // If an interval has no width, the figure is exact, because the dump records the stack of each object.
         let basis = if stack.ci95 == [stack.estimated_bytes; 2] {
             counted(stack.estimated_objects, "object")
         } else {
@@ -299,7 +300,7 @@ fn classes(classes: &[ClassGrowth], more: usize, text: &mut Comment) {
     table_of_classes(&table, more, " that changed", text);
 }
 
-/// Writes a table of the classes that fit, and the number of the others.
+/// Writes a table with as many classes as fit, and the number of the others.
 fn table_of_classes(classes: &Table, more: usize, of: &str, text: &mut Comment) {
     if classes.rows.is_empty() {
         return;
@@ -318,12 +319,12 @@ fn paragraph(sentence: &str, text: &mut String) {
     let _ = writeln!(text, "{}\n", crate::capitalized(sentence));
 }
 
-/// Cuts the middle out of a sentence that is too long.
+/// Removes the middle of a sentence that is too long.
 fn cut(sentence: &str) -> String {
     shortened(sentence, SENTENCE).into_owned()
 }
 
-/// Returns a name on one line. The middle of a long name is cut.
+/// Returns a name on one line. The middle of a long name is removed.
 fn named(name: &str) -> String {
     shortened(&printable(name), NAME).into_owned()
 }
@@ -386,7 +387,7 @@ fn html(name: &str) -> String {
     text
 }
 
-/// Escapes a sentence with names in it, so that no character is markup and no user is mentioned.
+/// Escapes a sentence that contains names, so that no character is read as markup and no user is mentioned.
 fn prose(sentence: &str) -> String {
     let mut text = String::new();
     for c in printable(sentence).chars() {
@@ -439,7 +440,7 @@ mod tests {
             .push(format!("held by {HOSTILE}\n<img src=x>"));
         suspect.class = HOSTILE.into();
         let text = rendered(&report(vec![suspect], 2));
-        // `<script>` is allowed only in code.
+        // `<script>` may appear only in code.
         let mut fenced = false;
         for line in text.lines() {
             if line.starts_with("```") {
@@ -544,7 +545,7 @@ mod tests {
             known: vec![(one(), String::new())],
             ..DiffView::default()
         };
-        // Each sentence is checked with a report that has it, and with one that does not.
+        // Each sentence is tested with a report that contains it and with a report that does not.
         let (grew, same) = (
             told(&grown, DiffView::default()),
             told(&level, DiffView::default()),

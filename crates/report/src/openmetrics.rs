@@ -53,7 +53,7 @@ pub(crate) fn heap(report: &HeapReport, labels: &Labels, out: &mut dyn Write) ->
 /// Metric families in their order of output.
 struct Families {
     text: String,
-    /// The labels of every metric, formatted.
+    /// The labels that every metric has, formatted.
     common: Vec<String>,
 }
 
@@ -324,7 +324,7 @@ mod tests {
         let help = "Reachable bytes that the suspects retain.";
         assert!(one.contains(help) && !both.contains(help));
         assert!(one.contains("heapdiff_heap_explained_bytes 2097152\n"));
-        // A comparison without dumps has no metrics of a dump.
+        // If a comparison has no dumps, there are no metrics of a dump.
         let mut nothing = report(Vec::new(), 0);
         nothing.snapshots.clear();
         let nothing = text(&nothing, &[]);

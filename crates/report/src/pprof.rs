@@ -1,7 +1,8 @@
 //! Profiles for `go tool pprof` and other readers of its format (profile.proto, gzipped).
 //!
-//! Sample types are growth, before and after, each in objects and bytes. Growth may be negative; pprof shows that as it
-//! does for a profile with a base. For one dump the only type is `inuse`. The allocated class is the label `class`.
+//! Sample types are growth, before and after, each in objects and bytes. Growth may be negative; pprof also shows
+//! negative values for a profile with a base. For one dump, the only type is `inuse`. The allocated class is the label
+//! `class`.
 
 mod builder;
 mod heap;
@@ -64,7 +65,7 @@ fn profile(stacks: &Stacks, about: &About) -> Profile {
         _ => &["growth", "before", "after"],
     };
     let mut builder = Builder::new(kinds);
-    // Frames are in many stacks, so each frame's location is looked up once.
+    // A frame occurs in many stacks, so the location of each frame is looked up only once.
     let mut places = vec![None; stacks.names.len()];
     for line in &stacks.lines {
         let (before, after) = (line.before, line.after);
@@ -173,7 +174,7 @@ mod tests {
             [("a.Foo.add", "F.java", 3), ("a.Main.main", "M.java", 1)]
         );
         assert_eq!(text(profile.sample[0].label[0].str), "X");
-        // Lines of one method are one function.
+        // All lines of a method belong to one function.
         assert_eq!(profile.function.len(), 2);
         assert_eq!(text(profile.comment[0]), "heap dump: a.hprof");
     }

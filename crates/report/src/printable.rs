@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use unicode_width::UnicodeWidthChar;
 
-/// True for control characters, for marks that change the direction of the text after them, and for characters that XML
-/// forbids or that most fonts cannot show. Control characters can steer a terminal or an editor.
+/// True for characters that are not safe to show: control characters, marks that change the direction of the text after
+/// them, characters that XML forbids, and characters that most fonts cannot show. Control characters can control a
+/// terminal or an editor.
 fn steers(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -15,7 +16,7 @@ fn steers(c: char) -> bool {
         || c as u32 & 0xfffe == 0xfffe
 }
 
-/// Replaces characters that steer a terminal, or change how the text around them reads, by U+FFFD.
+/// Replaces characters by U+FFFD if they can control a terminal, or change how the text around them reads.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     if text.chars().any(steers) {
@@ -33,8 +34,8 @@ fn columns(c: char) -> usize {
     c.width().unwrap_or(1).max(1)
 }
 
-/// Cuts the middle out of a text of more than `room` columns. Two thirds of what stays are its end, because names
-/// differ most at their ends.
+/// Removes the middle of a text that has more than `room` columns. Two thirds of the remaining text come from its end,
+/// because names differ most at their ends.
 #[must_use]
 pub fn shortened(text: &str, room: usize) -> Cow<'_, str> {
     if text.chars().map(columns).sum::<usize>() <= room {
@@ -66,7 +67,7 @@ mod tests {
         assert_eq!(shortened("com.acme.Foo", 12), "com.acme.Foo");
         assert_eq!(shortened("com.acme.impl.Foo", 10), "com…pl.Foo");
         assert_eq!(shortened("abc", 1), "…");
-        // Each of these takes two columns.
+        // Each of these characters takes two columns.
         assert_eq!(shortened("漢字漢字", 8), "漢字漢字");
         assert_eq!(shortened("漢字漢字", 7), "漢…漢字");
     }

@@ -83,8 +83,8 @@ fn heap(format: Format, report: &DumpReport, out: &mut dyn Write) -> io::Result<
     }
 }
 
-/// Returns how live bytes were measured: estimated from the samples of the agent, or exact, from stacks that the dump
-/// records.
+/// Returns how live bytes were measured: estimated from the samples of the agent, or measured exactly, because the dump
+/// records the stack of each object.
 const fn live(has_agent: bool) -> Measured {
     if has_agent {
         Measured::Estimated

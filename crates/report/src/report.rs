@@ -32,7 +32,7 @@ pub enum Report {
     Heap(Box<DumpReport>),
     /// Objects and bytes of each class.
     Histo(HistoReport),
-    /// The objects that retain most.
+    /// The objects that retain the most.
     Top(TopReport),
     /// Objects with their fields, content and referrers.
     Show(Viewed<ShowReport>),
@@ -50,7 +50,7 @@ pub enum Report {
     Sizeof(Box<Viewed<SizeofReport, SizeofView>>),
     /// Wasted memory.
     Waste(Box<Viewed<WasteReport, WasteView>>),
-    /// Allocations of a running JVM, counted.
+    /// Counted allocations of a running JVM.
     Count(CountReport),
     /// Rows of a query.
     Query(Box<PendingQuery>),
@@ -66,14 +66,14 @@ pub enum Report {
     TraceSamples(Viewed<TraceSamplesReport>),
 }
 
-/// The state of an input, which the user of the command has to know.
+/// The state of an input. The user of the command has to know it.
 #[derive(Debug)]
 pub struct Condition<'a> {
     /// Path of the input as given.
     pub path: &'a str,
     /// True if damage keeps some of the dump's content out of the figures.
     pub partial: bool,
-    /// True if the dump is whole, but lacks GC roots.
+    /// True if the dump is complete, but lacks GC roots.
     pub lacks_roots: bool,
     /// Warnings about damaged or missing parts.
     pub warnings: &'a [String],
@@ -140,7 +140,7 @@ const fn of_other<'a>(path: &'a str, partial: bool, warnings: &'a [String]) -> C
     }
 }
 
-/// Returns the last figure less the first; 0 if there are no figures.
+/// Returns the last figure minus the first; 0 if there are no figures.
 #[must_use]
 pub fn growth(figures: &[u64]) -> i64 {
     match (figures.first(), figures.last()) {

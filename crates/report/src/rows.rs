@@ -19,7 +19,8 @@ use crate::printable::{printable, shortened};
 use crate::style::Style;
 use crate::text;
 
-/// The error of a query without rows: an error of the source, or a [`TableError`] of the writer.
+/// The error of a query that cannot write its rows. The cause is an error of the source, or a [`TableError`] of the
+/// writer.
 pub type RowError = Box<dyn Error + Send + Sync>;
 
 /// A source that produces rows on demand, so that rows need not be kept in memory.
@@ -33,10 +34,10 @@ pub trait RowSource: fmt::Debug {
 
 /// Maximum number of columns of a cell in text. The last cell of a row takes the remaining width.
 const CELL: usize = 60;
-/// Number of rows that decide the types of computed columns in Parquet.
+/// Number of rows from which the types of computed columns in Parquet are determined.
 const SAMPLE: usize = 4096;
 
-/// Runs a query and writes its rows. Characters that steer a terminal are not written to one.
+/// Runs a query and writes its rows. Characters that can control a terminal are not written to a terminal.
 ///
 /// # Errors
 /// Returns an error if the query or the stream fails.
@@ -95,12 +96,12 @@ impl Held {
     }
 }
 
-/// Rows of a query in memory.
+/// The rows of a query, kept in memory.
 #[derive(Debug)]
 struct Found {
     columns: Vec<ResultColumn>,
     rows: Vec<Vec<Held>>,
-    /// Maximum number of columns of a string; the middle of a longer one is cut.
+    /// Maximum number of columns of a string. The middle of a longer string is removed.
     longest: usize,
     outcome: Outcome,
 }
@@ -132,8 +133,8 @@ impl RowSource for Found {
     }
 }
 
-/// Runs the query and keeps its rows, so that they can be written more than once. The middle of a string of more than
-/// `longest` columns is cut.
+/// Runs the query and keeps its rows, so that they can be written more than once. The middle of a string with more than
+/// `longest` columns is removed.
 ///
 /// # Errors
 /// Returns an error if the query fails.
@@ -183,7 +184,7 @@ fn table(report: &PendingQuery, style: Style, out: &mut dyn Write) -> Result<(),
             let last = cells.len().saturating_sub(1);
             let cells = cells.iter().enumerate().map(|(at, cell)| match cell {
                 Cell::Null => "-".to_owned(),
-                // The last cell is cut later, to the remaining width.
+                // The last cell of a row is cut later, to the remaining width.
                 Cell::Text(text) if at < last => shortened(&printable(text), CELL).into_owned(),
                 Cell::Text(text) => printable(text).into_owned(),
                 other => other.to_string(),
@@ -229,7 +230,7 @@ fn table(report: &PendingQuery, style: Style, out: &mut dyn Write) -> Result<(),
 fn json(report: &PendingQuery, out: &mut dyn Write) -> Result<(), RowError> {
     struct JsonReport<'a> {
         report: &'a PendingQuery,
-        /// The stream, until the columns are known.
+        /// The output stream. It is moved to the writer as soon as the columns are known.
         out: Option<&'a mut dyn Write>,
         rows: Option<JsonRows<&'a mut dyn Write>>,
     }
@@ -242,7 +243,7 @@ fn json(report: &PendingQuery, out: &mut dyn Write) -> Result<(), RowError> {
                 .iter()
                 .map(|c| json!({ "name": c.name, "type": c.kind.map(Kind::name) }))
                 .collect();
-            // The object stays open, because columns and rows are further keys of it.
+            // The JSON object stays open, because columns and rows are further keys of this object.
             let head = serde_json::to_string_pretty(self.report).map_err(io::Error::from)?;
             let head = head.strip_suffix("\n}").unwrap_or(&head);
             write!(out, "{head},\n  \"columns\": [")?;
@@ -331,7 +332,7 @@ pub fn parquet(report: &PendingQuery, out: &mut (dyn Write + Send)) -> Result<()
     struct ParquetRows<'a> {
         report: &'a PendingQuery,
         columns: Vec<ResultColumn>,
-        /// The first rows, until the types of the columns are known.
+        /// The first rows. They are stored until the types of the columns are known.
         first: Vec<Vec<Held>>,
         out: Option<&'a mut (dyn Write + Send)>,
         parquet: Option<ParquetWriter<&'a mut (dyn Write + Send)>>,
@@ -346,7 +347,7 @@ pub fn parquet(report: &PendingQuery, out: &mut (dyn Write + Send)) -> Result<()
                     .first
                     .iter()
                     .filter_map(|row| row.get(at)?.cell().kind());
-                // A column of integers and fractions has the type of fractions.
+                // A column that contains both integers and fractions gets the type of fractions.
                 kinds.reduce(|a, b| match (a, b) {
                     (Kind::Int, Kind::Double) => Kind::Double,
                     _ => a,

@@ -1,7 +1,8 @@
 //! SARIF 2.1.0, which code scanning and editors show: a result for each suspect, a rule for each verdict or known leak
 //! pattern.
 //!
-//! A result is recognised in the next run by its holder and class. It has a place in the source if a stack names one.
+//! In the next run, a result is recognised by its holder and class. A result has a place in the source if a stack names
+//! a source file.
 
 use std::io::{self, Write};
 

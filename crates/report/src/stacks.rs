@@ -1,4 +1,5 @@
-//! Stacks for flame graphs and profiles: frames from the root on, equal stacks merged, cut to the focus.
+//! Prepares stacks for flame graphs and profiles. Stacks begin at the root, or at the frame that the focus matches.
+//! Equal stacks are merged.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -8,7 +9,7 @@ use regex::Regex;
 
 use crate::printable::printable;
 
-/// The name of a stack without frames, because the JVM did not report any.
+/// The name that replaces the frames of a stack if the JVM reported none.
 const UNKNOWN: &str = "(no stack)";
 
 /// Live objects and bytes, as estimated from samples.
@@ -34,21 +35,21 @@ pub struct StackLine {
 }
 
 impl StackLine {
-    /// Returns the bytes after less the bytes before.
+    /// Returns the bytes in the last dump minus the bytes in the first.
     #[must_use]
     pub fn growth(&self) -> i64 {
         less(self.after.bytes, self.before.bytes)
     }
 }
 
-/// Returns `after` less `before`, limited to the range of an `i64`.
+/// Returns `after` minus `before`, limited to the range of an `i64`.
 #[must_use]
 pub(crate) fn less(after: u64, before: u64) -> i64 {
     let difference = i128::from(after) - i128::from(before);
     i64::try_from(difference).unwrap_or(if difference > 0 { i64::MAX } else { -i64::MAX })
 }
 
-/// The text that names a frame.
+/// The form of the text for a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
     /// Class and method. All lines of a method are one frame.
@@ -57,7 +58,7 @@ pub enum Names {
     Frames,
 }
 
-/// Stacks, equal ones merged, sorted by the names of their frames.
+/// Stacks, sorted by the names of their frames. Equal stacks are merged.
 #[derive(Clone, Debug, Default)]
 pub struct Stacks {
     /// Names of frames, each once.
@@ -185,8 +186,8 @@ impl Stacks {
         }
     }
 
-    /// Sorts by the names of the steps. The indices of names cannot be compared, because they depend on the order of
-    /// the input.
+    /// Sorts stacks by the names of their steps. The indices of names cannot be compared, because they depend on the
+    /// order of the input.
     fn sort(&mut self) {
         let rank = |texts: &[String]| {
             let mut order: Vec<usize> = (0..texts.len()).collect();
@@ -241,9 +242,9 @@ impl Table {
     }
 }
 
-/// Returns the stacks of a suspect, cut to the focus as in [`Stacks::new`], with equal ones merged.
+/// Returns the stacks of a suspect. They are cut to the focus as in [`Stacks::new`], and equal stacks are merged.
 ///
-/// Estimates of merged stacks are taken as independent: the half-width of an interval is the root of the sum of the
+/// Estimates of merged stacks are treated as independent: the half-width of an interval is the root of the sum of the
 /// squared half-widths. Survival is the mean, weighted by samples.
 #[must_use]
 pub(crate) fn focused(stacks: &[Stack], focus: &Regex) -> Vec<Stack> {

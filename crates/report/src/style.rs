@@ -11,7 +11,7 @@ use crate::printable::shortened;
 /// Minimum width of a cut name, in columns.
 const LEAST: usize = 20;
 
-/// The way in which text is written: with or without colours, with names whole or cut to the width of a terminal.
+/// The style in which text is written: with or without colours, and with names whole or cut to the width of a terminal.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
     on: bool,
@@ -43,8 +43,8 @@ impl Style {
         }
     }
 
-    /// Returns the style for a terminal with this number of columns. Without it, names are never cut, so that they can
-    /// be copied and pasted.
+    /// Returns the style for a terminal with this number of columns. In other styles, names are never cut, so that
+    /// users can copy and paste them.
     #[must_use]
     pub const fn within(self, columns: usize) -> Self {
         Self {
@@ -70,8 +70,8 @@ impl Style {
         self.internals
     }
 
-    /// Returns the frames to show of a stack: the chosen ones; otherwise all frames in a verbose report, or at most
-    /// `limit` lines with folded frames.
+    /// Returns which frames of a stack to show. Returns the user's choice if there is one. Otherwise returns all frames
+    /// in a verbose report, and at most `limit` lines with folded frames in other reports.
     pub(crate) fn frames(self, verbose: bool, limit: usize) -> Frames {
         self.frames.unwrap_or(if verbose {
             Frames::All
@@ -80,8 +80,8 @@ impl Style {
         })
     }
 
-    /// Cuts the middle out of a text that does not fit. `room` is its width in a line of [`WIDTH`] columns; a narrower
-    /// or wider terminal changes it by the difference.
+    /// Removes the middle of a text that does not fit. `room` is the width of the text in a line of [`WIDTH`] columns.
+    /// On a wider or narrower terminal, the room changes by the same number of columns as the line.
     pub(crate) fn fitted(self, text: &str, room: usize) -> Cow<'_, str> {
         match self.columns {
             Some(columns) => {
@@ -118,7 +118,7 @@ impl Style {
     }
 }
 
-/// A text in a colour. Width and alignment apply to the text without its colour codes.
+/// A text with a colour. Width and alignment apply to the text without its colour codes.
 #[derive(Debug)]
 pub struct Painted<T> {
     code: Option<&'static str>,

@@ -1,4 +1,5 @@
-//! A flame graph as SVG, drawn by inferno. Widths are live or allocated bytes; of two dumps, colours are growth.
+//! A flame graph as SVG, drawn by inferno. Widths are live or allocated bytes. If two dumps are compared, colours show
+//! the growth.
 
 use std::io::{self, Write};
 
@@ -90,11 +91,11 @@ pub fn render(
             *subtitle += &format!("; warning: {}", printable(warning));
         }
     }
-    // Otherwise inferno chooses colours at random.
+    // Without this option, inferno chooses colours at random.
     options.deterministic = true;
-    // inferno merges only adjacent lines. In the order that it would sort them by, `B$1` and `B (lambda)` come between
-    // `B` and the frames that `B` calls, so that `B` is drawn twice. With this option it takes lines as they are, from
-    // the last to the first.
+    // inferno merges only adjacent lines. By default it sorts them. Then `B$1` and `B (lambda)` come between `B` and
+    // the frames that `B` calls, so `B` is drawn twice. With this option, inferno does not sort lines. It reads them
+    // from the last to the first.
     options.flame_chart = true;
     options.font_type = "monospace".into();
     let alive = stacks.lines.iter().filter(|l| l.after.bytes > 0);
@@ -242,7 +243,8 @@ mod tests {
 
     #[test]
     fn each_frame_is_drawn_once() {
-        // Stacks of which one continues another, and names that sort between the two by their bytes.
+        // Some of these stacks continue others. Some names sort between two such stacks if they are compared byte by
+        // byte.
         let all = allocated(&[
             ("b.B", "X", [0, 3]),
             ("a.A b.B", "X", [0, 5]),

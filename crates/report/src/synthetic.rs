@@ -1,5 +1,5 @@
-//! Made-up reports for tests here and in the browser. Tests need names that no compiler writes, and more stacks than a
-//! small program has.
+//! Made-up reports for tests here and in the browser. The tests need names that no compiler generates, and more stacks
+//! than a small program has.
 
 use heapdiff_diff::{
     Allocated, AllocatedLine, ClassGrowth, Coverage, Delta, Died, Growth, HeapClass, HeapCoverage,
@@ -20,7 +20,8 @@ fn number(list: &mut Vec<String>, text: &str) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-/// Returns allocated objects from lines of (frames from the root, separated by spaces; class; bytes before and after).
+/// Builds allocated objects. Each line has the frames (the root first, separated by spaces), the class, and the bytes
+/// before and after.
 #[must_use]
 pub fn allocated(lines: &[(&str, &str, [u64; 2])]) -> Allocated {
     let mut all = Allocated::default();
@@ -130,7 +131,7 @@ fn snapshot(path: &str, bytes: u64) -> SnapshotInfo {
     }
 }
 
-/// Returns a report of these suspects, and of this number of classes.
+/// Returns a report with these suspects and with this number of classes.
 #[must_use]
 pub fn report(suspects: Vec<Suspect>, classes: u32) -> Report {
     let class = |i: u32| ClassGrowth {
@@ -164,8 +165,8 @@ pub fn report(suspects: Vec<Suspect>, classes: u32) -> Report {
     }
 }
 
-/// Returns a report of one dump with this number of suspects, and one entry of everything else. Names in it try to
-/// break out of every format.
+/// Returns a report of one dump with this number of suspects, and one entry in each other list. Its names try to break
+/// out of every format.
 #[must_use]
 pub fn heap(suspects: u32) -> HeapReport {
     let suspect = |rank: u32| HeapSuspect {
@@ -243,8 +244,8 @@ pub fn heap(suspects: u32) -> HeapReport {
     }
 }
 
-/// Returns a report and stacks as large as a page may get: suspects with fifty stacks each, and distinct stacks of up
-/// to sixty frames.
+/// Returns a report and stacks of the maximum size of a page: suspects with fifty stacks each, and distinct stacks of
+/// up to sixty frames.
 #[must_use]
 pub fn large(suspects: u32, stacks: u32) -> (Report, Allocated) {
     let verdicts = [
@@ -272,7 +273,7 @@ pub fn large(suspects: u32, stacks: u32) -> (Report, Allocated) {
     };
     let report = report((1..=suspects).map(suspect).collect(), 20_000);
     let mut all = Allocated::default();
-    // A tree of calls. Every third level branches into ten methods, and the levels between have one method.
+    // A tree of calls. At every third level, each method calls ten methods. At the other levels, it calls one.
     const WAYS: u32 = 10;
     for level in 0..60 {
         for way in 0..WAYS {

@@ -1,4 +1,4 @@
-//! Formats times and time spans.
+//! Formats points in time and time spans.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -1,4 +1,4 @@
-//! Options of a report's output, beside its data.
+//! Options of a report's output. They are stored beside the report's data.
 
 use std::ops::{Deref, DerefMut};
 
@@ -13,7 +13,7 @@ use crate::junit::Gate;
 use crate::stacks::focused;
 use crate::svg::Measured;
 
-/// A report's data with the options of its output. It derefs to the data, and its JSON is that of the data.
+/// A report's data with the options of its output. `Deref` gives the data, and the JSON contains only the data.
 #[derive(Debug)]
 pub struct Viewed<D, M = ()> {
     /// The data, which is also the JSON.
@@ -53,12 +53,12 @@ impl<D: Serialize, M> Serialize for Viewed<D, M> {
     }
 }
 
-/// Options that reports share. Each format reads those that apply to its report.
+/// Options that reports share. Each format reads only the options that apply to its report.
 #[derive(Debug, Default)]
 pub struct View {
-    /// True if text shows all frames, and everything that does not grow.
+    /// True if text shows all frames, and also the parts that do not grow.
     pub verbose: bool,
-    /// The pattern of the frame with which stacks begin (`--focus`).
+    /// The pattern for the frame with which stacks begin (`--focus`).
     pub focus: Option<Regex>,
     /// All stacks, if the format shows them and they are known.
     pub allocated: Option<Allocated>,
@@ -70,7 +70,7 @@ pub struct View {
     pub labels: Vec<(String, String)>,
     /// Folder in the repository that contains the sources.
     pub source_root: Option<String>,
-    /// True if weak and phantom references count as holding, too (`--refs all`).
+    /// True if weak and phantom references also count as holding their referents (`--refs all`).
     pub holds_weakly: bool,
 }
 
@@ -89,14 +89,14 @@ impl View {
 /// A comparison with its view.
 pub type DiffReport = Viewed<Report, DiffView>;
 
-/// Parts that a comparison leaves out, and its gates.
+/// The parts that the list of a comparison leaves out, and the gates.
 #[derive(Debug, Default)]
 pub struct DiffView {
-    /// Suspects that are not listed: all of them for gates, else at most one.
+    /// Suspects that are not listed. All of them if there are gates, otherwise at most one.
     pub more_suspects: Vec<Suspect>,
-    /// Number of classes that changed and are not listed.
+    /// Number of classes that changed but are not listed.
     pub more_classes: usize,
-    /// Suspects that are known growth, with the rule that matches.
+    /// Suspects that are known growth, each with the rule that matches it.
     pub known: Vec<(Suspect, String)>,
     /// Requested gates.
     pub gates: Gates,
@@ -107,7 +107,7 @@ pub struct DiffView {
 }
 
 impl DiffReport {
-    /// Returns the warnings, and the sentence that gates were not checked, if so.
+    /// Returns the warnings. If gates were not checked, a sentence about this is included.
     pub(crate) fn all_warnings(&self) -> impl Iterator<Item = &str> {
         let undecided = self.undecided().map(|_| crate::UNDECIDED);
         let warnings = self.data.warnings.iter().map(String::as_str);
@@ -115,7 +115,7 @@ impl DiffReport {
     }
 
     /// Returns the reason why gates were not checked: the dumps cannot be compared, and `--allow-partial` was not
-    /// given.
+    /// given. Otherwise `None`.
     #[must_use]
     pub fn undecided(&self) -> Option<&str> {
         let more = &self.more;
@@ -133,13 +133,13 @@ pub type DumpReport = Viewed<HeapReport, HeapView>;
 pub struct HeapView {
     /// True if there are suspects that are not listed.
     pub more_suspects: bool,
-    /// True if suspects are left out, by their classes or because of a limit; `None` for a saved report.
+    /// True if suspects are left out because of their classes or because of a limit; `None` for a saved report.
     pub left_out: Option<bool>,
     /// Number of classes that are not listed.
     pub more_classes: usize,
 }
 
-/// The kind of rows of live bytes, and their number.
+/// The kind and number of rows in a report of live bytes.
 #[derive(Debug, Default)]
 pub struct SitesView {
     /// True if text lists frames, not stacks.
@@ -152,10 +152,10 @@ pub struct SitesView {
     pub sampled_classes: u64,
 }
 
-/// Title and meaning of a flame graph of a trace.
+/// The title of a flame graph of a trace, and the meaning of its widths.
 #[derive(Debug)]
 pub struct FlameView {
-    /// Names of the file and the run, and the part of the run.
+    /// Names of the file and of the run, and the selected part of the run.
     pub title: String,
     /// The meaning of the widths.
     pub measured: Measured,
@@ -168,12 +168,12 @@ pub struct RecordingView {
     pub class_count: u64,
 }
 
-/// The classes of a deep size, as far as they are shown.
+/// True if the classes of a deep size are shown, and totals of the classes that are left out.
 #[derive(Debug, Default)]
 pub struct SizeofView {
     /// True if text shows the classes.
     pub shows_classes: bool,
-    /// Classes that are not listed: number of classes, of their objects, and of their bytes.
+    /// Totals of the classes that are not listed: number of classes, of objects, and of bytes.
     pub more_classes: (u64, u64, u64),
 }
 

@@ -1,6 +1,6 @@
-//! Numbers of objects and bytes, and the choice between them.
+//! Numbers of objects and of bytes. The user chooses which of the two is shown.
 
-/// Objects and bytes. They are estimates unless the trace was recorded with interval 0.
+/// A number of objects and their bytes. Both are estimates unless the trace was recorded with interval 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Amount {
     pub(crate) objects: i64,
@@ -39,7 +39,7 @@ impl From<heapdiff_trace::read::Amount> for Amount {
     }
 }
 
-/// Converts a figure of a trace to a signed number. Larger figures become the maximum.
+/// Converts a figure of a trace to a signed number. If it is too large, returns the maximum.
 pub(crate) fn signed(figure: u64) -> i64 {
     i64::try_from(figure).unwrap_or(i64::MAX)
 }

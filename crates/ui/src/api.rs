@@ -1,4 +1,4 @@
-//! The requests of the page: `runs`, `overview`, `view`, `counted`, `between`, `stacks`.
+//! Answers the requests of the page: `runs`, `overview`, `view`, `counted`, `between`, `stacks`.
 
 use serde::Serialize;
 

@@ -1,5 +1,5 @@
-//! Compares two moments: allocations and collected objects between them by class, frame or stack, and the change of
-//! live objects.
+//! Compares two moments: the allocations and the collected objects between them, and the change of live objects. Groups
+//! them by class, frame or stack.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::text::{self, cut};
 use crate::traces::{Traces, Unanswered};
 use crate::view::{Life, MOST_LINES, Question};
 
-/// Maximum number of rows of each run whose names are read, before runs are merged.
+/// Maximum number of rows per run whose names are read before the rows of all runs are merged.
 const MOST_NAMED: usize = 400;
 
 /// The answer to a `between` request.
@@ -190,7 +190,7 @@ impl Between {
         if question.by == By::Stack {
             groups.truncate(MOST_NAMED);
         }
-        // For frames, no group was dropped, because a frame's figures are the sum over all of its stacks.
+        // For frames, all groups are still present, because the figures of a frame are the sum over all of its stacks.
         let places = match question.by {
             By::Frame => Some(Places::of(trace)?),
             By::Class | By::Stack => None,

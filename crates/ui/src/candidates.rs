@@ -15,10 +15,10 @@ pub(crate) struct Line {
     pub(crate) class: String,
     /// The allocating frame.
     pub(crate) place: Option<String>,
-    /// Distinguishes lines of the same class, in the same way in each run: the frame, or the whole stack.
+    /// Text that distinguishes lines of the same class: the frame, or the whole stack. It is the same in each run.
     pub(crate) stack: String,
     pub(crate) standing: Standing,
-    /// The trend in the run with the worst verdict.
+    /// The trend in that run in which the line has the worst verdict.
     pub(crate) trending: Trending,
     pub(crate) grown: Amount,
     pub(crate) sites: Vec<(Key, i64)>,
@@ -40,7 +40,7 @@ impl Line {
 pub(crate) struct Lines(FxHashMap<(String, String), Line>);
 
 impl Lines {
-    /// Adds the `most` worst lines of a run. Names are read only for these.
+    /// Adds the `most` worst lines of a run. Only their names are read.
     pub(crate) fn add(
         &mut self,
         trace: &Trace,
@@ -86,7 +86,7 @@ impl Lines {
         self.0.len()
     }
 
-    /// Returns the worst lines, the worst first.
+    /// Returns the lines with the worst verdicts, the worst first.
     pub(crate) fn top(self, most: usize) -> Vec<Line> {
         let mut lines: Vec<Line> = self.0.into_values().collect();
         lines.sort_by(|a, b| {

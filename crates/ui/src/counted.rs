@@ -12,13 +12,13 @@ use crate::text::cut;
 use crate::traces::{Traces, Unanswered};
 use crate::view::{Life, MOST_LINES, Question};
 
-/// Maximum number of lines of each run whose names are read, before runs are merged.
+/// Maximum number of lines per run whose names are read before the lines of all runs are merged.
 const MOST_NAMED: usize = 400;
 
 /// Cached lines, by run and maximum number of lines.
 pub(crate) type Counts = Cached<(i64, usize), Option<Lines>>;
 
-/// The counted lines, and the samples of the same lines if both can be compared.
+/// The counted lines, with the samples of the same lines if counts and samples can be compared.
 pub(crate) type Lines = (TopLines, Option<Vec<SampledLine>>);
 
 /// The answer to a `counted` request.
@@ -29,7 +29,7 @@ pub(crate) struct Counted {
     /// The part of the window for which counts exist.
     from_ms: i64,
     to_ms: i64,
-    /// True if JDK classes are counted in all of these runs.
+    /// True if JDK classes are counted in all runs that have counts.
     jdk: bool,
     objects_per_second: i64,
     bytes_per_second: i64,
@@ -52,7 +52,7 @@ struct Row {
     bytes: Option<i64>,
     objects_per_second: i64,
     bytes_per_second: Option<i64>,
-    /// Objects per second according to samples, if the difference is more than random variation.
+    /// Objects per second according to samples. `null` unless they differ from the count by more than random variation.
     sampled_per_second: Option<i64>,
 }
 

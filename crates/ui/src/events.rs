@@ -1,4 +1,4 @@
-//! Server-sent events: notify pages that a trace has changed, so that they request new data.
+//! Server-sent events. They notify pages that a trace has changed, so that the pages request new data.
 
 use std::io::{self, Write};
 use std::net::TcpStream;
@@ -11,9 +11,9 @@ use crate::traces::Traces;
 
 /// The interval between checks of the traces. By default, the agent's ticks are at least a second long.
 const LOOK: Duration = Duration::from_millis(300);
-/// The interval between checks of an idle listener.
+/// The interval between two checks if the connection of an idle listener is still open.
 const BEAT: Duration = Duration::from_secs(1);
-/// The interval between comments in the stream. A failed write shows that the connection was closed.
+/// The interval between comments in the stream. If a comment cannot be written, the connection was closed.
 const COMMENT_EVERY: Duration = Duration::from_secs(5);
 
 /// A version number that increases with each change.
@@ -35,12 +35,13 @@ impl Events {
 
     /// Wakes all waiting threads.
     pub(crate) fn wake(&self) {
-        // The lock is held so that no thread misses the notification between its check and its wait.
+        // The lock is held while threads are notified. So no thread misses the notification between its check and its
+        // wait.
         let _held = self.version();
         self.changed.notify_all();
     }
 
-    /// Waits until the version differs from `seen`, but at most [`BEAT`]. Returns the current version.
+    /// Waits until the version differs from `seen`, or until [`BEAT`] has passed. Returns the current version.
     fn next(&self, seen: u64, ends: impl Fn() -> bool) -> u64 {
         let wait = |v: &mut u64| *v == seen && !ends();
         let held = self.changed.wait_timeout_while(self.version(), BEAT, wait);
@@ -63,7 +64,7 @@ pub(crate) fn watch(traces: &Traces, events: &Events, ends: &AtomicBool) {
 
 /// Sends an event for each change to one listener until it disconnects.
 pub(crate) fn tell(stream: &mut TcpStream, events: &Events, ends: &AtomicBool) {
-    // The reason why a connection ended does not matter.
+    // The reason why a connection ended is of no interest.
     let _ = tell_on(stream, events, ends);
 }
 

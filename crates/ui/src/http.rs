@@ -1,8 +1,8 @@
 //! A minimal HTTP/1.1 server for a page on the same machine: one request without a body and one answer for each
 //! connection.
 //!
-//! A client can use only limited resources: bytes in a request's head, headers, time to send the head, and time to read
-//! the answer.
+//! These resources of a client are limited: the bytes and headers of a request's head, the time to send the head, and
+//! the time to read the answer.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -15,7 +15,8 @@ const MOST_HEADERS: usize = 64;
 pub(crate) const HEAD_TIME: Duration = Duration::from_secs(5);
 /// Time limit for a client to accept the next part of an answer.
 pub(crate) const WRITE_TIME: Duration = Duration::from_secs(10);
-/// Maximum number of bytes of an unwanted body to read. Closing a socket with unread bytes would lose the answer.
+/// Maximum number of bytes that are read of a body, which no request needs. If a socket is closed with unread bytes,
+/// the answer is lost.
 const MOST_DRAINED: usize = 64 * 1024;
 
 /// A request.
@@ -24,7 +25,7 @@ pub(crate) struct Request {
     pub(crate) method: String,
     /// Path and query, as received.
     pub(crate) target: String,
-    /// The headers that are used: name in lower case, and value.
+    /// The headers that the server uses. Each has its name in lower case and its value.
     headers: Vec<(String, String)>,
 }
 
@@ -46,9 +47,9 @@ impl Request {
 /// The reason why a request could not be read.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// The client is gone or too slow and gets no answer.
+    /// The client has disconnected or is too slow, so it gets no answer.
     Gone,
-    /// The client gets this status.
+    /// The client gets an answer with this status.
     With(Status),
 }
 
@@ -147,7 +148,7 @@ pub(crate) struct Answer {
     pub(crate) body: Vec<u8>,
 }
 
-/// A policy that allows a document nothing.
+/// A content security policy that allows nothing.
 pub(crate) const NO_POLICY: &str = "default-src 'none'; frame-ancestors 'none'; sandbox";
 
 impl Answer {
@@ -171,7 +172,7 @@ impl Answer {
         }
     }
 
-    /// Sends the answer, without its body if `only_head` is set. `waits` is called before each wait for the client.
+    /// Sends the answer. Its body is left out if `only_head` is set. `waits` is called before each wait for the client.
     pub(crate) fn send(
         &self,
         stream: &mut TcpStream,
@@ -191,10 +192,10 @@ impl Answer {
     }
 }
 
-/// Writes all bytes with a time limit for each part. So a client cannot keep the connection by accepting a byte now and
-/// then.
+/// Writes all bytes. There is a time limit for each part, so that a client cannot hold the connection by accepting a
+/// byte now and then.
 fn send_all(stream: &mut TcpStream, bytes: &[u8], waits: &impl Fn()) -> io::Result<()> {
-    /// About the number of bytes that the loopback device accepts at once.
+    /// The loopback device accepts about this number of bytes at once.
     const PART: usize = 256 * 1024;
     for part in bytes.chunks(PART) {
         waits();
@@ -236,8 +237,8 @@ pub(crate) fn head(status: Status, kind: &str, policy: &str, more: &str) -> Stri
     )
 }
 
-/// Closes the connection after the client has read the answer. Closing a socket with unread bytes would discard the
-/// answer.
+/// Closes the connection after the client has read the answer. If a socket is closed with unread bytes, the answer is
+/// lost.
 fn finish(stream: &mut TcpStream) {
     if stream.shutdown(Shutdown::Write).is_err() {
         return;

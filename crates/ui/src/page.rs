@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::http::{Answer, Status};
 
-/// Ordered by dependency, after the report's [`parts`].
+/// Scripts in an order in which each comes after those that it needs. They come after the report's [`parts`].
 const SCRIPTS: [&str; 6] = [
     include_str!("../assets/ask.js"),
     include_str!("../assets/chart.js"),
@@ -31,7 +31,7 @@ struct Live<'a> {
     script: &'a str,
 }
 
-/// A document with its policy.
+/// A document with its content security policy.
 pub(crate) struct Page {
     html: Vec<u8>,
     policy: String,
@@ -81,7 +81,7 @@ pub(crate) fn whole(html: Vec<u8>) -> Page {
     }
 }
 
-/// Returns a source for a policy, which identifies a script or style by its hash.
+/// Returns the hash of a script or style as a source for a content security policy.
 fn source(text: &str) -> String {
     format!(
         "'sha256-{}'",

@@ -8,7 +8,7 @@ use crate::key::Key;
 use crate::text::cut;
 use crate::traces::Traces;
 
-/// Maximum number of runs on one page: the latest ones of each trace.
+/// Maximum number of runs of each trace on one page. The latest runs are shown.
 const MOST_RUNS: usize = 200;
 /// The prefix of notes about a hunt's progress.
 const HUNT: &str = "hunt: ";
@@ -25,7 +25,7 @@ pub(crate) struct Listed {
 #[derive(Serialize)]
 struct File {
     path: String,
-    /// The reason why it cannot be read.
+    /// The reason why the trace cannot be read.
     fault: Option<String>,
 }
 
@@ -56,7 +56,7 @@ struct HuntNote {
     text: String,
 }
 
-/// Lists the runs of all traces. A trace that cannot be read has no runs and a fault.
+/// Lists the runs of all traces. A trace that cannot be read has no runs, and the reason is listed.
 pub(crate) fn list(traces: &Traces) -> Listed {
     let mut listed = Listed {
         traces: Vec::new(),
@@ -117,7 +117,7 @@ pub(crate) fn keys(traces: &Traces) -> Vec<Key> {
     let mut keys = Vec::new();
     for (trace, opened) in traces.iter() {
         let room = MOST_RUNS.saturating_sub(keys.len());
-        // Traces that cannot be read are reported by `list`.
+        // Ignore traces that cannot be read here. `list` reports them.
         let runs = opened.ask(|open| Ok(open.trace.runs()?));
         let ids = runs.unwrap_or_default().into_iter().map(|run| run.id);
         keys.extend(ids.rev().take(room).map(|run| Key { trace, run }));

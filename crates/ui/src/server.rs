@@ -18,9 +18,9 @@ use crate::page::{self, Page};
 use crate::slots::{Slot, Slots};
 use crate::traces::Traces;
 
-/// Maximum number of open connections. A browser opens six to one server.
+/// Maximum number of open connections. A browser opens at most six connections to one server.
 const MOST_CONNECTIONS: usize = 64;
-/// Maximum number of connections for server-sent events. The others stay free for requests.
+/// Maximum number of connections for server-sent events. The other connections stay free for requests.
 const MOST_LISTENERS: usize = 40;
 /// The stack size of a connection's thread. Its call depth is small.
 const STACK: usize = 1 << 20;
@@ -32,7 +32,7 @@ pub enum Subject {
     Traces {
         /// The files of the traces.
         files: Vec<PathBuf>,
-        /// The original names of classes and methods from before a shrinker renamed them.
+        /// The mapping to the original names of classes and methods that a shrinker renamed.
         names: Option<Arc<dyn Originals>>,
     },
     /// A finished page, such as a report.
@@ -45,7 +45,7 @@ pub enum UiError {
     /// A file is not a trace.
     #[error(transparent)]
     Trace(#[from] heapdiff_trace::TraceError),
-    /// The port cannot be used. It may be taken.
+    /// The port cannot be used. Another program may use it.
     #[error("cannot listen on 127.0.0.1:{port}: {source}")]
     Listen {
         /// The requested port, or 0 for any.
@@ -53,7 +53,7 @@ pub enum UiError {
         /// The error of the operating system.
         source: io::Error,
     },
-    /// The system returned no random bytes for the token.
+    /// The operating system returned no random bytes for the token.
     #[error("the system returned no random bytes for the token of the URL: {0}")]
     Random(getrandom::Error),
     /// A thread could not be started.
@@ -164,7 +164,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.shared.ends.store(true, Ordering::Relaxed);
         self.shared.events.wake();
-        // Connects to itself to wake the accepting thread.
+        // Connects to the server itself, to wake the accepting thread.
         let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
         for thread in self.threads.drain(..) {
             let _ = thread.join();
@@ -172,7 +172,7 @@ impl Drop for Server {
     }
 }
 
-/// One of a limited number of places, released on drop.
+/// One of a limited number of places. Dropping it frees the place.
 struct Place(Arc<AtomicUsize>);
 
 impl Place {
@@ -196,7 +196,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             return;
         }
         let Ok((mut stream, peer)) = accepted else {
-            // The process may be out of file descriptors. Connections that end release some.
+            // The process may be out of file descriptors. Connections that end will release some.
             std::thread::sleep(Duration::from_millis(50));
             continue;
         };
@@ -204,7 +204,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             continue;
         }
         let Some(slot) = shared.connections.take(&stream, number) else {
-            // A few bytes on a new connection never wait.
+            // Writing a few bytes to a new connection never blocks.
             let _ = stream.set_write_timeout(Some(Duration::from_millis(100)));
             let head = http::head(Status::Busy, "text/plain", http::NO_POLICY, "");
             let _ = io::Write::write_all(&mut stream, head.as_bytes());

@@ -18,7 +18,7 @@ pub(crate) struct Slots {
 
 struct Open {
     number: u64,
-    /// Shutting it down ends the connection.
+    /// Shutting down this socket ends the connection.
     stream: TcpStream,
     /// The start of the server's wait for the client. `None` while the client waits for the server.
     waits: Option<Instant>,
@@ -37,8 +37,8 @@ impl Slots {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a slot for a connection. Ends another connection if necessary. Waits at most [`GRACE`]. Returns `None`
-    /// if all slots belong to clients that wait for the server.
+    /// Returns a slot for a connection. If no slot is free, ends another connection. Waits at most [`GRACE`]. Returns
+    /// `None` if all slots belong to clients that wait for the server.
     pub(crate) fn take(self: &Arc<Self>, stream: &TcpStream, number: u64) -> Option<Slot> {
         let stream = stream.try_clone().ok()?;
         let end = Instant::now() + GRACE;

@@ -22,7 +22,7 @@ const DEEPEST: usize = 512;
 /// The selected stacks.
 #[derive(Clone, Debug)]
 pub(crate) enum Of {
-    /// All stacks.
+    /// All stacks of the runs.
     All,
     /// The stacks that allocated instances of this class.
     Class(String),
@@ -35,7 +35,7 @@ pub(crate) enum Of {
 /// A tree in preorder, without its root.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Tree {
-    /// Names of frames, then of classes from `first_class` on.
+    /// Names of the nodes. Frames come first, and classes begin at `first_class`.
     names: Vec<String>,
     first_class: usize,
     depth: Vec<u32>,
@@ -46,7 +46,7 @@ pub(crate) struct Tree {
     shrunk: Vec<i64>,
     /// Live bytes of a node at the end of the window, without its children.
     after: Vec<i64>,
-    /// The number of sites that were left out because the tree was full.
+    /// The number of sites that were left out because the tree had reached its maximum size.
     left_out: u64,
 }
 
@@ -77,7 +77,7 @@ impl Builder {
         }
     }
 
-    /// Returns the index of a name. The first part is true for a class.
+    /// Returns the index of a name. The first element of `name` is true for a class.
     fn name(&mut self, name: (bool, String)) -> u32 {
         if let Some(&number) = self.numbers.get(&name) {
             return number;
@@ -180,7 +180,7 @@ pub(crate) fn stacks(traces: &Traces, question: &Question, of: &Of) -> Result<Tr
     Ok(builder.tree())
 }
 
-/// The last tick of a run before a window, and the last tick in it.
+/// The last tick of a run before a window, and the last tick within the window.
 #[derive(Clone, Copy, Debug)]
 struct Ends {
     key: Key,
@@ -209,7 +209,7 @@ impl Ends {
 }
 
 fn add(trace: &Trace, ends: Ends, of: &Of, builder: &mut Builder) -> Result<(), TraceError> {
-    // Caches the parts of stacks, because stacks share their outer frames.
+    // A cache of the parts of stacks, because stacks share their outer frames.
     let mut known: FxHashMap<i64, (Vec<u32>, Option<i64>)> = FxHashMap::default();
     let places = match of {
         Of::Place(..) => Some(Places::of(trace)?),

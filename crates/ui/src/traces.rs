@@ -69,7 +69,7 @@ impl Traces {
 
     /// Checks all traces. Returns true if any of them has changed since the last check.
     pub(crate) fn look(&self) -> bool {
-        // `count` checks every trace, even after one that changed.
+        // Count instead of stopping at the first change, so that every trace is checked.
         self.0.iter().filter(|t| t.look()).count() > 0
     }
 }
@@ -84,7 +84,7 @@ pub(crate) struct Trace {
 #[derive(Default)]
 struct State {
     open: Option<Open>,
-    /// The reason why the trace is not open, or the last error.
+    /// The reason why the trace is not open, or the last error of a request.
     fault: Option<String>,
     tried: Option<Instant>,
 }
@@ -94,7 +94,7 @@ pub(crate) struct Open {
     pub(crate) trace: heapdiff_trace::Trace,
     /// Rankings that were computed recently.
     pub(crate) rankings: RefCell<Rankings>,
-    /// Counts that were read recently.
+    /// Counts by line that were read recently.
     pub(crate) counts: RefCell<Counts>,
     file: Option<Identity>,
     /// SQLite's counter of commits by other connections.
@@ -148,7 +148,7 @@ struct Held<'a>(&'a heapdiff_trace::Trace);
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        // Ending the transaction needs no time limit, and cannot fail because nothing was changed.
+        // Ending the transaction needs no time limit. It cannot fail, because the transaction changed nothing.
         self.0.set_deadline(None);
         let _ = self.0.release();
     }
@@ -165,7 +165,7 @@ impl Trace {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // After a panic, the worst case is a trace that must be reopened.
+        // After a panic in another thread, the trace may have to be reopened, but its state is valid.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -179,7 +179,7 @@ impl Trace {
             return match still_there(&self.path, opened) {
                 Ok(false) => false,
                 Ok(true) => {
-                    // The error of the last answer is outdated. The next answer sets it again.
+                    // The error of the last answer is out of date. The next answer sets it again if it still applies.
                     *fault = None;
                     true
                 }

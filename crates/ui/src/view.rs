@@ -20,11 +20,11 @@ use crate::traces::{Traces, Unanswered};
 pub(crate) const MOST_POINTS: usize = 1000;
 /// Maximum number of lines.
 pub(crate) const MOST_LINES: usize = 50;
-/// Maximum number of GC marks. More of them are merged.
+/// Maximum number of marks for GCs. If there are more GCs, marks are merged.
 const MOST_COLLECTIONS: usize = 1000;
 /// Maximum number of marks for dumps, and for notes.
 const MOST_NOTES: usize = 100;
-/// Maximum number of lines of each run whose names are read, before runs are merged.
+/// Maximum number of lines per run whose names are read before the lines of all runs are merged.
 const MOST_NAMED: usize = 400;
 
 /// A request of the page.
@@ -76,7 +76,7 @@ struct Drawn {
     at: Vec<String>,
     class: String,
     place: Option<String>,
-    /// Live objects at each point. Only the requested one of objects and bytes is filled.
+    /// Live objects at each point. Only the requested measure, objects or bytes, is filled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     objects: Vec<i64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -104,7 +104,7 @@ struct Heap {
     metaspace_committed: Vec<Option<i64>>,
 }
 
-/// The heap in use over the whole time.
+/// The used heap over the whole time.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Overview {
     first_ms: i64,
@@ -188,8 +188,8 @@ impl Life {
         self.started.saturating_add(signed(uptime_ms))
     }
 
-    /// Returns the window after one time (or from the start of the run) up to another. A tick belongs to the window in
-    /// which it ends.
+    /// Returns the window that begins after one time, or at the start of the run, and ends at another time. A tick
+    /// belongs to the window in which it ends.
     pub(crate) fn window(&self, after: Option<i64>, to: i64) -> Window {
         let uptime = |ms: i64| u64::try_from(ms.saturating_sub(self.started)).ok();
         match uptime(to) {
@@ -206,7 +206,7 @@ impl Life {
     }
 }
 
-/// A run with its ticks in the window.
+/// A run, with its ticks that are in the window.
 struct Part {
     life: Life,
     timeline: Timeline,
@@ -217,7 +217,7 @@ struct Part {
 struct Grid(Vec<i64>);
 
 impl Grid {
-    /// Uses the times of the ticks if there are at most `most`, or else `most` equal steps.
+    /// Returns the times of the ticks if there are at most `most` ticks. Otherwise returns `most` equal steps.
     fn new(parts: &[Part], from: i64, to: i64, most: usize) -> Self {
         let mut moments = BTreeSet::new();
         for Part { life, timeline } in parts {
@@ -292,7 +292,7 @@ pub(crate) fn view(traces: &Traces, question: &Question) -> Result<View, Unanswe
     let points = question.points.clamp(2, MOST_POINTS);
     let grid = Grid::new(&parts, from, to, points);
     if parts.len() > 1 {
-        // Lines of several runs that have the same names are merged.
+        // If lines of several runs have the same names, they are merged.
         view.all_lines = lines.len();
     }
     let top = lines.top(top);
@@ -322,7 +322,7 @@ pub(crate) fn view(traces: &Traces, question: &Question) -> Result<View, Unanswe
     Ok(view)
 }
 
-/// Returns the heap in use over the whole time.
+/// Returns the used heap over the whole time.
 pub(crate) fn overview(traces: &Traces, question: &Question) -> Result<Overview, Unanswered> {
     let all = Question {
         from: None,
@@ -354,7 +354,7 @@ impl VerdictBasis {
 }
 
 impl View {
-    /// Computes the maximum heap in use around each point.
+    /// Computes the maximum of the used heap around each point.
     fn heap(&mut self, Part { life, timeline }: &Part, grid: &Grid) {
         let none = || vec![None; grid.0.len()];
         let mut heap = Heap {
@@ -393,7 +393,7 @@ impl View {
         self.heap.push(heap);
     }
 
-    /// Adds marks for GCs, at most as many as points, since more marks would overlap.
+    /// Adds marks for GCs. There are at most as many marks as points, because more marks would overlap.
     fn collections(&mut self, Part { life, timeline }: &Part, points: usize) {
         let (Some(first), Some(last)) = (timeline.ticks().first(), timeline.ticks().last()) else {
             return;
@@ -426,7 +426,7 @@ impl View {
         }
     }
 
-    /// Limits the number of marks after several runs were added. Full GCs are preferred.
+    /// Limits the number of marks after marks of several runs were added. Marks of full GCs are kept first.
     fn thin(&mut self) {
         if self.collections.len() > MOST_COLLECTIONS {
             self.collections
@@ -463,7 +463,7 @@ impl View {
 
 impl Drawn {
     fn new(line: &Line, by: By) -> Self {
-        /// Maximum number of sites in `at`. Other lines request their stacks by class and frame.
+        /// Maximum number of sites in `at`. For lines with more sites, stacks are requested by class and frame.
         const NAMED: usize = 200;
         let named = if by == By::Stack { NAMED } else { 0 };
         let at = line.sites.iter().take(named);

@@ -1,4 +1,4 @@
-//! Answers of tools: reports as short JSON and short text.
+//! Converts reports to the answers of tools: short JSON and short text.
 
 use heapdiff_report::{Condition, Format, Report, Style, bounded, printable, render, rows};
 use heapdiff_units::counted;
@@ -17,13 +17,13 @@ const TEXT: usize = 5_000;
 /// Maximum width of a string in the rows of a query, in columns.
 const CELL: usize = 1_000;
 
-/// Maximum number of warnings about a dump in the text. JSON has more.
+/// Maximum number of warnings about a dump in the text. JSON contains more.
 const WARNINGS: usize = 3;
 
 /// The answer of a tool.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// The report in the format of `--format json`, with notes on what was left out.
+    /// The report in the format of `--format json`. It also counts the elements that were left out.
     pub(super) data: Value,
     /// The report in the text format.
     pub(super) text: String,
@@ -31,7 +31,7 @@ pub(super) struct Answer {
 
 /// Runs a job and returns its report as an answer.
 pub(super) fn of(job: &Job) -> Result<Answer> {
-    // Forget file changes that were noticed before this job.
+    // Forget changes of files that were detected before this job.
     let _ = bytes::changed_file();
     let mut reports = job.task.run(&job.setup)?;
     for report in &mut reports {
@@ -39,7 +39,7 @@ pub(super) fn of(job: &Job) -> Result<Answer> {
             rows::find(query, CELL).map_err(|e| write::no_rows(query, e))?;
         }
     }
-    // The first report is for text. The last one is for JSON. If there is only one report, it is for both.
+    // The first report is for the text, the last one for the JSON. A single report is used for both.
     let (Some(shown), Some(kept)) = (reports.first(), reports.last()) else {
         return Err(Failure::usage("the command produced no report"));
     };

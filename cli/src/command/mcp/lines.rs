@@ -97,7 +97,7 @@ fn message(line: &[u8]) -> Result<Option<Message>, Value> {
         Err(e) => return refused(PARSE_ERROR, &format!("not JSON: {e}")),
     };
     let id = message.remove("id");
-    // A refusal repeats the id if it has a valid type, so that the client can match it to the request.
+    // The error repeats the id if it has a valid type, so that the client can match the error to its request.
     let known = id.clone().filter(|id| id.is_string() || id.is_number());
     let known = known.unwrap_or_default();
     let refused = |code, message: &str| Err(refusal(&known, code, message));
@@ -132,7 +132,7 @@ fn message(line: &[u8]) -> Result<Option<Message>, Value> {
     }
 }
 
-/// Returns the error answer for a message that cannot be served.
+/// Returns the error answer for a message that the server cannot process.
 pub(super) fn refusal(id: &Value, code: i32, message: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
 }

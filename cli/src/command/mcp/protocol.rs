@@ -13,11 +13,11 @@ use super::tools::Tool;
 
 /// Versions that begin with `initialize`. A client that requests any other version is offered the last one.
 const WITH_INITIALIZE: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
-/// The version in which requests need no `initialize`.
+/// The version since which requests need no `initialize`.
 const STATELESS: &str = "2026-07-28";
-/// The key in `_meta` under which a request of that version names it.
+/// The key in `_meta` for the version of a request, since [`STATELESS`].
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
-/// The error code for a request in an unsupported version.
+/// The error code for a request that names an unsupported version.
 const UNSUPPORTED_VERSION: i32 = -32022;
 
 /// Instructions for the assistant about all tools.

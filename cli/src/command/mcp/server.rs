@@ -88,7 +88,7 @@ impl Server {
         self.changed.notify_all();
     }
 
-    /// Waits until a pipe is closed, and then until the remaining calls are done.
+    /// Waits until a pipe is closed, and then until the waiting and running calls are done.
     fn stopped(&self) -> Stop {
         let wait = self
             .changed

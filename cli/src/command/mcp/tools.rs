@@ -29,13 +29,13 @@ use crate::fits::ClassFilter;
 use crate::job::{Job, Output, Setup, Task};
 use crate::watch;
 
-/// Maximum number of rows that a call may request. An answer that gets too large has fewer.
+/// Maximum number of rows that a call may request. If the answer gets too large, it has fewer rows.
 const ROWS: usize = 200;
 /// Maximum number of dumps in one call.
 const DUMPS: usize = 8;
 /// Maximum run time of a SELECT.
 const TIME: Duration = Duration::from_secs(60);
-/// Memory for sorting and grouping in a SELECT, in bytes, without `--max-memory`.
+/// Memory for sorting and grouping in a SELECT, in bytes, if there is no `--max-memory`.
 const MEMORY: u64 = 1 << 30;
 
 /// The arguments of a tool.
@@ -331,7 +331,7 @@ impl Asked for Sites {
     }
 }
 
-/// The default number of rows.
+/// The number of rows if the call requests none.
 const fn rows<const N: usize>() -> usize {
     N
 }
@@ -353,7 +353,7 @@ fn file(path: PathBuf) -> Result<PathBuf> {
             "{}: not a file, but a device or a pipe",
             path.display()
         ))),
-        // Other errors are reported when the file is read.
+        // Other errors are reported later, when the file is read.
         _ => Ok(hprof::bytes::dump_of(&path)),
     }
 }

@@ -8,7 +8,7 @@ use heapdiff_trace::{Candidate, CountedClass, Trace, UNKNOWN_CLASS};
 
 use crate::failure::{Failure, Result};
 
-/// Number of rows that are stored in addition to those wanted, so that rows are sorted and truncated rarely.
+/// Number of rows that are stored in addition to the requested ones, so that rows are sorted and truncated only rarely.
 const SPARE: usize = 4096;
 
 /// The counts of all classes together, and of single classes.
@@ -19,8 +19,8 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Reads the counts of a run, with the `most` largest classes and the classes of some candidates. Returns `None` if
-    /// the agent counted no classes.
+    /// Reads the counts of a run: of the `most` largest classes, and of the classes of some candidates. Returns `None`
+    /// if the agent counted no classes.
     pub(super) fn of(
         trace: &Trace,
         run: i64,
@@ -70,7 +70,7 @@ impl Counts {
     }
 }
 
-/// Keeps the `most` rows with the most bytes, in this order.
+/// Sorts rows by bytes, largest first, and keeps the first `most` rows.
 fn largest(rows: &mut Vec<CountedClassRow>, most: usize) {
     rows.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.class.cmp(&b.class)));
     rows.truncate(most);

@@ -49,7 +49,7 @@ pub(crate) struct Export {
     quiet: bool,
 }
 
-/// What other programs read.
+/// The format of an export.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum ExportFormat {
     Csv,

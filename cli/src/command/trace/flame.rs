@@ -1,4 +1,5 @@
-//! `heapdiff trace flame`: shows the bytes that each stack allocated in a part of a run, or those alive at its end.
+//! `heapdiff trace flame`: shows for each stack the bytes that it allocated in a part of a run, or its live bytes at
+//! the end of that part.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -76,7 +77,8 @@ impl Task for Flame {
         );
         let measured = match (self.live, &*run.strategy) {
             (false, _) => Measured::Allocated,
-            // Live objects in a JFR recording are those that the JVM tracked. They are not weighted.
+            // For a JFR recording, only objects that the JVM tracked are known to be live. Their bytes are not scaled
+            // up to all live objects.
             (true, "recording") => Measured::Followed,
             (true, _) => Measured::Estimated,
         };

@@ -74,7 +74,7 @@ impl Import {
         log.push("-wal");
         let log = PathBuf::from(log);
         if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
-            // SQLite would take the old log for that of the new file.
+            // SQLite would apply the log of the replaced file to the new file.
             let message = format!(
                 "-o {shown}: the SQLite write-ahead log {} contains data that is not in the trace yet",
                 log.display()

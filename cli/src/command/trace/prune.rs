@@ -31,13 +31,13 @@ pub(crate) struct Prune {
 }
 
 impl Prune {
-    /// Removes old data and prints what was removed.
+    /// Removes old data and prints the numbers of removed ticks and GCs.
     pub(crate) fn run(&self) -> Result<Exit> {
         let failure = |e| Failure::trace(&e);
         let path = &self.trace;
         let before = Content::of(&open(path)?)?;
         if before.triggers > 0 {
-            // Triggers would run during the removal, and could do anything.
+            // Triggers of the database would run during the removal, and they could do anything.
             let message = format!(
                 "{}: not a trace, because the database contains triggers",
                 path.display()
@@ -72,7 +72,7 @@ fn size(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |m| m.len())
 }
 
-/// Figures about the content of a trace, to report what was removed.
+/// Figures about the content of a trace, from which the report on removed data is computed.
 struct Content {
     ticks: u64,
     collections: u64,

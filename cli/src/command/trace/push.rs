@@ -33,8 +33,8 @@ const OTHERS: &str = "(other stacks)";
 /// Maximum number of bytes of a label: half of what servers accept by default.
 const LABEL: usize = 1024;
 
-/// Environment variables for credentials. Command lines are not safe for them, because every user of the machine can
-/// read them.
+/// Environment variables for credentials. Credentials should not be on a command line, because every user of the
+/// machine can read command lines.
 const TOKEN: &str = "HEAPDIFF_PUSH_TOKEN";
 const USER: &str = "HEAPDIFF_PUSH_USER";
 /// Maximum number of bytes of a file with headers.
@@ -101,7 +101,7 @@ pub(crate) struct Push {
 }
 
 impl Push {
-    /// Sends one profile, or one after the other until the JVM ends or the user interrupts.
+    /// Sends one profile. With `--every`, sends more profiles until the JVM ends or the user interrupts.
     pub(crate) fn run(&self) -> Result<Exit> {
         if self.timeout.0.is_zero() {
             return Err(Failure::usage("--timeout must be longer than 0s"));
@@ -154,7 +154,7 @@ impl Push {
                         last = moment;
                     }
                     Ok(()) => last = moment,
-                    // The server was reachable before, so the command waits for it.
+                    // The server was reachable before, so the command waits until it is reachable again.
                     Err(Unsent::Now(error)) if last.is_some() => {
                         messages::warn(&format!("{error}; trying again"));
                     }
@@ -234,7 +234,7 @@ struct Profile {
     time_ms: u64,
     /// Merged stacks, those with the most bytes first.
     stacks: Vec<(Alive, Amount)>,
-    /// Number of stacks that the last entry stands for, if there were too many.
+    /// Number of stacks that are merged into the last entry. Zero if there are not too many.
     merged: usize,
     warnings: Vec<String>,
 }
@@ -304,7 +304,7 @@ impl Profile {
         })
     }
 
-    /// Identifies the profile among those of the same trace.
+    /// Distinguishes this profile from other profiles of the same trace.
     fn moment(&self) -> (i64, u64) {
         (self.run.id, self.time_ms)
     }
@@ -449,8 +449,8 @@ impl Holders {
         self.by_stack.is_empty()
     }
 
-    /// Adds the stacks of a suspect. A stack of several suspects belongs to the suspect with the most bytes of it, or
-    /// to the first of equal ones.
+    /// Adds the stacks of a suspect. If several suspects share a stack, the stack belongs to the suspect that has the
+    /// most bytes of it. If several have equally many, it belongs to the first of them.
     fn add(&mut self, holder: &str, stacks: &[Stack]) {
         for stack in stacks {
             let bytes = stack.estimated_bytes;
@@ -504,7 +504,7 @@ impl From<Unsent> for Failure {
     }
 }
 
-/// The failure for a server that accepts nothing, with a hint for the user.
+/// The failure for a server that accepts no profile at all, with a hint for the user.
 fn refused(error: &PushError) -> Failure {
     let hint = match error {
         PushError::Refused {

@@ -33,7 +33,7 @@ pub(super) const MOMENT_HELP: &str = "
 MOMENT: 10m (10 minutes before the end of the run), +5m (5 minutes after the start of the run), or
 2026-11-21T22:05:00Z.";
 
-/// Which of the JVMs that wrote.
+/// The option that selects the run of a JVM in a trace.
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
     /// Run to show, if the trace has several: its number, process id or uid [default: the last]
@@ -41,7 +41,7 @@ pub(super) struct RunArgs {
     pub(super) run: Option<String>,
 }
 
-/// Which part of the run, and of its stacks.
+/// Options that select the time range of a run and the stacks to report.
 #[derive(Debug, Args)]
 pub(super) struct WindowArgs {
     /// Start stacks at the first matching frame, and drop stacks without a match
@@ -71,7 +71,7 @@ pub(super) fn rows(setup: &Setup) -> usize {
     setup.top.unwrap_or(ROWS[usize::from(!is_text)])
 }
 
-/// Opens a trace. All reads see its state at this moment.
+/// Opens a trace. All later reads see the state of the trace at this moment.
 pub(super) fn open(path: &Path) -> Result<Trace> {
     readable(path)?;
     let trace = Trace::open(path).map_err(|e| Failure::trace(&e))?;
@@ -79,7 +79,7 @@ pub(super) fn open(path: &Path) -> Result<Trace> {
     Ok(trace)
 }
 
-/// Like [`open()`], with the original names of a mapping.
+/// Like [`open()`], but shows the original names of a mapping.
 pub(crate) fn open_named(mapping: Option<&Arc<dyn NameMapping>>, path: &Path) -> Result<Trace> {
     let mut trace = open(path)?;
     if let Some(names) = originals(mapping) {
@@ -88,7 +88,7 @@ pub(crate) fn open_named(mapping: Option<&Arc<dyn NameMapping>>, path: &Path) ->
     Ok(trace)
 }
 
-/// Checks that a path is a readable file. The error messages of SQLite are vague.
+/// Checks that a path leads to a readable file, because the error messages of SQLite are vague.
 pub(crate) fn readable(path: &Path) -> Result<()> {
     let file = std::fs::metadata(path).map_err(|e| {
         let why = plain(&e);
@@ -153,7 +153,8 @@ pub(super) fn file(trace: &Trace) -> TraceFile {
     }
 }
 
-/// Returns the file of a trace, with the warning that live bytes of a run are a lower bound, if they are.
+/// Returns the facts about the file of a trace. If live bytes of a run are only a lower bound, the facts include a
+/// warning about this.
 pub(super) fn file_of_run(trace: &Trace, run: i64) -> Result<TraceFile> {
     let mut file = file(trace);
     let full = trace.last_note(run, LIVE_TABLE_FULL);

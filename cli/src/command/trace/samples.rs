@@ -16,12 +16,13 @@ use crate::failure::{Failure, Result};
 use crate::frame;
 use crate::job::{Setup, Task};
 
-/// Number of samples that are collected in addition to those shown, before the last in the sort order are dropped.
+/// Number of samples that are collected in addition to the shown ones. When this number is reached, the samples that
+/// are last in the sort order are dropped.
 const AT_HAND: usize = 1 << 16;
 const OLD: &str =
     "this trace has only totals, not the single samples, because an older agent wrote the trace";
 
-/// A site's class and frames, and whether samples of it are wanted.
+/// The class and frames of a site, and true if samples of the site are wanted.
 struct Named {
     class: String,
     frames: Vec<String>,
@@ -68,7 +69,7 @@ enum Garbage {
     Chosen,
 }
 
-/// What samples are ordered by.
+/// The sort order of samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum SampleOrder {
     #[default]

@@ -1,4 +1,5 @@
-//! Converts a trace to profiles, one per slice of time: what was allocated in the slice, and what was alive at its end.
+//! Converts a trace to profiles, one per slice of time. Each contains the bytes that were allocated in the slice, and
+//! the live bytes at its end.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,7 +16,7 @@ use crate::write::{failed, replace};
 
 const DEFAULT: Span = Span(Duration::from_secs(60));
 
-/// The bytes that a site allocated in a slice, and its live bytes.
+/// The bytes that a site allocated in a slice, and its live bytes at the end of the slice.
 #[derive(Clone, Copy, Debug, Default)]
 struct SiteState {
     allocated: Amount,
@@ -49,7 +50,7 @@ pub(super) fn write(trace: &Trace, run: &Run, slice: Option<Span>, folder: &Path
     for together in ticks.chunk_by(|a, b| number(a) == number(b)) {
         for tick in together {
             for row in trace.tick_sites(tick.id).map_err(failure)? {
-                // Rows of `tick_sites` have the id of the site in the field `tick`.
+                // In rows of `tick_sites`, the field `tick` contains the id of the site.
                 if let Some(state) = sites.get(&row.tick).and_then(|&at| states.get_mut(at)) {
                     state.allocated = state.allocated.plus(row.allocated);
                     state.live = row.live;

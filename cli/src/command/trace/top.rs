@@ -221,7 +221,7 @@ impl Shown<'_> {
             None
         };
         let mut paths = self.paths(candidate)?;
-        // The stack with the most live bytes represents a candidate with several stacks.
+        // If a candidate has several stacks, the stack with the most live bytes represents it.
         let frames = paths
             .first()
             .map_or_else(Vec::new, |path| path.frames.clone());
@@ -270,7 +270,7 @@ impl Shown<'_> {
         })
     }
 
-    /// Returns the stacks of a candidate. Equal stacks are merged, and those with the most live bytes come first.
+    /// Returns the stacks of a candidate, those with the most live bytes first. Equal stacks are merged.
     fn paths(&self, candidate: &Candidate) -> Result<Vec<PathRow>> {
         let mut paths: Vec<PathRow> = Vec::new();
         let mut index: HashMap<Vec<String>, usize> = HashMap::new();

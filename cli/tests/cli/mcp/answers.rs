@@ -1,4 +1,4 @@
-//! Tests that tools answer like commands, and briefly.
+//! Tests that the answer of a tool is the report of the command, and short.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use crate::schema::faults;
 
 const SESSION: &str = "com.acme.shop.Session";
 
-/// Returns the questions: tool, arguments, the equivalent command, and the schema of both answers.
+/// Returns the questions. Each has a tool, its arguments, the equivalent command, and the schema of both answers.
 fn questions() -> Vec<(&'static str, Value, Vec<&'static str>, &'static str)> {
     let [before, after] = SHOP;
     let sql = "select class, objects from classes order by objects desc";
@@ -195,7 +195,7 @@ fn what_is_left_out_is_counted() {
     assert!(longest(&client) <= MOST);
 }
 
-/// Returns a dump with long names and texts, and with many entries of every kind.
+/// Returns a dump with long names and strings, and with many entries of every kind.
 fn wordy() -> Vec<u8> {
     let mut heap = HeapBuilder::new(Options::default());
     let boot = heap.boot();

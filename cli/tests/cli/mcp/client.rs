@@ -18,7 +18,7 @@ pub(crate) struct Client {
     lines: Receiver<String>,
     stderr: thread::JoinHandle<String>,
     last_id: u64,
-    /// All lines that were sent and received.
+    /// All lines that the client sent and received.
     pub(crate) log: Vec<Line>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) enum Line {
     Received(String),
 }
 
-/// The end of a server.
+/// The state and output of a server after its end.
 pub(crate) struct End {
     pub(crate) status: ExitStatus,
     /// Lines that the client had not read yet.

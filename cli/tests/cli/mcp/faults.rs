@@ -225,7 +225,7 @@ fn other_messages_are_answered_during_an_analysis() {
     assert_eq!(client.ask("ping", json!({}))["result"], json!({}));
     let tools = client.ask("tools/list", json!({}));
     assert!(tools["result"]["tools"].is_array());
-    // A waiting request can be cancelled, and so can the running query. Neither gets an answer.
+    // A waiting request and a running query can be cancelled. Neither gets an answer.
     let waiting = client.request("tools/call", endless);
     for id in [waiting, running] {
         let cancelled = json!({ "requestId": id, "reason": "no need" });
@@ -255,7 +255,7 @@ fn a_server_ends_with_its_standard_input() {
     let end = client.close();
     assert!(end.status.success());
     assert!(end.unread.len() == 1 && end.unread[0].contains("No such file"));
-    // Close during an analysis.
+    // Close the input during an analysis.
     let mut client = Client::begin(folder.path(), &[]);
     let query = json!({ "dumps": [AFTER], "sql": ENDLESS });
     client.request("tools/call", json!({ "name": "query", "arguments": query }));
@@ -315,7 +315,7 @@ fn what_is_no_protocol_is_told() {
     );
 }
 
-/// Users who type the command are told that it waits for messages.
+/// A message for users who type the command explains that it waits for messages.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_terminal_is_told_what_the_command_is_for() {

@@ -10,7 +10,7 @@ use std::path::Path;
 
 pub(crate) const BEFORE: &str = "testdata/sampled-before.hprof.gz";
 pub(crate) const AFTER: &str = "testdata/sampled-after.hprof.gz";
-/// Dumps of the shop.
+/// The two dumps of the example shop.
 pub(crate) const SHOP: [&str; 2] = ["testdata/before.hprof.gz", "testdata/after.hprof.gz"];
 
 /// Maximum bytes of an answer: 4,000 tokens of four bytes.

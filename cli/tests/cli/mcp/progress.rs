@@ -11,7 +11,7 @@ use super::client::Client;
 use super::{AFTER, BEFORE, folder};
 
 const BIG: &str = "big.hprof";
-/// Nodes of a tree: about 130 MB.
+/// Number of nodes in a tree that takes about 130 MB.
 const NODES: u64 = 3_000_000;
 
 /// Returns a folder with a dump whose analysis takes some time.

@@ -68,7 +68,7 @@ fn two_dumps_lead_to_holder_and_stack() {
     let rows = client.data("query", json!({ "dumps": [AFTER], "sql": sql }));
     assert_eq!(rows["rows"], json!([[4000]]));
 
-    // Everything that the assistant has to read, including the list of tools, at four bytes for each token.
+    // The text of everything that the assistant has to read, including the list of tools. A token has about four bytes.
     let received = client.log.iter().map(|line| match line {
         Line::Received(line) => line.len(),
         Line::Sent(_) => 0,

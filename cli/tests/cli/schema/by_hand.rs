@@ -1,5 +1,5 @@
 //! The generated schemas accept and reject the same reports as the schemas that were written by hand before. Keys that
-//! were added later are not compared.
+//! were added since then are not compared.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -35,7 +35,7 @@ fn by_hand() -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// Both schemas of a report.
+/// The generated schema of a report, and the one that was written by hand.
 struct Both {
     name: String,
     by_hand: Validator,
@@ -110,8 +110,8 @@ fn keep_keys(schema: &mut Value, known: &BTreeSet<String>) {
     }
 }
 
-/// Checks that both schemas accept a report, and that they agree on each change of it. Reports that were added later have
-/// one schema.
+/// Checks that both schemas accept a report, and that they agree on each change of it. Reports that were added later
+/// have only a generated schema.
 pub(super) fn agree(name: &str, report: &Value) {
     if by_hand().get(name).is_none() {
         return;
@@ -143,7 +143,7 @@ pub(super) fn agree(name: &str, report: &Value) {
     }
 }
 
-/// Removes each key of an object in turn, and adds one.
+/// Checks that both schemas agree if any one key of an object is removed, and if an unknown key is added.
 fn remove_keys(both: &Both, report: &mut Value, (pointer, path): (&str, &str)) {
     let Some(Value::Object(whole)) = report.pointer(pointer).cloned() else {
         return;
@@ -207,7 +207,8 @@ fn shorten(value: &mut Value) {
     }
 }
 
-/// Calls `each` with the pointer of each value, and with its path, in which elements of arrays have no numbers.
+/// Calls `each` for every value, with its JSON pointer and its path. Paths do not contain the numbers of array
+/// elements.
 fn visit(value: &Value, (pointer, path): (&str, &str), each: &mut dyn FnMut(&str, &str)) {
     each(pointer, path);
     match value {

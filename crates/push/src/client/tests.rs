@@ -216,7 +216,7 @@ fn nobody_is_there() {
 fn a_server_without_encryption_is_not_taken_for_one_with() {
     let server = StubServer::start(vec![Answer::Raw(b"HTTP/1.1 400 Bad\r\n\r\n".to_vec())]);
     let url = server.url().replace("http:", "https:");
-    // On a machine without CA certificates, this error is for the missing certificates.
+    // On a machine without CA certificates, the error is about the missing certificates.
     let error = send(&url, QUICK).unwrap_err();
     assert!(matches!(error, PushError::Tls { .. }), "{error}");
 }

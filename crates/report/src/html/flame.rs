@@ -1,4 +1,4 @@
-//! The tree of a flame graph: stacks share the nodes of their common beginning.
+//! The tree of a flame graph. Stacks that begin with the same frames share nodes.
 
 use std::cmp::Reverse;
 
@@ -18,7 +18,7 @@ struct Node {
 struct Figures {
     /// Growth of the stacks that grew.
     grown: u64,
-    /// Loss of the stacks that shrank.
+    /// Decrease of the stacks that shrank.
     shrunk: u64,
     /// Live bytes in the last dump.
     after: u64,
@@ -39,7 +39,8 @@ impl Figures {
         self.after = self.after.saturating_add(other.after);
     }
 
-    /// Returns the weight by which nodes are kept. For one stack it is the larger of the bytes before and after.
+    /// Returns the weight of a node, which decides if the node is kept. For a single stack, the weight is the larger of
+    /// the bytes before and after.
     const fn weight(self) -> u64 {
         self.after.saturating_add(self.shrunk)
     }
@@ -50,7 +51,7 @@ impl Figures {
 pub(super) struct Rest {
     /// Number of nodes.
     pub(super) frames: u64,
-    /// Their growth, which is now included in their callers.
+    /// The growth of the cut nodes. It is now included in the growth of their callers.
     pub(super) grown: u64,
 }
 
@@ -61,7 +62,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Builds the tree in one pass. This works because stacks are sorted: neighbours share their first steps.
+    /// Builds the tree in one pass. This is possible because stacks are sorted, so neighbours share their first steps.
     pub(super) fn new(stacks: &Stacks) -> Self {
         let mut nodes: Vec<Node> = Vec::new();
         let mut previous: Vec<Step> = Vec::new();
@@ -76,8 +77,8 @@ impl Tree {
                     own: Figures::default(),
                 });
             }
-            // No two lines have the same steps, and a line comes before the lines that continue it. So the last node is
-            // the end of this line only.
+            // No two lines have the same steps, and a line comes before the lines that continue it. So no other line
+            // ends at the last node.
             if let Some(last) = nodes.last_mut() {
                 last.own.add(Figures::of(line));
             }
@@ -98,10 +99,10 @@ impl Tree {
         parents
     }
 
-    /// Keeps the `most` nodes with the largest weight. The figures of each other node are added to the nearest node
-    /// above it that stays.
+    /// Keeps the `most` nodes with the largest weight. The figures of each removed node are added to the nearest
+    /// node above it that is kept.
     ///
-    /// A node weighs at least as much as each node below it. So if a node stays, all nodes above it stay.
+    /// A node weighs at least as much as each node below it. So if a node is kept, all nodes above it are kept, too.
     pub(super) fn pruned(mut self, most: usize) -> (Self, Rest) {
         let mut rest = Rest::default();
         if self.nodes.len() <= most {
@@ -124,7 +125,8 @@ impl Tree {
             let own = self.nodes[i].own;
             rest.frames += 1;
             match parents[i] {
-                // A dropped node passes on its own figures and those that it got from below.
+                // A removed node passes on its own figures and the figures that it received from removed nodes below
+                // it.
                 Some(parent) => self.nodes[parent].own.add(own),
                 None => rest.grown = rest.grown.saturating_add(own.grown),
             }
@@ -137,7 +139,7 @@ impl Tree {
         (self, rest)
     }
 
-    /// Returns the encoded nodes and the names that they refer to, frames before classes.
+    /// Returns the encoded nodes, and the names that they refer to. Names of frames come before names of classes.
     ///
     /// A node is five LEB128 numbers: depth, index of the name, bytes that grew, bytes that shrank, and live bytes.
     pub(super) fn encode(&self) -> (Vec<u8>, Vec<Step>) {
@@ -203,7 +205,7 @@ mod tests {
 
     #[test]
     fn stacks_share_their_beginning() {
-        // The tree, sorted by name: a, b, c with X and Y, then b with its own X; then d with X.
+        // The tree in preorder, with the depth of each node: a 1, b 2, c 3, X 4, Y 4, X 3 (allocated in b), d 1, X 2.
         let tree = tree();
         assert_eq!(
             tree.nodes

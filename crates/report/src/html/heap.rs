@@ -38,7 +38,7 @@ struct Section {
     /// The name in the navigation.
     name: &'static str,
     title: &'static str,
-    /// The headings. The flag is true for columns of text.
+    /// The headings of the columns. The flag is true for columns of text.
     headings: Vec<(String, bool)>,
     rows: Vec<Vec<Cell>>,
     more: Option<String>,

@@ -11,7 +11,7 @@ use crate::printable::printable;
 use crate::stacks::{Names, Stacks};
 use crate::svg::Measured;
 
-/// Script of this page. It follows [`parts`], which it uses.
+/// Script of this page. It comes after [`parts`], which it uses.
 const SCRIPT: &str = include_str!("../../assets/stacks.js");
 /// Maximum number of frames in each of the two trees.
 const FRAMES: usize = 200_000;
@@ -21,13 +21,13 @@ const FRAMES: usize = 200_000;
 pub struct StackPage<'a> {
     /// All stacks.
     pub allocated: &'a Allocated,
-    /// The meaning of their figures.
+    /// The unit and meaning of the figures of the stacks.
     pub measured: Measured,
-    /// The pattern of the frame with which stacks begin.
+    /// The pattern for the frame with which stacks begin.
     pub focus: Option<&'a Regex>,
     /// True if the page shows callees first when it is opened.
     pub reverse: bool,
-    /// The files that the figures come from.
+    /// Names of the files from which the figures come.
     pub of: &'a [String],
     /// Warnings that the page shows.
     pub warnings: &'a [String],
@@ -51,7 +51,7 @@ struct Page<'a> {
     callees: String,
 }
 
-/// Names of the two flame graphs, and the phrase for their figures, in the sentence about frames that are cut.
+/// For the sentence about cut frames: the names of the two flame graphs, and the phrase for their figures.
 const CALLERS: (&str, &str) = ("flame graph", "in total");
 const CALLEES: (&str, &str) = ("flame graph with callees first", "in total");
 

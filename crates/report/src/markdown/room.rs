@@ -1,4 +1,4 @@
-//! The maximum size of a comment, and how parts of a report are left out to keep it.
+//! Limits the size of a comment: parts of a report that do not fit are left out.
 
 /// Maximum number of characters of a comment. GitHub allows somewhat more.
 pub(crate) const MOST: usize = 65_000;
@@ -14,8 +14,7 @@ pub(crate) const DETAILS: usize = 50_000;
 pub(crate) struct Comment(pub(crate) String);
 
 impl Comment {
-    /// Adds the parts of items until one does not fit before `end`. Returns the number of items left out: that one and
-    /// all after it.
+    /// Adds the parts of the items in order, until a part would end after `end`. Returns the number of omitted items.
     pub(crate) fn add_all<T>(
         &mut self,
         end: usize,
@@ -32,7 +31,7 @@ impl Comment {
         0
     }
 
-    /// Writes the text without empty lines at its end.
+    /// Writes the text. Empty lines at its end are removed.
     pub(crate) fn write(mut self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
         while self.0.ends_with("\n\n") {
             self.0.pop();

@@ -1,4 +1,4 @@
-//! The part that all profiles share: tables of strings and locations, labels, and the header.
+//! Code that all profiles share: tables of strings and locations, labels, and the header.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -20,8 +20,8 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    /// Creates a profile with objects and bytes of each of these kinds: `inuse` becomes `inuse_objects` and
-    /// `inuse_space`.
+    /// Creates a profile. Each sample has the number of objects and of bytes for each of these kinds: `inuse` becomes
+    /// `inuse_objects` and `inuse_space`.
     pub(super) fn new(kinds: &[&str]) -> Self {
         let mut strings = Strings::new();
         let mut sample_type = Vec::new();
@@ -110,7 +110,8 @@ impl Builder {
         });
     }
 
-    /// Returns the finished profile. `time_ms` is its time, and `default` is the kind whose bytes are shown first.
+    /// Returns the finished profile. `time_ms` is the time of the profile. Viewers first show the bytes of the kind
+    /// `default`.
     pub(super) fn finish(
         mut self,
         about: &About,

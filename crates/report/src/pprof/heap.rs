@@ -6,7 +6,7 @@ use super::builder::{self, Builder};
 use super::proto::Profile;
 use super::{About, whole};
 
-/// Allocations of a stack in a period, and those of the objects that are alive at its end.
+/// The allocations of a stack in a period, and the objects among them that are alive at its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeapSample<'a> {
     /// Frames with file and line, the leaf first.

@@ -1,8 +1,7 @@
 //! A profile of live objects for profile servers: the class is the leaf frame, and the holder is a label.
 //!
 //! A profile server stores a time series for each combination of labels. With classes as labels, that would be
-//! thousands of series. As leaf frames, classes appear in the flame graph, as they do in the other flame graphs of
-//! heapdiff.
+//! thousands of series. As leaf frames, classes are visible in the flame graph, as in all flame graphs of heapdiff.
 
 use std::io::{self, Write};
 
@@ -13,11 +12,11 @@ use super::{About, whole};
 /// Live objects of a stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LiveSample<'a> {
-    /// Frames with file and line, the leaf first; empty if the sample represents many stacks.
+    /// Frames with file and line, the leaf first. Empty if this sample is the sum of many stacks.
     pub frames: Vec<&'a str>,
-    /// The allocated class, or a name for the objects that the sample represents.
+    /// The allocated class. If this sample is the sum of many stacks, a name for all their objects.
     pub class: &'a str,
-    /// The field that keeps most of them alive; `None` if it is not known.
+    /// The field that keeps most of the objects alive; `None` if it is not known.
     pub holder: Option<&'a str>,
     /// Number of objects, and their bytes.
     pub live: [u64; 2],

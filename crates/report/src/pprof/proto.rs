@@ -1,7 +1,7 @@
 //! The messages of pprof's `profile.proto`. They are written by hand, because that file is stable and this saves a
 //! protobuf compiler. Strings are indices in the string table, whose first string is empty.
 
-/// A profile: samples, and the tables that they refer to.
+/// A profile. It consists of samples, and of the tables that the samples refer to.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Profile {
     /// The meaning of each value of a sample, in order.
@@ -65,7 +65,7 @@ pub(super) struct Label {
     pub(super) num_unit: i64,
 }
 
-/// A binary. It only records that names, files and lines are known already.
+/// A binary. It only records that names, files and lines are already resolved.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message)]
 pub(super) struct Mapping {
     #[prost(uint64, tag = "1")]

@@ -1,4 +1,4 @@
-//! Objects that were allocated since the agent's start, dead or alive.
+//! Prints the objects that were allocated since the agent's start, dead or alive.
 
 use heapdiff_diff::sentence::{Alive, Samples};
 use heapdiff_model::sites::{AllocatedReport, AllocatedStackRow};

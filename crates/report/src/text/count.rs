@@ -1,4 +1,4 @@
-//! Allocation counts as a table.
+//! Prints allocation counts as a table.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ const AT_LEAST: [&str; 2] = [
 ];
 const NO_JDK: &str = "JDK classes have no counters; --jdk adds counters to them.";
 
-/// Words after the number of classes with `--sampled-classes`.
+/// The words that follow the number of classes if `--sampled-classes` was given.
 const SAMPLED: &str = " in sampled stacks";
 
 /// The note on counts in a dump or a trace.
@@ -59,7 +59,7 @@ pub(crate) fn build(report: &CountReport, doc: &mut Document) {
     jdk(report.jdk, NO_JDK, doc);
 }
 
-/// Adds the notes on JDK classes. `none` is the note for JDK classes without counters.
+/// Adds the notes on JDK classes. `none` is the note for the case that JDK classes have no counters.
 pub(super) fn jdk(counted: bool, none: &str, doc: &mut Document) {
     let lines = if counted { &AT_LEAST[..] } else { &[none] };
     for &line in lines {
@@ -175,7 +175,7 @@ pub(super) fn not_counted(missed: &CountMissed, doc: &mut Document) {
             "not counted: {} that cannot be instrumented",
             counted(missed.classes, "class")
         );
-        // Only the name is shown; JSON has the reason, too, which follows it.
+        // Only the name is shown. JSON also contains the reason, which follows the name.
         if let Some((name, _)) = missed
             .class_names
             .first()

@@ -1,4 +1,4 @@
-//! The text of a comparison: the dumps, what grew, and the classes that changed.
+//! Prints a comparison: the dumps, the suspects, and the classes that changed.
 
 use heapdiff_diff::sentence::TWO_DUMPS;
 use heapdiff_diff::{ClassGrowth, Report, SnapshotInfo, Suspect};
@@ -67,8 +67,9 @@ pub(crate) fn build(report: &DiffReport, doc: &mut Document) {
     classes(&report.classes, *more_classes, doc);
 }
 
-/// Returns the reason about two dumps if several suspects all have it. It is then printed once. Other common reasons
-/// stay with their suspects: printed once, they would read as statements about the heap.
+/// Returns the reason that refers to the number of dumps, if several suspects all have it. It is then printed only
+/// once. Other common reasons stay with their suspects, because a reader would take them for statements about the whole
+/// heap.
 fn common_reason(suspects: &[Suspect]) -> Option<&'static str> {
     let has = |suspect: &Suspect| suspect.reasons.iter().any(|reason| reason == TWO_DUMPS);
     (suspects.len() > 1 && suspects.iter().all(has)).then_some(TWO_DUMPS)

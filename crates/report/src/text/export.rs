@@ -1,4 +1,4 @@
-//! The files that an export wrote.
+//! Prints the names of the files that an export wrote.
 
 use heapdiff_model::export::ExportReport;
 use heapdiff_units::{Size, grouped};

@@ -1,4 +1,4 @@
-//! The text about one dump: what holds most of its heap.
+//! Prints the report of one dump: the largest holders of its heap.
 
 use heapdiff_diff::Died;
 use heapdiff_diff::sentence::Verdict;
@@ -11,7 +11,7 @@ use crate::kept;
 use crate::tables::{self, ROWS};
 use crate::view::DumpReport;
 
-/// Maximum number of frames shown of the thread that died, unless all are requested.
+/// Maximum number of frames shown of the thread that ran out of memory, unless all are requested.
 const FRAMES: usize = 8;
 
 pub(crate) fn build(report: &DumpReport, doc: &mut Document) {

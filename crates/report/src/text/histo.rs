@@ -1,4 +1,4 @@
-//! The histogram as a table.
+//! Prints the histogram as a table.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ pub(crate) fn build(report: &HistoReport, doc: &mut Document) {
         columns.extend([("reachable bytes", Figure), ("retained bytes", Figure)]);
     }
     columns.push(("class", Name));
-    // Loaders distinguish classes with the same name.
+    // If classes have the same name, their loaders distinguish them.
     let mut names: HashMap<&str, u32> = HashMap::new();
     for row in &report.classes {
         *names.entry(&row.class).or_default() += 1;

@@ -1,4 +1,4 @@
-//! The path of a suspect, from its GC root to the objects that grow.
+//! Prints the path of a suspect, from its GC root to the objects that grow.
 
 use heapdiff_diff::{is_application_frame, is_jdk_frame};
 
@@ -7,7 +7,7 @@ use crate::printable::printable;
 
 /// Maximum number of steps shown at each end, unless all are requested.
 const STEPS: usize = 6;
-/// Minimum number of adjacent steps through JDK classes and frameworks that are folded.
+/// Minimum number of adjacent steps through JDK and framework classes that are folded.
 const FOLDED: usize = 3;
 /// Separator of two steps.
 const ARROW: &str = " -> ";
@@ -20,7 +20,7 @@ pub(super) struct HolderPath<'a> {
 }
 
 impl HolderPath<'_> {
-    /// Adds the path. Each line has as many steps as fit.
+    /// Adds the path. Each line contains as many steps as fit.
     pub(super) fn add(&self, verbose: bool, doc: &mut Document) {
         let mut steps = self.rooted();
         if !verbose {
@@ -60,7 +60,8 @@ impl HolderPath<'_> {
         std::iter::once(first).chain(others.cloned()).collect()
     }
 
-    /// Replaces runs of steps through JDK classes and frameworks by their number. The first step and the holder stay.
+    /// Replaces runs of steps through JDK and framework classes by the number of steps. The first step and the holder
+    /// are never replaced.
     fn folded(&self, steps: Vec<String>) -> Vec<String> {
         let mut shown = Vec::with_capacity(steps.len());
         let mut run: Vec<String> = Vec::new();
@@ -92,7 +93,7 @@ fn end_run(run: &mut Vec<String>, shown: &mut Vec<String>) {
     run.clear();
 }
 
-/// Leaves out the steps in the middle of a long path.
+/// Removes the steps in the middle of a long path.
 fn shortened(mut steps: Vec<String>) -> Vec<String> {
     let hidden = steps.len().saturating_sub(2 * STEPS + 1);
     if hidden > 1 {

@@ -1,4 +1,4 @@
-//! Paths as a tree. Only lines below a branch are indented further.
+//! Prints paths as a tree. Lines are indented further only below a branch.
 
 use heapdiff_model::paths::{Hidden, PathLine, PathsReport};
 use heapdiff_units::{Size, counted, grouped};
@@ -58,9 +58,9 @@ pub(crate) fn build(report: &Viewed<PathsReport>, doc: &mut Document) {
     more(report.hidden, 0, doc);
 }
 
-/// A line while the lines below it are written.
+/// A line of the tree, while the lines below it are written.
 struct Above {
-    /// Indentation of the lines below it, in levels.
+    /// Indentation of the lines below this line, in levels.
     level_below: usize,
     hidden: Hidden,
 }
@@ -100,7 +100,8 @@ fn line(line: &PathLine, level: usize, doc: &mut Document) {
     doc.spans([number.into(), text]);
 }
 
-/// Returns a field without its class, which the line above names: `.entries`. Other references stay as they are.
+/// Returns a field without the name of its class, which the line above contains: `.entries`. Other references are
+/// returned unchanged.
 fn field(via: &str) -> String {
     match via.rsplit_once('.') {
         Some((_, name)) if !via.starts_with(['[', '<']) => format!(".{name}"),

@@ -11,11 +11,11 @@ use crate::printable::printable;
 use crate::style::Style;
 
 const WARNING: &str = "warning:";
-/// Columns before a sentence of the answer.
+/// Columns before a sentence of the report's answer.
 const ANSWER: usize = 8;
 /// Maximum number of frames of a stack, unless all are shown.
 const FRAMES: usize = 12;
-/// Columns before the frames of a stack with a number.
+/// Columns before the frames of a stack that has a number.
 const NUMBER: usize = 5;
 /// Columns between two columns of a table.
 const GAP: usize = 2;
@@ -71,7 +71,7 @@ fn block(block: &Block, style: Style, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// Returns the lines with a label before the first one.
+/// Returns the lines, with a label before the first of them.
 fn labelled<'a>(label: &'a str, lines: &'a [String]) -> impl Iterator<Item = (&'a str, &'a str)> {
     let labels = std::iter::once(label).chain(std::iter::repeat(""));
     labels.zip(lines.iter().map(|line| &**line))

@@ -1,4 +1,4 @@
-//! A flight recording by allocation stack or class.
+//! Prints a flight recording by allocation stack or class.
 
 use heapdiff_model::recording::{RecordedStack, RecordingReport};
 use heapdiff_units::{Size, counted, grouped};
@@ -113,7 +113,7 @@ fn by_class(report: &Viewed<RecordingReport, RecordingView>, doc: &mut Document)
 
 /// Returns the meaning of the figures.
 fn meaning(report: &RecordingReport) -> String {
-    // The JVM gives each sample of this event a weight, so the sampling interval of other events does not apply.
+    // For this event, the JVM gives each sample a weight, so the sampling interval of other events does not apply.
     let is_weighed = report.event == "jdk.ObjectAllocationSample";
     let interval = report.recording.interval_bytes.filter(|_| !is_weighed);
     match (report.measure, interval) {
@@ -144,7 +144,8 @@ fn figures(stack: &RecordedStack, report: &RecordingReport) -> String {
     };
     match report.measure {
         "allocated" => figures,
-        // The times show what may leak: a leak is allocated all the time, but data that was loaded at the start is not.
+        // The times show what may leak. A leak is allocated again and again, but data that was loaded at the start is
+        // not.
         _ => format!(
             "{figures}, allocated from {} to {}",
             since(stack.first_ms),
@@ -168,7 +169,7 @@ mod tests {
     use crate::report::Report;
     use heapdiff_model::recording::{RecordedClass, RecordedTotals, RecordingInfo};
 
-    /// Returns a recording with `stacks` stacks, of which one is listed.
+    /// Returns a recording with `stacks` stacks. Only one of them is listed.
     fn report(
         measure: &'static str,
         interval_bytes: Option<u64>,
@@ -237,7 +238,7 @@ mod tests {
             let with = meanings.iter().filter(|m| text.contains(m.1)).count();
             assert!(text.contains(words) && with == 1, "{text}");
         }
-        // The sampling interval of other events does not apply to samples that the JVM weights.
+        // The JVM weights the samples of this event, so the sampling interval of other events does not apply.
         let mut weighed = report("allocated", Some(1024), 1);
         weighed.event = "jdk.ObjectAllocationSample";
         assert!(told(weighed).contains("alive or not\n"));
@@ -290,7 +291,7 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("stack"), "{text}");
-        // With the measure `sampled` there is no estimate, and so no interval.
+        // With the measure `sampled`, nothing is estimated, so there is no interval.
         let text = by_class("sampled", None, None);
         let table = "\n\n   live  samples  class\n3.0 KiB        3  byte[]\n";
         assert!(text.contains(table), "{text}");

@@ -1,4 +1,4 @@
-//! Samples of a trace, one by one.
+//! Prints single samples of a trace.
 
 use heapdiff_model::trace::{SampleReportRow, TraceSamplesReport};
 use heapdiff_units::{Size, counted, grouped};
@@ -81,7 +81,7 @@ mod tests {
     use crate::report::Report;
     use heapdiff_model::trace::{RunInfo, SampleTotals};
 
-    /// Returns the text of two samples of `all`, of this kind and in this order.
+    /// Returns the text of a report that lists two of `all` samples of this kind, in this order.
     fn told(which: &'static str, by: &'static str, all: u64) -> String {
         let collected = (which != "live").then_some(5000);
         let row = || SampleReportRow {

@@ -1,4 +1,4 @@
-//! Objects with their fields, content and referrers.
+//! Prints objects with their fields, content and referrers.
 
 use heapdiff_model::show::{ObjectRef, ShowReport, ShownObject, ShownValue, ThreadLocalValues};
 use heapdiff_units::{Size, counted, grouped};
@@ -82,7 +82,7 @@ fn object(object: &ShownObject, unheld: &str, doc: &mut Document) {
     referrers(object, doc);
 }
 
-/// Returns the remark on an object with which HotSpot may have filled a gap between objects. Since JDK 19, small
+/// Returns the remark on an object that HotSpot may have created to fill a gap between objects. Since JDK 19, small
 /// fillers have their own class. Others are `int[]` in a dump, like arrays of the application.
 fn filler(object: &ShownObject) -> Option<&'static str> {
     let is_unreferenced = object.retained_bytes.is_none() && object.referrer_count == 0;
@@ -252,7 +252,7 @@ fn buckets(capacity: u64) -> String {
     format!(" in {}", counted(capacity, "bucket"))
 }
 
-/// Returns a key: its text if it has one.
+/// Returns a key in short form: its text, if it has one.
 fn short(key: &ShownValue) -> String {
     match &key.object {
         Some(ObjectRef {
@@ -277,7 +277,7 @@ fn referrers(object: &ShownObject, doc: &mut Document) {
             "strong" => String::new(),
             kind => format!(", {kind}"),
         };
-        // The name of the field says more than the class of its object, so it comes first.
+        // The name of the field comes first, because it says more than the class of the object.
         let from = mention(&referrer.object);
         doc.one_line(format!("    {}{weak}  {from}", referrer.via));
     }
@@ -336,7 +336,7 @@ mod tests {
         }
     }
 
-    /// Returns the text about an object, which is one of `objects` selected objects.
+    /// Returns the text about an object. `objects` is the number of selected objects, of which it is one.
     fn told(object: ShownObject, objects: u64) -> String {
         tests::text(&Report::Show(
             ShowReport {

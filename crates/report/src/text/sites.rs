@@ -1,4 +1,4 @@
-//! Live bytes by allocation stack.
+//! Prints live bytes by allocation stack.
 
 use heapdiff_diff::sentence::{First, Rate, Samples};
 use heapdiff_model::sites::{AgentReport, SitesReport};
@@ -55,14 +55,14 @@ pub(crate) fn build(report: &Viewed<SitesReport, SitesView>, doc: &mut Document)
     doc.rest_of_blocks(more, "more stack");
 }
 
-/// Adds the part of a total that was allocated in stacks without a sample.
+/// Adds a line about the part of a total that was allocated in stacks without a sample.
 pub(super) fn other_stacks(part: u64, total: u64, doc: &mut Document) {
     if is_noted(part, total) {
         doc.note(Samples::OtherStacks { size: Size(part) });
     }
 }
 
-/// Adds the table of frames that allocate.
+/// Adds the table of allocating frames.
 fn by_frame(report: &Viewed<SitesReport, SitesView>, doc: &mut Document) {
     doc.gap();
     let no_stack = Samples::NoStack.to_string();
@@ -156,7 +156,7 @@ pub(super) fn origin(agent: Option<&AgentReport>, unseen: u64, doc: &mut Documen
     let count = |name| agent.counters.iter().any(|c| c.name == name && c.count > 0);
     let few = count("few_followed");
     let (filtered, is_full) = (count("filtered"), count("dropped_full"));
-    // If only few samples are tracked, a sample without room in the table is still counted.
+    // If the agent tracks only some of the samples, a sample that has no room in the table is still counted.
     let uncounted = ["dropped_failed", "dropped_pending"].into_iter().any(count);
     let lost = uncounted || is_full;
     let uncounted = uncounted || is_full && !few;
@@ -178,7 +178,7 @@ pub(super) fn origin(agent: Option<&AgentReport>, unseen: u64, doc: &mut Documen
         ("class", _) => Rate::OfClass(rate),
         _ => Rate::Objects(rate),
     };
-    // With a rate of one, each allocation is sampled, whatever the strategy.
+    // With a rate of one, each allocation is sampled, regardless of the strategy.
     let first = match (agent.first_interval_bytes, agent.first_rate) {
         first if first == (agent.interval_bytes, agent.rate) => First::Same,
         (0, 0 | 1) if agent.strategy != "time" => once(Rate::Each {
@@ -350,7 +350,7 @@ pub(super) mod tests {
         told_by(sampling, first, lost, false)
     }
 
-    /// Returns the same text for an agent that tracks only few of its samples if `few` is true.
+    /// Like [`told`], but if `few` is true, the agent tracks only few of its samples.
     fn told_by(
         sampling: (&'static str, u64, u64),
         first: (u64, u64),
@@ -485,7 +485,7 @@ pub(super) mod tests {
             text.contains("every allocation except lost ones is sampled\n5 sampled objects "),
             "{text}"
         );
-        // If only few samples are tracked, samples without room in the table are still counted.
+        // If the agent tracks only some of the samples, samples that have no room in the table are still counted.
         let text = told_by(("bytes", 4096, 0), (0, 0), 3, true);
         assert!(
             text.starts_with("one sample every 4.0 KiB allocated is tracked, every allocation is counted\n5 sampled objects ")

@@ -1,4 +1,4 @@
-//! Sizes of objects, and why the sizes of a set differ from the sums over its objects.
+//! Prints sizes of objects, and the reasons why the sizes of a set differ from the sums over its objects.
 
 use std::cmp::Ordering;
 
@@ -74,7 +74,7 @@ fn except(count: u64, names: &[String]) -> [Span; 3] {
     [sentence.into(), first, more.into()]
 }
 
-/// Adds the three sizes and their meanings.
+/// Adds the shallow, deep and retained size, each with its meaning.
 fn sizes(set: &SizeofSet, unheld: &str, doc: &mut Document) {
     let one = set.objects == 1;
     let mut rows = Vec::new();
@@ -197,7 +197,8 @@ fn objects(report: &SizeofReport, doc: &mut Document) {
 /// Adds the deep size by field. Objects below the last line of a path are included in that line.
 fn tree(lines: &[SizeofLine], all: u64, doc: &mut Document) {
     let mut rows = Vec::new();
-    // The number of hidden lines comes after the listed lines below the same object. Deeper numbers come first.
+    // The number of hidden lines comes after the listed lines below the same object. The numbers of deeper levels come
+    // first.
     let mut hidden: Vec<&SizeofLine> = Vec::new();
     for at in 0..=lines.len() {
         let depth = lines.get(at).map_or(0, |line| line.depth);
@@ -286,7 +287,7 @@ mod tests {
         SizeofClass, SizeofFinals, SizeofFlyweights, SizeofObject, SizeofOptions,
     };
 
-    /// Returns a set of this number of objects. One object alone reaches two thirds of the bytes.
+    /// Returns a set with this number of objects. One of the objects alone reaches two thirds of the bytes.
     fn report(objects: u64) -> Viewed<SizeofReport, SizeofView> {
         SizeofReport {
             schema: SizeofReport::SCHEMA,

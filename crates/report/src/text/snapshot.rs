@@ -1,4 +1,4 @@
-//! Lines that describe the dump of a report.
+//! Prints the lines that describe the dump of a report.
 
 use heapdiff_diff::LayoutInfo;
 use heapdiff_model::snapshot::SnapshotInfo;
@@ -8,7 +8,7 @@ use crate::document::Document;
 use crate::printable::printable;
 use crate::view::View;
 
-/// The source of an object layout that was measured by the distances between objects.
+/// The word for an object layout that was measured from the distances between objects.
 const MEASURED: &str = "addresses";
 
 /// Adds the file and its totals, then the object layout as in [`layout`].
@@ -18,7 +18,7 @@ pub(crate) fn heading(snapshot: &SnapshotInfo, doc: &mut Document) {
     heading_with(snapshot, all, doc);
 }
 
-/// Does the same as [`heading`], with the given shallow bytes of all objects.
+/// Like [`heading`], but with the given shallow bytes of all objects.
 pub(super) fn heading_with(snapshot: &SnapshotInfo, shallow_bytes: u64, doc: &mut Document) {
     let mut totals = format!(
         "{} objects, {}",
@@ -47,7 +47,7 @@ pub(super) fn layout(jvm: Option<&str>, layout: &LayoutInfo, doc: &mut Document)
     }
 }
 
-/// Returns the words for objects without a path from a GC root.
+/// Returns the phrase for objects without a path from a GC root.
 pub(super) const fn unheld(view: &View) -> &'static str {
     if view.holds_weakly {
         "unreachable: no path from a GC root"
@@ -56,7 +56,7 @@ pub(super) const fn unheld(view: &View) -> &'static str {
     }
 }
 
-/// Returns the JVM and the object layout: bytes of a reference and of a header, and the alignment.
+/// Returns the JVM and the object layout: the bytes of a reference, the bytes of a header, and the alignment.
 pub(crate) fn layout_line(jvm: Option<&str>, layout: &LayoutInfo) -> String {
     let jvm = jvm.map(|version| format!("JVM {}; ", printable(version)));
     let basis = match &*layout.source {

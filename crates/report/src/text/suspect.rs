@@ -1,4 +1,4 @@
-//! A suspect of a comparison, or of one dump.
+//! Prints a suspect of a comparison or of one dump.
 
 use heapdiff_diff::sentence::{Samples, more_held};
 use heapdiff_diff::{HeapReport, History, Stack, Suspect};
@@ -12,7 +12,7 @@ use crate::{coverage, document, kept, series, size};
 
 /// The report that contains a suspect.
 pub(super) enum About<'a> {
-    /// A comparison. A reason that all suspects share is printed elsewhere.
+    /// A comparison. `common` is a reason that all suspects share. It is printed elsewhere.
     Growth { common: Option<&'a str> },
     /// One dump.
     Heap(&'a HeapReport),
@@ -35,7 +35,8 @@ const STACKS: usize = 2;
 const STACKS_OF_OTHERS: usize = 1;
 
 pub(super) fn suspect(suspect: &Suspect, about: &About<'_>, verbose: bool, doc: &mut Document) {
-    // The commands and stacks of the first suspect show how to continue with the others.
+    // The commands and stacks of the first suspect are shown as an example. Users continue with other suspects in the
+    // same way.
     let is_first = suspect.rank == 1 || matches!(about, About::Heap(_));
     match about {
         About::Growth { .. } => grown(suspect, verbose, doc),
@@ -111,7 +112,7 @@ fn reasons(suspect: &Suspect, about: &About<'_>, verbose: bool, doc: &mut Docume
         About::Growth { common } => ("why", *common),
         About::Heap(_) => ("about", None),
     };
-    // The figures of a known leak pattern show this reason already.
+    // The figures of a known leak pattern already contain this reason.
     let more_held = more_held();
     let is_obvious = |reason: &str| !verbose && suspect.detector.is_some() && reason == more_held;
     for reason in &suspect.reasons {
@@ -138,7 +139,8 @@ fn history(history: &History, doc: &mut Document) {
     }
 }
 
-/// Returns the first stacks. If any stack allocated the accumulating class itself, the first such stack is among them.
+/// Returns the first stacks. If at least one stack allocated the accumulating class itself, the first such stack is
+/// included.
 fn first_stacks<'a>(stacks: &'a [Stack], class: &str, limit: usize) -> Vec<&'a Stack> {
     let mut first: Vec<&Stack> = stacks.iter().take(limit).collect();
     let direct = stacks.iter().find(|stack| stack.class == class);
@@ -168,7 +170,8 @@ fn sampled(suspect: &Suspect, limit: usize, verbose: bool, doc: &mut Document) {
     doc.reason("sampled", text);
 }
 
-/// Adds the stacks that allocated the suspect's class. They are known if no sample of its content is tracked.
+/// Adds the stacks that allocated the suspect's class. The report contains them if no sample of the suspect's content
+/// is tracked.
 fn allocated_at(suspect: &Suspect, limit: usize, verbose: bool, doc: &mut Document) {
     if suspect.allocated_at.is_empty() {
         return;
@@ -280,7 +283,7 @@ mod tests {
         many.stacks = vec![stack("com.acme.Main.main(Main.java:7)", 9000, 80); 3];
         assert!(told(&many, false).ends_with(&format!("{sampled}; {}", all[2])));
         assert!(told(&many, true).ends_with(sampled));
-        // Without stacks, the text does not mention samples.
+        // If there are no stacks, the text does not mention samples.
         let mut none = some;
         none.stacks.clear();
         assert!(!told(&none, false).contains("sample"));

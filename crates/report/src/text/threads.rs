@@ -1,4 +1,4 @@
-//! Threads with their stacks.
+//! Prints threads with their stacks.
 
 use heapdiff_model::threads::{FrameRow, Locals, ThreadRow, ThreadsReport};
 use heapdiff_units::{Size, counted, grouped};
@@ -7,9 +7,9 @@ use super::show::mention;
 use super::snapshot;
 use crate::document::{Document, WIDTH, bold};
 
-/// Number of frames that are always shown. Others are shown only if one of their local variables is shown.
+/// Number of frames that are always shown. Another frame is shown only if one of its local variables is shown.
 const FRAMES: usize = 8;
-/// Minimum retained size of the object of a local variable that is shown, in thousandths of the bytes that the thread
+/// Minimum retained size of an object for its local variable to be shown, in thousandths of the bytes that the thread
 /// retains.
 const WORTH: u64 = 10;
 
@@ -103,7 +103,8 @@ mod tests {
     use crate::report::Report;
     use heapdiff_model::threads::{LocalRow, ThreadTotals};
 
-    /// Returns the text of one thread of `threads`. It holds `outside` bytes outside of its frames.
+    /// Returns the text of a report with one thread out of `threads` threads. The thread holds `outside` bytes outside
+    /// of its frames.
     fn told(threads: u64, virtual_threads: u64, outside: u64) -> String {
         let local = LocalRow {
             kind: "JNI local",

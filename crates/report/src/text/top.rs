@@ -1,4 +1,4 @@
-//! The objects that retain most, as a table.
+//! Prints a table of the objects that retain the most.
 
 use heapdiff_model::top::{TopObject, TopReport};
 use heapdiff_units::{Size, counted, grouped, percent};

@@ -1,4 +1,4 @@
-//! The text of a trace: its runs, and possible leaks.
+//! Prints a trace: its runs, and possible leaks.
 
 mod counted;
 mod info;
@@ -18,7 +18,7 @@ use crate::view::{TraceTopView, Viewed};
 const FRAMES: usize = 8;
 /// Maximum number of stacks shown of a candidate, unless all are requested.
 const PATHS: usize = 3;
-/// Maximum number of callers shown of each.
+/// Maximum number of callers shown of each stack.
 const CALLERS: usize = 4;
 
 pub(crate) fn top(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Document) {
@@ -36,7 +36,7 @@ pub(crate) fn top(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Docum
     lines::add(report, doc);
 }
 
-/// Adds the live objects, and those that grow.
+/// Adds the totals of live objects, and of the objects that grow.
 fn grown(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Document) {
     let totals = &report.totals;
     let is_known = report.alive_at != "unknown";
@@ -227,7 +227,7 @@ fn frames(candidate: &CandidateRow, verbose: bool, doc: &mut Document) {
     }
     let shown = if verbose { usize::MAX } else { PATHS };
     for path in candidate.paths.iter().take(shown) {
-        // The common frame is shown above, so only its callers follow.
+        // The common frame is shown above, so only its callers are shown here.
         let at = candidate.frame.as_ref();
         let at = at.and_then(|at| path.frames.iter().position(|f| f == at));
         let callers = at.map_or(&path.frames[..], |at| &path.frames[at + 1..]);
@@ -267,7 +267,7 @@ pub(super) fn run(run: &RunInfo, doc: &mut Document) {
         .service
         .as_ref()
         .map_or_else(String::new, |s| format!("{s}, "));
-    // Recordings do not name the host.
+    // Recordings do not contain the name of the host.
     let host = match &*run.host {
         "" => String::new(),
         host => format!(" on {host}"),
@@ -320,7 +320,7 @@ pub(super) mod tests {
 
     const FRAME: &str = "com.acme.Cache.put(Cache.java:31)";
 
-    /// Returns a class that grows, allocated at this frame on `stacks` stacks.
+    /// Returns a class whose live bytes grow. It is allocated at this frame, on `stacks` stacks.
     pub(in crate::text) fn growing(stacks: usize) -> CandidateRow {
         let stack = |i: usize| vec![FRAME.to_owned(), format!("com.acme.Web.get{i}(Web.java:7)")];
         CandidateRow {
@@ -395,7 +395,7 @@ pub(super) mod tests {
         printed(Style::plain(), |doc| top(report, doc))
     }
 
-    /// Asserts that the sentence is in the report after the change, and not before it.
+    /// Asserts that the report contains the sentence after the change, but not before it.
     fn assert_said(sentence: &str, change: impl Fn(&mut Viewed<TraceTopReport, TraceTopView>)) {
         let mut report = top_of(vec![growing(1)]);
         let before = said(&report);
@@ -427,7 +427,7 @@ pub(super) mod tests {
             "{one}"
         );
         assert!(!one.contains("the stacks with the most live bytes") && !one.contains(" at  "));
-        // A class may be allocated in several frames.
+        // A class may be allocated in several frames, so a candidate that is a class has no frame.
         let mut class = growing(5);
         class.frame = None;
         let text = said(&top_of(vec![class]));
@@ -464,7 +464,7 @@ pub(super) mod tests {
             "alive: objects from the first 9s of the run that survived the full GC at 10s; later objects: unknown",
             tried,
         );
-        // Live bytes are an upper bound if it is unknown which objects the full GC examined.
+        // If it is unknown which objects the full GC examined, live bytes are an upper bound.
         let mut report = top_of(Vec::new());
         tried(&mut report);
         assert!(!said(&report).contains("at most "));

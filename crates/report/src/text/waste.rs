@@ -1,4 +1,4 @@
-//! Wasted memory: a table of kinds, then each kind with examples and holders.
+//! Prints wasted memory: a table of kinds, then each kind with examples and holders.
 
 use heapdiff_diff::sentence::Waste;
 use heapdiff_model::waste::WasteReport;
@@ -11,7 +11,7 @@ use crate::document::{Column, Document, bold};
 use crate::printable::{printable, shortened};
 use crate::view::{Viewed, WasteView};
 
-/// Maximum number of columns of a string.
+/// Maximum number of columns for a string.
 const TEXT: usize = 48;
 
 pub(crate) fn build(report: &Viewed<WasteReport, WasteView>, doc: &mut Document) {
@@ -62,7 +62,7 @@ fn is_worth_a_list(row: &WasteRow, all: u64) -> bool {
     most > 0 && most.saturating_mul(100) >= all
 }
 
-/// Returns the last figure less the first, with its sign.
+/// Returns the last figure minus the first, with its sign.
 fn change(figures: &[u64]) -> String {
     let (first, last) = (figures.first().copied(), figures.last().copied());
     let (first, last) = (first.unwrap_or(0), last.unwrap_or(0));

@@ -1,4 +1,4 @@
-//! Rates of counted lines of code.
+//! Tests the rates of counted lines of code.
 
 use heapdiff_trace::synthetic::{LINES, STARTED_MS, Scene, SceneLine, count};
 use serde_json::Value;
@@ -39,7 +39,7 @@ fn lines_that_are_counted_have_their_rates() {
     assert_eq!(of(&rows[0], "objects"), 120_000_000);
     assert_eq!(of(&rows[0], "objects_per_second"), 1_000_000);
     assert_eq!(of(&rows[1], "bytes"), 120 * 165 * 2064);
-    // Samples do not include allocations that the compiler removes. For the other lines samples agree.
+    // Samples do not include allocations that the compiler removes. For all other lines, samples agree with the counts.
     assert_eq!(of(&rows[0], "sampled_per_second"), 0);
     assert!(
         rows[1..]
@@ -49,7 +49,7 @@ fn lines_that_are_counted_have_their_rates() {
     // If the size of an object is unknown, its bytes are unknown.
     let more = asked.json("api/counted?top=9");
     assert!(more["rows"][3]["bytes"].is_null() && more["rows"][3]["objects"] == 120);
-    // A window, and then two runs together.
+    // Request a window of one run, and then two runs together.
     let from = STARTED_MS + 100_000;
     let window = asked.json(&format!("api/counted?from={from}"));
     assert_eq!(window["from_ms"], from);
@@ -61,7 +61,7 @@ fn lines_that_are_counted_have_their_rates() {
     assert_eq!(both["rows"][0]["objects_per_second"], 2_000_000);
 }
 
-/// Names of lines are treated as data, like all names.
+/// Names of lines are untrusted data, like all names.
 #[test]
 fn names_of_lines_are_data() {
     const HOSTILE: &str = "<script>alert(1)</script>\u{202e}\"'&\n";

@@ -1,4 +1,4 @@
-//! The lines of the page: their selection, order and data.
+//! Tests the lines of the page: their selection, order and data.
 
 use heapdiff_trace::synthetic::{SITES, STARTED_MS, Scene, SceneFrame, SceneSite};
 use heapdiff_trace::{By, Timeline, Trace, Window, rank};
@@ -28,7 +28,7 @@ fn the_leak_is_the_first_line_with_its_figures() {
         let size = SITES[0].size;
         assert_eq!(bytes["lines"][0]["bytes"][i], (SITES[0].live)(tick) * size);
     }
-    // The measure that is not drawn is not sent.
+    // The server does not send the measure that is not drawn.
     assert!(line.get("bytes").is_none() && bytes["lines"][0].get("objects").is_none());
     let counted: i64 = view["collections"]
         .as_array()
@@ -39,7 +39,7 @@ fn the_leak_is_the_first_line_with_its_figures() {
     assert_eq!(counted, 60, "one at every second tick");
     assert_eq!(view["dumps"][0]["text"], "before.hprof");
     assert_eq!(view["heap"][0]["committed"][7], 268_435_456);
-    // With a window and fewer points than ticks, lines end at the same value.
+    // If a window is requested with fewer points than ticks, lines end at the same value.
     let from = STARTED_MS + 30_000;
     let few = asked.json(&format!(
         "api/view?by=site&measure=objects&points=10&from={from}"
@@ -132,7 +132,7 @@ fn stacks_of_one_frame_are_one_line() {
     let between = asked.json(&format!("api/between?from={a}&to={b}"));
     assert_eq!(between["rows"].as_array().unwrap().len(), 1);
     assert_eq!(between["rows"][0]["after_objects"], 2 * 90 * 160);
-    // Both stacks are included, but none of another class or frame.
+    // Both stacks are included, and no stack of another class or frame.
     let named = |place: &str| {
         let query: String = form_urlencoded::byte_serialize(place.as_bytes()).collect();
         asked.json(&format!("api/stacks?class=com.acme.Entry&place={query}"))
@@ -178,7 +178,7 @@ fn lines_stand_in_the_order_of_trace_top() {
         let asked = Asked::of(&[&path]);
         let trace = Trace::open(&path).unwrap();
         let run = trace.runs().unwrap().remove(0);
-        // The whole time, and a window.
+        // Request the whole time, and then a window.
         let parts = [
             ("", Window::ALL),
             (
@@ -213,7 +213,7 @@ fn lines_stand_in_the_order_of_trace_top() {
             }
         }
     }
-    // With several JVMs, the worst verdict counts.
+    // If there are several JVMs, the worst verdict is used.
     let calm = folder.trace(
         "calm.db",
         &Scene {

@@ -74,7 +74,7 @@ impl Asked {
         serde_json::from_str(body(&answer)).unwrap()
     }
 
-    /// Repeats a request until the answer fits.
+    /// Repeats a request until `fits` accepts the answer.
     fn until(&self, below: &str, fits: impl Fn(&Value) -> bool) -> Value {
         let begun = Instant::now();
         loop {
@@ -129,7 +129,7 @@ fn only_who_has_the_url_and_comes_by_its_name_is_let_in() {
         assert_eq!(get(&page, &host, ""), 200, "{host}");
         assert_eq!(get(&runs, &host, ""), 200, "{host}");
     }
-    // Host names that another site could let resolve to this machine.
+    // These are host names that another site could let resolve to this machine.
     for host in [
         "evil.example".to_owned(),
         format!("evil.example:{port}"),
@@ -207,7 +207,7 @@ fn nothing_is_served_but_the_page_and_its_questions() {
     }
     let head = asked.request("HEAD", &asked.base, &host, "");
     assert_eq!((status(&head), body(&head)), (200, ""));
-    // The request form for proxies, and input that is not HTTP.
+    // Send the request form for proxies, and input that is not HTTP.
     let absolute = format!("http://{host}{}", asked.base);
     assert_ne!(status(&asked.request("GET", &absolute, &host, "")), 200);
     assert_eq!(status(&asked.raw(b"\x16\x03\x01\x02\x00\x01\r\n\r\n")), 400);
@@ -304,7 +304,7 @@ fn names_from_a_jvm_are_data() {
         !asked.get("").contains("alert(1)"),
         "the page itself has no names"
     );
-    // Its stacks can be requested by the name.
+    // The stacks of this line can be requested by its name.
     let query: String = form_urlencoded::byte_serialize(HOSTILE.as_bytes()).collect();
     let stacks = asked.json(&format!("api/stacks?class={query}"));
     assert_eq!(stacks["depth"], serde_json::json!([1, 2]));
@@ -459,7 +459,7 @@ fn listeners_hear_of_what_is_written() {
 fn clients_that_misbehave_take_nothing_from_others() {
     let folder = Folder::new();
     let asked = Asked::of(&[&folder.trace("t.db", &Scene::default())]);
-    // Clients that disconnect before the answer, or in the middle of a request.
+    // These clients disconnect before the answer, or in the middle of a request.
     for _ in 0..50 {
         drop(asked.connect());
         let mut half = asked.connect();
@@ -475,7 +475,7 @@ fn clients_that_misbehave_take_nothing_from_others() {
         );
         std::thread::sleep(Duration::from_millis(100));
     }
-    // More silent clients than slots: surplus ones are rejected, and the others time out.
+    // There are more silent clients than slots. Surplus clients are rejected, and the others time out.
     let silent: Vec<_> = (0..200).map(|_| asked.connect()).collect();
     let begun = Instant::now();
     while status(&asked.get("api/runs")) != 200 {
@@ -483,7 +483,7 @@ fn clients_that_misbehave_take_nothing_from_others() {
         std::thread::sleep(Duration::from_millis(100));
     }
     drop(silent);
-    // Listeners leave slots for requests, however many there are.
+    // Even many listeners leave slots free for requests.
     let listeners: Vec<_> = (0..60).map(|_| listen(&asked)).collect();
     let begun = Instant::now();
     while status(&asked.get("api/runs")) != 200 {
@@ -575,7 +575,7 @@ fn a_trace_that_is_lost_or_damaged_is_told_of_and_the_server_lives_on() {
             .len(),
         7
     );
-    // A table with wrong values.
+    // The table contains wrong values.
     let database = heapdiff_trace::Database::create(&other).unwrap();
     database
         .connection()
@@ -660,7 +660,7 @@ fn the_page_says_what_is_compared() {
     assert!(!told(Basis::Ticks));
 }
 
-/// The original names for `record` of the interceptor: two methods, one inlined into the other.
+/// The mapping gives two original names for `record` of the interceptor: two methods, one inlined into the other.
 #[derive(Debug)]
 struct Names;
 
@@ -712,7 +712,7 @@ fn names_are_those_of_a_mapping() {
     ];
     let view = asked.json("api/view?by=frame");
     assert_eq!(view["lines"][0]["place"], inner);
-    // Both frames are in the tree.
+    // The tree contains both frames.
     let stacks = asked.json("api/stacks").to_string();
     assert!(stacks.contains(inner) && stacks.contains(outer), "{stacks}");
 }

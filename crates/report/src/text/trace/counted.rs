@@ -1,4 +1,4 @@
-//! Allocations of classes: counted if the agent counts classes, otherwise estimated.
+//! Prints the allocations of classes. They are counted if the agent counts classes, otherwise estimated.
 
 use heapdiff_model::trace::{CandidateRow, TraceTopReport};
 use heapdiff_units::{Size, counted, grouped};
@@ -109,7 +109,8 @@ mod tests {
         );
         assert!(!with.contains("estimated from samples") && !with.contains(unknown));
         assert!(by_class(|report| count(report, 3)).contains(unknown));
-        // A frame or stack may have several classes, or a part of one, so counts by class do not apply.
+        // A frame or stack may allocate several classes, or only a part of a class. So counts by class do not apply to
+        // it.
         let frames = said(&top_of(vec![growing(1)]));
         assert!(!frames.contains("    created "), "{frames}");
     }

@@ -1,4 +1,4 @@
-//! The text about the runs of a trace.
+//! Prints the facts about the runs of a trace.
 
 use heapdiff_diff::sentence::{First, Rate, Samples};
 use heapdiff_model::trace::{NoteRow, TraceInfoReport};
@@ -94,7 +94,7 @@ pub(crate) fn info(report: &TraceInfoReport, doc: &mut Document) {
     }
 }
 
-/// True if the agent's options, as they were given, leave out allocations by class.
+/// True if the agent's options, as the user wrote them, exclude some classes of allocations.
 fn is_filtered(options: &str) -> bool {
     let options = options.replace("\\,", "");
     let mut keys = options.split(',').map(str::trim_start);
@@ -236,7 +236,7 @@ mod tests {
         }
         let text = of(ended("recording", 0), 0, dump, false);
         assert_eq!(told(&text), [no, no, no, yes, no, no, no, no, no], "{text}");
-        // The first rate does not apply to the time after the table of samples was full.
+        // After the table of samples was full, the initial rate no longer applies.
         let text = of(ended("bytes", 0), 0, dump, true);
         assert_eq!(
             told(&text),

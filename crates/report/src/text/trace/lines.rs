@@ -1,4 +1,4 @@
-//! Allocation counts of lines of code, as rates over a part of the run.
+//! Prints the allocation counts of lines of code, as rates over a part of the run.
 
 use heapdiff_model::trace::{CountedLineRow, CountedLines, SampledLineRow, TraceTopReport};
 use heapdiff_units::{Size, counted, grouped};
@@ -13,7 +13,7 @@ use crate::view::{TraceTopView, Viewed};
 const SAMPLED: &str =
     "sampled/s: objects per second by samples, if the difference is more than random variation";
 
-/// Adds the lines that allocated most.
+/// Adds the lines that allocated the most.
 pub(super) fn add(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Document) {
     let Some(lines) = &report.lines else {
         return;
@@ -82,7 +82,7 @@ fn rows(lines: &CountedLines, doc: &mut Document) {
     doc.rest(lines.totals.sites.saturating_sub(shown), "more line");
 }
 
-/// Returns the samples of a line if they contradict its count.
+/// Returns the samples of a line if they contradict the count of the line.
 fn differing(row: &CountedLineRow) -> Option<SampledLineRow> {
     row.sampled.filter(|sampled| sampled.beyond_chance)
 }
