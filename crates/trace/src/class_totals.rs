@@ -36,15 +36,15 @@ pub struct CountedClass {
 /// The rows of a run, as its writer has cached them.
 #[derive(Debug, Default)]
 pub(crate) struct ClassRows {
-    /// The caller's numbers of classes that have a row.
+    /// Numbers of the classes that have a row, as the caller numbers classes.
     own: FxHashSet<u32>,
-    /// The caller's numbers of classes that share one row. They never get a row later, because it would lack the
-    /// earlier counts.
+    /// Numbers of the classes that share one row. These classes never get their own row later, because that row would
+    /// lack the earlier counts.
     others: FxHashSet<u32>,
 }
 
 impl ClassRows {
-    /// Adds the counts since the last tick. Returns true if no class had to share a row.
+    /// Adds the counts since the last tick. Returns true if every class has its own row.
     pub(crate) fn add(
         &mut self,
         connection: &Connection,
@@ -58,7 +58,7 @@ impl ClassRows {
         // The table is created each time, because a failed first tick rolls it back.
         connection.execute_batch(TABLE)?;
         let most = max_bytes / BYTES_PER_ROW;
-        // Two numbers may have the same name.
+        // Two of the caller's class numbers may have the same name.
         let mut add = connection.prepare_cached(
             "INSERT INTO class_total (run, class, objects, bytes) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (run, class) DO UPDATE SET
@@ -264,7 +264,7 @@ mod tests {
         let drop_first = "DELETE FROM tick WHERE run = 1; DELETE FROM run WHERE id = 1";
         older.connection().execute_batch(drop_first).unwrap();
         assert_eq!((counted(&path, 1).len(), counted(&path, 2).len()), (0, 1));
-        // Names without a site may be deleted, and other classes may get their row ids.
+        // Names that no site uses may be deleted, and other classes may then get their row ids.
         let names = "INSERT INTO class (name) VALUES ('com.acme.Other')";
         older.connection().execute_batch(names).unwrap();
         assert_eq!(counted(&path, 2), of([("com.acme.C1", 5)]));

@@ -88,7 +88,7 @@ pub enum AliveAt {
         /// objects the collection examined; then the figures are an upper bound of the live objects.
         tried_ms: Option<u64>,
     },
-    /// No moment: the window has no major collection, so the figures include dead samples.
+    /// No moment is known, because the window has no major collection. The figures include dead samples.
     Unknown,
 }
 
@@ -274,10 +274,11 @@ impl Basis {
     }
 }
 
-/// The moments at which live figures are compared. Each is a range of ticks and counts with the minimum of its figures.
+/// The moments (points) at which live figures are compared. Each point is a range of ticks. Its figure is the minimum
+/// of the live figures in the range.
 #[derive(Clone, Debug)]
 pub struct Points {
-    /// The kind of the moments.
+    /// The kind of the points.
     pub basis: Basis,
     pub(crate) ranges: Vec<(usize, usize)>,
     /// The ranges of the first and the last major collection.
@@ -289,7 +290,7 @@ pub struct Points {
 }
 
 impl Points {
-    /// Returns the points of a window: after major collections if there are at least five.
+    /// Returns the points of a window. They are after major collections if there are at least five of these.
     #[must_use]
     pub fn of(timeline: &Timeline) -> Self {
         let all = timeline.collections();
@@ -338,7 +339,7 @@ impl Points {
         self.ranges.is_empty()
     }
 
-    /// Returns the last tick that counts. Objects allocated after it have not been through a collection.
+    /// Returns the last tick of the last point. Objects allocated later have not been through a collection.
     fn end(&self) -> Option<usize> {
         self.ranges.last().map(|r| r.1)
     }
@@ -412,7 +413,7 @@ pub struct Steps {
     pub collected: Amount,
 }
 
-/// Signed sums. Partial sums may be negative.
+/// Sums of changes of an amount. They are signed, because partial sums may be negative.
 #[derive(Clone, Copy, Default)]
 struct Change {
     samples: i128,
@@ -524,8 +525,9 @@ impl Steps {
         }
     }
 
-    /// Returns the amount that survived a major collection that ended in tick `at`. It is the live amount when the
-    /// agent has looked, less everything allocated after [`Major::until_ms`]: in that part nothing was found dead.
+    /// Returns the amount that survived a major collection that ended in tick `at`. That is the live amount at the next
+    /// check of the samples by the agent, less everything allocated after [`Major::until_ms`]. The collection did not
+    /// examine objects allocated later, so it found none of them dead.
     fn left_by(&self, timeline: &Timeline, at: usize, major: &Major) -> Live {
         let of = |last: usize| {
             let (since, variance) = self.came_since(timeline, major.until_ms(), last);
@@ -539,7 +541,7 @@ impl Steps {
             .as_ref()
             .is_some_and(|m| !m.contains_key(&next));
         if next < timeline.ticks.len() && is_next_plain {
-            // The agent may have looked only after the end of tick `at`.
+            // The agent may have checked the samples only after the end of tick `at`.
             let later = of(next);
             if later.1.bytes < left.1.bytes {
                 left = later;

@@ -359,9 +359,9 @@ impl Evidence {
         }
     }
 
-    /// Returns the verdict when the load was uneven. Growth is over only if it shows neither by time nor by work. One
-    /// exception: if the final level period is short but much of the work was done in it, the verdict by work decides,
-    /// provided that the period shows no growth.
+    /// Returns the verdict when the load was uneven. Growth is over only if neither the verdict by time nor the one by
+    /// work shows it. There is one exception: if the final level period is short but much of the work was done in it,
+    /// the verdict by work decides, provided that the period shows no growth.
     fn of_both(&self, by_time: Verdict, by_work: Verdict) -> Verdict {
         let acquits = |verdict| verdict > Verdict::Unclear;
         match (acquits(by_time), acquits(by_work)) {
@@ -412,9 +412,9 @@ impl Evidence {
         Some(medians.collect())
     }
 
-    /// Returns the standard error of the growth. Samples that exist at both ends cancel out. What remains are the
-    /// samples of the growth itself, the samples that were collected in between (at most those of the first point), and
-    /// the samples that replaced these.
+    /// Returns the standard error of the growth. Samples that exist at both ends cancel out. Three groups of samples
+    /// remain: those of the growth itself, those that were collected in between (at most those of the first point), and
+    /// those that replaced the collected ones.
     fn sigma(&self, first: &Live, last: &Live) -> f64 {
         let ratio = [last, first]
             .iter()
@@ -434,14 +434,14 @@ struct Known {
     across_major: Option<bool>,
 }
 
-/// The result on one axis.
+/// The result for one axis: time or work.
 struct Told {
     verdict: Verdict,
     trend: Trend,
     bytes: HourlySlope,
 }
 
-/// Figures by time, or by work (bytes allocated).
+/// Figures along an axis: time, or work (bytes allocated).
 struct Axis<'a> {
     points: &'a [Moment],
     /// Length of one unit of the slope: an hour in milliseconds, or a GiB in bytes.
@@ -477,7 +477,7 @@ impl Axis<'_> {
         };
         let verdict = match trend {
             Trend::Level | Trend::Sawtooth => Verdict::Level,
-            // A certain rise is not over only because a few points in the last moments are level.
+            // If a rise is certain, growth is not over only because the last few points are level.
             Trend::WarmUp | Trend::Plateau | Trend::Jump
                 if bytes.is_sure() && !self.split(3).is_some_and(end_is_shown) =>
             {
@@ -588,7 +588,7 @@ fn widened(slope: &Slope, sigma: f64, hours: f64) -> HourlySlope {
         0.0
     };
     HourlySlope {
-        // `as` saturates.
+        // A cast with `as` saturates: it never overflows.
         slope: slope.slope.round() as i64,
         ci95: slope.ci95.map(|[low, high]| {
             let below = (slope.slope - low).hypot(sampling);
@@ -659,7 +659,7 @@ mod tests {
         let times: Vec<u64> = (0..20).map(|i| i * 60).collect();
         let leak = |n: usize| verdict(&series(&times[..n], |t| 100 + t * 10));
         assert_eq!((leak(9), leak(10)), (Verdict::Growth, Verdict::Leak));
-        // The program had run for as long before the first point.
+        // Before the first point, the program had run for as long as the points span.
         let later: Vec<u64> = (9..18).map(|i| i * 60).collect();
         assert_eq!(verdict(&series(&later, |t| 100 + t * 10)), Verdict::Leak);
     }

@@ -404,7 +404,7 @@ impl Trace {
         let sql = "SELECT tick, total(allocated_samples), total(allocated_bytes) FROM site_tick
             WHERE tick BETWEEN ?1 AND ?2 GROUP BY tick";
         self.list(sql, [first, last], |row| {
-            // `as` saturates.
+            // A cast with `as` saturates: it never overflows.
             let sum = |column| row.get(column).map_or(0, |sum: f64| sum as u64);
             (self.id(row, 0).unwrap_or(0), sum(1), sum(2))
         })
@@ -595,7 +595,8 @@ impl Trace {
         self.list(sql, [site, first, last], |row| self.site_tick(row))
     }
 
-    /// Returns the figures of each site with activity in a tick. The field `tick` holds the row id of the site.
+    /// Returns the figures of each site with activity in a tick. In the results, the field `tick` holds the row id of
+    /// the site instead.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.

@@ -16,7 +16,7 @@ use crate::window::Window;
 /// The tables for counts. A run that counts has all of them.
 const NAMES: [&str; 4] = ["counting", "counted_site", "counted_span", "counted_amount"];
 
-/// Number of lines kept in addition to the requested ones, until the list is sorted.
+/// Number of lines that are collected in addition to the requested ones, before the list is sorted and cut.
 const SPARE: usize = 4096;
 
 /// The state of the counting in a run.

@@ -42,8 +42,8 @@ impl Trace {
         self.database().version() > 1
     }
 
-    /// Passes samples of a run to a callback, in the order of their uids. A trace [without samples](Self::has_samples)
-    /// has none.
+    /// Passes samples of a run to a callback, in the order of their uids. Does nothing for a trace [without
+    /// samples](Self::has_samples).
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.

@@ -6,8 +6,9 @@
 //! older than a day: 1 h per tick | older than an hour: 1 min per tick | last hour: unchanged
 //! ```
 //!
-//! Figures of activity are summed; of states the last one is kept. Data older than `retain` is deleted. If the file is
-//! too large, more is deleted, oldest first. Each step is a short transaction after a tick.
+//! Merging adds up activity, such as allocated bytes. Of a state, such as live bytes, it keeps the last value. Data
+//! older than `retain` is deleted. If the file is too large, more is deleted, oldest first. Each step is a short
+//! transaction after a tick.
 //!
 //! The live amount of a site at a moment is in the site's last row at or before it. So when ticks are deleted, the last
 //! row of each site is kept as a baseline, at the last tick before the cut.
@@ -31,8 +32,8 @@ const PERIOD: i64 = 10_000;
 const AT_A_TIME: usize = 8;
 /// Maximum number of pages returned to the file system at a time.
 const VACUUM_PAGES: i64 = 2000;
-/// The states in the newest row of a group. In a query with `max`, SQLite takes the other columns from the row with the
-/// maximum.
+/// SQL columns: the states in the newest row of a group. In a query with `max`, SQLite takes the other columns from the
+/// row with the maximum.
 const NEWEST: &str = "max(tick), live_samples, live_objects, live_bytes, live_bytes_variance";
 /// If a large file has at most this many ticks, its size is due to names.
 const FEW: i64 = 64;
@@ -110,7 +111,7 @@ impl Writer {
             full = self.drop_names(time_ms)?;
         }
         if full && drop_samples(self.database.connection(), run, time_ms)? {
-            // Individual samples are given up before new sites are refused. They are not written again, because they
+            // Individual samples are deleted before new sites are refused. No more samples are written, because they
             // would fill the file again.
             self.rows.stop();
             full = self.drop_names(time_ms)?;

@@ -13,7 +13,7 @@ use crate::{Database, FrameName, Names, TraceError};
 /// Start of the first run, in milliseconds since 1970.
 pub const STARTED_MS: i64 = 1_760_000_000_000;
 
-/// Names made of numbers. Each stack has two frames; stacks with odd numbers are marked as cut.
+/// A source of names that are made of numbers. Each stack has two frames. Stacks with odd numbers are marked as cut.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbered;
 
@@ -159,7 +159,7 @@ pub const SITES: [SceneSite<'static>; 5] = [
 ];
 
 /// Lines of the same service: buffers and pages, which are sampled as often as counted; points, whose allocations the
-/// compiler removes; plugins of two sizes.
+/// compiler removes; and plugins, which have two sizes, so that the size of one is unknown.
 pub const LINES: [SceneLine<'static>; 4] = [
     SceneLine {
         place: ("com.acme.Interceptor", "record", 31),

@@ -45,7 +45,7 @@ impl Default for Limits {
     }
 }
 
-/// A number of samples with the estimates made of them.
+/// A number of samples, and the objects and bytes that they represent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EstimatedAmount {
     /// Number of samples.
@@ -140,7 +140,7 @@ pub struct NewTick {
 pub enum Written {
     /// The tick is in the file.
     Done,
-    /// Another process has locked the file. The caller was not asked for the tick; it keeps its data and makes a longer
-    /// tick next time.
+    /// Another process has locked the file. The caller was not asked for the tick. It keeps its data, and its next tick
+    /// is longer.
     Busy,
 }

@@ -59,7 +59,7 @@ impl Writer {
             .used_bytes()
             .is_ok_and(|used| used > int(limits.max_bytes) / 2)
         {
-            // Make room for the names of this run.
+            // Deletes unused names, to make room for the names of this run.
             let dropped = drop_names(database.connection(), 0, run.started_ms);
             dropped.map_err(|source| database.error(source))?;
         }
@@ -210,7 +210,8 @@ impl Writer {
                 params![self.run, time_ms, self.row.uid],
             )
             .map_err(|source| self.database.error(source))?;
-        // A checkpoint here is best. If another process is reading, the last one to close the file does it.
+        // A checkpoint is useful here, but not required: if another process is reading, the last process that closes
+        // the file makes the checkpoint.
         let _ = self.checkpoint();
         Ok(())
     }
@@ -248,8 +249,8 @@ impl Writer {
 
 fn begin(database: &mut Database, run: &NewRun) -> rusqlite::Result<i64> {
     let connection = database.connection_mut();
-    // Memory is bounded, and only the log index is mapped: the process would crash if the disk had no space for a
-    // mapped page.
+    // These settings limit SQLite's memory, and prevent that the database itself is mapped. If the disk had no space
+    // for a mapped page, the process would crash.
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     connection.pragma_update(None, "mmap_size", 0)?;
     connection.pragma_update(None, "temp_store", "memory")?;

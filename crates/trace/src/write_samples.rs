@@ -102,7 +102,7 @@ pub(crate) struct Rows {
     forgotten: bool,
 }
 
-/// The place where rows are written, and the sources of their values.
+/// The database and the run that rows are written to, and the sources of their values.
 pub(crate) struct Target<'a, N, S> {
     pub(crate) connection: &'a Connection,
     pub(crate) run: i64,
