@@ -17,7 +17,7 @@ use crate::heap::Heap;
 /// Maximum number of characters that `text()` returns.
 const CHARS: usize = 1 << 16;
 
-/// Registers `regexp`, an operator without an implementation in SQLite, and functions that read objects.
+/// Registers functions that read objects, and `regexp`, an operator that SQLite has without an implementation.
 pub(crate) fn add(
     connection: &Connection,
     dumps: Option<&Dumps>,

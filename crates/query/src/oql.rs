@@ -134,9 +134,9 @@ fn translated(list: &[Token<'_>], source: &Source, after: &[Token<'_>]) -> Optio
 
 struct Words<'w> {
     alias: Option<&'w str>,
-    /// True if the table is `strings`.
+    /// True if the statement is translated to a query on the table `strings`.
     of_strings: bool,
-    /// True if all objects are strings.
+    /// True if all selected objects are strings.
     is_string: bool,
 }
 
@@ -171,7 +171,7 @@ impl Words<'_> {
                     (sign.to_owned(), more)
                 }
             };
-            // LIKE in OQL matches a regular expression with the whole string.
+            // In OQL, LIKE matches the whole string with a regular expression.
             let text = match out.last().map(String::as_str) {
                 Some("regexp") => format!("'^({})$'", text.strip_prefix('\'')?.strip_suffix('\'')?),
                 _ => text,
@@ -280,7 +280,7 @@ impl Words<'_> {
     }
 }
 
-/// Returns the tokens after the length of a string.
+/// Returns the remaining tokens after an expression for the length of a string.
 fn string_length<'t, 's>(tokens: &'t [Token<'s>]) -> Option<&'t [Token<'s>]> {
     let [Token::Sign("."), Token::Word(field), rest @ ..] = tokens else {
         return None;

@@ -259,7 +259,7 @@ impl CountedRows {
 }
 
 impl LineCount {
-    /// Returns the row id of the line that sums all lines without their own row.
+    /// Returns the line that sums all lines without their own row.
     fn others() -> Self {
         Self {
             number: 0,
