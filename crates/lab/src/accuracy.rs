@@ -1,5 +1,6 @@
-//! Measures how often reports are right. Each leak scenario, its fixed twin and each control run on each JDK with the
-//! agent loaded, and are dumped and compared with the commands that a user would type.
+//! Measures how often reports are right. Each leak scenario runs on each JDK with the agent loaded. So do its fixed
+//! twin (the same program without the leak) and each control (a program that looks like a leak but is none). Their
+//! heaps are dumped and compared with the commands that a user would type.
 //!
 //! A report on a leak is right if its first suspect has the expected holder, both with two dumps and with three, and if
 //! the first stack of that suspect contains the method that allocates the leaking objects. In the report on the last

@@ -1,6 +1,6 @@
-//! Measures how often the intervals of stacks contain the true value. A program that knows what each of its stacks
-//! allocated runs on each JDK and collector with two sampling intervals. It is dumped and the dump is read with the
-//! commands that a user would type.
+//! Measures how often the 95 % confidence intervals in reports on stacks contain the true value. A program that knows
+//! what each of its stacks allocated runs on each JDK and collector with two sampling intervals. Its heap is dumped,
+//! and the dump is read with the commands that a user would type.
 //!
 //! Intervals of 95 % should contain 93 to 97 of 100 true values, and the mean error of the estimates should be below 3
 //! %.

@@ -74,7 +74,7 @@ impl Measurement {
     /// Measures, and prints or writes the result.
     ///
     /// # Errors
-    /// When a program cannot be built or started, or a figure misses its limit.
+    /// Returns an error if a program cannot be built or started, or if a figure exceeds its limit.
     pub fn run(&self) -> Result<()> {
         match self {
             Self::Bench(options) => bench::bench(options),

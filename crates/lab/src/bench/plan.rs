@@ -30,7 +30,7 @@ pub(super) enum Group {
     Waste,
 }
 
-/// A measured command, or several commands that together do one task.
+/// A measured command, or several commands that do one task together.
 #[derive(Debug)]
 pub(super) struct Job {
     /// Name in the tables.
@@ -107,8 +107,8 @@ impl Job {
     }
 }
 
-/// A class with many objects in every dump. The generated heap has 1.75 million, and they lead to most of the other
-/// objects.
+/// A class with many objects in every dump. The generated heap has 1.75 million of its objects, and they refer to most
+/// of the other objects.
 const MANY: &str = "java.util.HashMap$Node";
 
 fn ours(heapdiff: &Path, what: &str, group: Group, dumps: &[&Path], scratch: &Path) -> Job {
@@ -150,8 +150,8 @@ pub(super) fn heapdiff(heapdiff: &Path, before: &Path, after: &Path, scratch: &P
     ]
 }
 
-/// Returns two comparisons that use cached summaries of an earlier comparison. The first has only the summary of the
-/// first dump, as a second comparison with the same BEFORE has. The second has both summaries.
+/// Returns two comparisons that use cached summaries of an earlier comparison. The first one finds only the summary of
+/// the first dump, as if BEFORE had been compared with another dump. The second one finds the summaries of both dumps.
 pub(super) fn kept(heapdiff: &Path, before: &Path, after: &Path, scratch: &Path) -> [Job; 2] {
     let both = || ours(heapdiff, "diff", Group::Kept, &[before, after], scratch);
     let mut first = both();

@@ -50,7 +50,7 @@ impl Service {
     }
 }
 
-/// Returns the flags with which the JVM loads agents without a warning, if it knows them.
+/// Returns the flags that let the JVM load agents without a warning. Empty if the JVM does not know these flags.
 pub(super) fn loading(jdk: &Jdk) -> Vec<String> {
     match jdk.major() {
         0..21 => Vec::new(),

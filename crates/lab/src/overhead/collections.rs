@@ -20,7 +20,7 @@ pub(super) fn flag(log: &Path) -> OsString {
 pub(super) struct Collections {
     /// Young GCs.
     pub(super) young: u32,
-    /// GCs of the whole heap, concurrent or not.
+    /// GCs of the whole heap, whether concurrent or not.
     pub(super) other: u32,
     /// Number of times that a thread had to wait for memory (ZGC).
     pub(super) stalls: u32,

@@ -18,14 +18,14 @@ use crate::java;
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) name: &'static str,
-    /// Its arguments: the number of threads, and whether they share an allocation site.
+    /// Arguments of the program: the number of threads, and whether the threads share an allocation site.
     args: &'static [&'static str],
     /// The folder with a `pom.xml` that names the program's libraries, if it has any.
     pub(super) folder: Option<&'static str>,
     pub(super) about: &'static str,
-    /// Operations per slice: about half a second.
+    /// Number of operations per slice. A slice takes about half a second.
     slice: u32,
-    /// Slices for the warm-up.
+    /// Number of slices for the warm-up.
     warm_up: u32,
 }
 
@@ -122,8 +122,8 @@ impl Program {
     }
 }
 
-/// The heap is small, so that memory outside it is visible. One compiler compiles every method, and no thread runs
-/// during a compilation. This minimises the differences between JVMs with the same flags.
+/// The heap is small, so that differences in memory outside of the heap are visible. One compiler compiles every
+/// method, and no thread runs during a compilation. This minimises the differences between JVMs with the same flags.
 const FLAGS: [&str; 4] = ["-Xms256m", "-Xmx256m", "-XX:-TieredCompilation", "-Xbatch"];
 
 /// A JVM between two slices. It is killed and reaped when dropped.

@@ -1,7 +1,8 @@
 //! Writes a dump many times as large as a real one, with its sizes and shapes: the real dump, and copies of its objects
 //! at higher addresses.
 //!
-//! Class objects are not copied. Objects that statics and roots refer to are roots in each copy.
+//! Class objects are not copied. If a static field or a GC root refers to an object, each copy of the object is a GC
+//! root.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -73,7 +74,7 @@ struct Model {
     class_objects: Vec<u64>,
     /// Offsets of the references in the instances of each class, by the ID of the class object.
     references: HashMap<ObjectId, Vec<usize>>,
-    /// Objects that statics and roots refer to.
+    /// Objects that static fields and GC roots refer to.
     held: Vec<u64>,
 }
 
