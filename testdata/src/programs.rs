@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Returns the agent's library, which is in the folder of the test's executable.
 ///
 /// # Panics
-/// If the library does not exist because the agent was not built.
+/// Panics if the library does not exist because the agent was not built.
 #[must_use]
 pub fn agent_library() -> PathBuf {
     let here = std::env::current_exe().expect("this program");
@@ -66,7 +66,7 @@ pub fn bytecode(name: &str) -> PathBuf {
     java("bytecode").join(name)
 }
 
-/// `Late.java CALM GROW`: begins to leak after a while, and prints when. Main class `Late`.
+/// `Late.java CALM GROW`: begins to leak after a while, and prints the time at which it began. Main class `Late`.
 pub fn late() -> PathBuf {
     java("trace/Late.java")
 }
@@ -88,7 +88,8 @@ pub fn languages() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("languages/orders.jar")
 }
 
-/// A program that ProGuard shortened, its source and the mapping between both. Main class `com.acme.shop.Shop`.
+/// A program that ProGuard shortened, its source, and the mapping between the names in both. Main class
+/// `com.acme.shop.Shop`.
 pub fn shrunk() -> [PathBuf; 3] {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("shrunk");
     ["shop.jar", "Shop.java", "mapping.txt"].map(|name| folder.join(name))

@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum JvmError {
-    /// The folder has no `bin/java` and `bin/jcmd`, or its version is unknown.
+    /// The folder lacks `bin/java` or `bin/jcmd`, or its version is unknown.
     NotAJdk(PathBuf),
     /// No JDK of the requested version was found.
     NoJdk(String),

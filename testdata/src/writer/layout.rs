@@ -72,8 +72,8 @@ impl JvmLayout {
     }
 }
 
-/// The used bytes of an instance, in the layout of HotSpot since JDK 15: fields fill the gaps that alignment left, also
-/// those in superclasses.
+/// The parts of an instance that fields use, in the layout of HotSpot since JDK 15. In this layout fields fill the gaps
+/// that alignment left, also the gaps in superclasses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
     gaps: Vec<(u64, u64)>,
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn instance_sizes_are_those_of_hotspot() {
-        // java.lang.Object, Integer, Long, and String (ref, int, byte, boolean).
+        // Sizes of java.lang.Object, Integer, Long, and String (with fields of type reference, int, byte and boolean).
         for (layout, sizes) in [
             (JvmLayout::COMPRESSED, [16, 16, 24, 24]),
             (JvmLayout::WIDE, [16, 16, 24, 32]),
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn fields_fill_gaps_of_the_superclass() {
-        // Long at 16 leaves a gap at 12, into which the subclass puts its int.
+        // The long of the superclass is at offset 16. It leaves a gap at 12, into which the subclass puts its int.
         assert_eq!(size(JvmLayout::COMPRESSED, &[&[Long], &[Int]]), 24);
         assert_eq!(size(JvmLayout::COMPRESSED, &[&[Byte], &[Byte]]), 16);
     }

@@ -26,9 +26,9 @@ pub enum Framing {
         /// Maximum size of a segment with more than one sub-record.
         bytes: usize,
     },
-    /// The same without the HEAP_DUMP_END.
+    /// HEAP_DUMP_SEGMENT records as in `Segments`, without a HEAP_DUMP_END.
     SegmentsWithoutEnd {
-        /// As in `Segments`.
+        /// Maximum size of a segment with more than one sub-record.
         bytes: usize,
     },
 }
@@ -72,7 +72,7 @@ impl<W: Write> RecordWriter<W> {
         })
     }
 
-    /// Records the offsets of all following records and sub-records.
+    /// From now on, stores the offsets of all records and sub-records that are written.
     pub fn track_boundaries(&mut self) {
         self.boundaries.get_or_insert_default();
     }

@@ -15,7 +15,7 @@ pub struct Frame {
     pub signature: String,
     /// The source file.
     pub source: Option<String>,
-    /// The line number; 0 for none, -1 unknown, -2 compiled, -3 native.
+    /// The line number; 0 for no line, -1 unknown, -2 compiled, -3 native.
     pub line: i32,
 }
 
