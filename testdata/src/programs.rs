@@ -71,7 +71,7 @@ pub fn late() -> PathBuf {
     java("trace/Late.java")
 }
 
-/// `Full.java`: a full cache whose entries are replaced one after the other. Main class `Full`.
+/// `Full.java`: a full cache whose entries are replaced one by one. Main class `Full`.
 pub fn full() -> PathBuf {
     java("trace/Full.java")
 }

@@ -21,7 +21,7 @@ pub enum Answer {
     Says(u16, Vec<String>, Vec<u8>),
     /// An answer of these raw bytes. The connection is closed afterwards.
     Raw(Vec<u8>),
-    /// No answer. The server waits until the client closes the connection.
+    /// There is no answer: the server waits until the client closes the connection.
     Silence,
 }
 

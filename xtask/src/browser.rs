@@ -1,5 +1,5 @@
-//! Tests the HTML report, the flame graph pages and the live view in a real browser: the pages need no network, and
-//! show what the data says.
+//! Tests the HTML report, the flame graph pages and the live view in a real browser: the pages must need no network,
+//! and show the right data.
 
 mod devtools;
 mod graph;
@@ -302,7 +302,7 @@ impl Page<'_> {
         self.browser.key("Escape")?;
         self.browser
             .wait(&format!("!{rows}[0].hidden && !({told})"))?;
-        // At most 25 suspects are shown at first. A button shows all.
+        // At most 25 suspects are shown at first. A button shows all suspects.
         let shown = self
             .browser
             .number(&format!("{rows}.filter((r) => !r.hidden).length"))?;

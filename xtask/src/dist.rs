@@ -30,7 +30,7 @@ pub(crate) struct Options {
     output: Option<PathBuf>,
 }
 
-/// Builds and packs the files, and tests what was packed.
+/// Builds and packs the files, and tests the packed files.
 pub(crate) fn dist(options: &Options) -> Result<()> {
     let folder = match &options.output {
         Some(folder) => std::path::absolute(folder)?,

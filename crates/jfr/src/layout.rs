@@ -246,7 +246,7 @@ fn written_out(types: &Types, index: TypeIndex, at: u64) -> Result<Layout, Damag
     let mut open: Vec<(TypeIndex, usize, String)> = vec![(index, 0, String::new())];
     let mut steps = 0;
     while let Some((index, next, prefix)) = open.last_mut() {
-        // Types without fields add nothing to the layout, so steps are limited, too.
+        // Types without fields add nothing to the layout. So the number of steps is limited, too.
         steps += 1;
         if steps > MOST_FIELDS * MOST_DEPTH {
             return Err(limit("fields in a type", MOST_FIELDS));

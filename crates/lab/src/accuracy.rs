@@ -2,9 +2,9 @@
 //! twin (the same program without the leak) and each control (a program that looks like a leak but is none). Their
 //! heaps are dumped and compared with the commands that a user would type.
 //!
-//! A report on a leak is right if its first suspect has the expected holder, both with two dumps and with three, and if
-//! the first stack of that suspect contains the method that allocates the leaking objects. In the report on the last
-//! dump alone, the holder has to be among the first three suspects.
+//! A report on a leak is right if its first suspect has the expected holder, and if the first stack of that suspect
+//! contains the method that allocates the leaking objects. The report on two dumps and the one on three must both be
+//! right. In the report on the last dump alone, the holder has to be among the first three suspects.
 //!
 //! A false alarm is a suspect with the verdict leak or growth in a program without a leak. Fixed twins are compared
 //! with two dumps and with three, controls with three and with four. `--repeat` runs the programs without a leak

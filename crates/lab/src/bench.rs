@@ -267,8 +267,8 @@ fn heapdiff(options: &Options) -> Result<PathBuf> {
     Ok(run::Products::for_figures(options.smoke)?.heapdiff())
 }
 
-/// Runs all jobs in turn, `runs` times, so that a change of the machine's speed affects all of them. A job that failed
-/// is not run again.
+/// Runs all jobs one after the other, `runs` times, so that a change of the machine's speed affects all of them. A job
+/// that failed is not run again.
 fn interleaved(jobs: Vec<Job>, runs: u32, warm: &[&Path], limit: Duration) -> Result<Vec<Outcome>> {
     for file in warm {
         warm_up(file)?;

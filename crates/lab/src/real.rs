@@ -215,7 +215,7 @@ fn verdicts(suspects: &Value) -> String {
     }
 }
 
-/// Returns the retained bytes of a suspect in the last dump less those in the first.
+/// Returns the retained bytes of a suspect in the last dump minus those in the first.
 fn grown(suspect: &Value) -> i64 {
     let retained = suspect["retained_bytes"].as_array();
     let end = |of: Option<&Value>| of.and_then(Value::as_i64).unwrap_or(0);
@@ -268,8 +268,8 @@ fn one(
 ) -> Result<Answer> {
     let scratch = run::target_dir().join("real").join("dumps");
     std::fs::create_dir_all(&scratch)?;
-    // The source is compiled beforehand, as that of real programs is. Otherwise the Java compiler would retain most of
-    // the heap.
+    // The program is compiled beforehand, as real programs are. Otherwise the Java compiler would retain most of the
+    // heap.
     let classes = jdk.compile_with(&folder(name).join(source), libraries)?;
     let class_path = format!("{}:{}/*", classes.display(), libraries.display());
     let main_class = source.trim_end_matches(".java");

@@ -180,8 +180,8 @@ impl ClassSet {
         let snapshot = heap.snapshot();
         match snapshot.class_of(object).or_else(|| snapshot.class_class()) {
             Some(class) => self.has(class),
-            // The dump lacks the class of class objects, so let the object through. SQLite compares its class name
-            // later.
+            // The object is a class object, and the dump lacks the class `java.lang.Class`. The filter accepts the
+            // object, and SQLite compares its class name later.
             None => true,
         }
     }

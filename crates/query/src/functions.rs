@@ -96,7 +96,7 @@ fn asked<'d>(
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Implements `field(id, 'name')`: returns the value of an object's field, or of a class object's static field. If
-/// several classes in the hierarchy have a field of this name, it is that of the most derived class.
+/// several classes in the hierarchy have a field of this name, the value is from the most derived class.
 fn field(heap: &Heap, context: &Context<'_>, kinds: &FieldKinds) -> SqlValue {
     let (ValueRef::Integer(id), ValueRef::Text(name)) = (context.get_raw(0), context.get_raw(1))
     else {

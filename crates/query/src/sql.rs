@@ -216,8 +216,8 @@ fn connect(
 fn protect(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    // With these settings "text" is always a column name, as in standard SQL. Otherwise a misspelled name would be a
-    // string.
+    // With these settings, a word in double quotes is always a column name, as in standard SQL. Otherwise, SQLite would
+    // treat a misspelled name as a string.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
     connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;

@@ -20,7 +20,8 @@ impl Token<'_> {
     }
 }
 
-/// Returns the tokens of a statement without its comments. A string that does not end goes to the end of the statement.
+/// Returns the tokens of a statement without its comments. A string without a closing quote extends to the end of the
+/// statement.
 pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();

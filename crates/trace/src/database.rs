@@ -67,7 +67,7 @@ pub enum TraceError {
     Version {
         /// The trace.
         path: PathBuf,
-        /// Its version.
+        /// The version of its tables.
         found: i32,
     },
     /// A table is missing, or something else has its name.

@@ -37,7 +37,7 @@ pub struct Timeline {
 /// A major collection of generational ZGC.
 ///
 /// It finds dead objects only among those that were in the old generation when it began. It treats young objects as
-/// live, as minor collections do. Example: the newest sample that any collection has found dead was allocated at 80 s.
+/// live. Example: the newest sample that any collection has found dead was allocated at 80 s.
 ///
 /// ```text
 /// allocated before 80 s: was examined; what is still recorded as live has survived
@@ -384,8 +384,9 @@ fn thinned(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
     (0..count).map(pick).collect()
 }
 
-/// Merges neighbours until at most [`MOST_POINTS`] ranges are left, each of three collections if there are enough.
-/// Young collections leave old garbage behind, and the minimum over several collections is closer to what survives.
+/// Merges neighbours until at most [`MOST_POINTS`] ranges are left, each of at least three collections if there are
+/// enough. Young collections leave old garbage behind. So the minimum over several collections is closer to the amount
+/// that survives.
 fn joined(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let count = (ranges.len() / 3)
         .clamp(LEAST_MAJOR * 2, MOST_POINTS)
@@ -556,8 +557,8 @@ impl Steps {
         }
     }
 
-    /// Returns the amount allocated between a moment and the end of tick `last`, and its variance. The tick that
-    /// contains the moment counts in proportion; this share is the source of the variance.
+    /// Returns the amount allocated between a moment and the end of tick `last`, and its variance. Of the tick that
+    /// contains the moment, a proportional share is counted. This share is an estimate, and its variance is returned.
     fn came_since(&self, timeline: &Timeline, uptime_ms: u64, last: usize) -> (Amount, f64) {
         let first = timeline.ticks.partition_point(|t| t.uptime_ms <= uptime_ms);
         if first > last {

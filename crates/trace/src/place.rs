@@ -56,9 +56,9 @@ fn kind(path: &Path) -> Option<i64> {
     Some(place.ok()?.f_type.into())
 }
 
-/// Sets the mapped log index to be written in place on btrfs, which otherwise copies blocks on write: then a full disk
-/// or quota would crash the process at the next write to a mapped page. btrfs accepts the setting only while the file
-/// is empty.
+/// Sets the mapped log index to be written in place on btrfs. By default, btrfs copies blocks on write. Then a full
+/// disk or quota would crash the process at the next write to a mapped page. btrfs accepts the setting only while the
+/// file is empty.
 ///
 /// # Errors
 /// Returns an error if the file is on btrfs and cannot be set to be written in place.

@@ -39,17 +39,17 @@ pub enum By {
 /// The verdict on a candidate, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// It certainly grows across collections of the whole heap, and growth continues.
+    /// The figures certainly grow across collections of the whole heap, and growth continues.
     Leak,
-    /// It grows, but less certainly, or more and more slowly, or without a major collection as evidence.
+    /// The figures grow, but less certainly, or more and more slowly, or without a major collection as evidence.
     Growth,
-    /// It seems to grow, but there are too few collections.
+    /// The figures seem to grow, but there are too few collections.
     Unclear,
-    /// It grew and is full.
+    /// The figures grew, and then stayed level.
     Plateau,
-    /// It grew only at the start.
+    /// The figures grew only at the start.
     Warmup,
-    /// It does not grow.
+    /// The figures do not grow.
     Level,
 }
 
@@ -73,7 +73,8 @@ impl Verdict {
 pub struct HourlySlope {
     /// The Theil-Sen estimate.
     pub slope: i64,
-    /// Its 95 % confidence interval, which includes the error of the samples. `None` with fewer than five points.
+    /// 95 % confidence interval of the slope, which includes the error of the samples. `None` with fewer than five
+    /// points.
     pub ci95: Option<[i64; 2]>,
 }
 
@@ -185,7 +186,7 @@ pub struct Candidate {
     pub collected: Amount,
     /// The trend of its figures.
     pub trending: Trending,
-    /// Its sort key.
+    /// The sort key of the candidate.
     pub standing: Standing,
 }
 
@@ -360,8 +361,8 @@ impl Evidence {
     }
 
     /// Returns the verdict when the load was uneven. Growth is over only if neither the verdict by time nor the one by
-    /// work shows it. There is one exception: if the final level period is short but much of the work was done in it,
-    /// the verdict by work decides, provided that the period shows no growth.
+    /// work shows it. There is one exception: the verdict by work decides if the final level period is short, much of
+    /// the work was done in it, and it shows no growth.
     fn of_both(&self, by_time: Verdict, by_work: Verdict) -> Verdict {
         let acquits = |verdict| verdict > Verdict::Unclear;
         match (acquits(by_time), acquits(by_work)) {
@@ -646,7 +647,7 @@ mod tests {
             verdict(&series(&times, |t| 100 + t.min(1140) * 10)),
             Verdict::Leak
         );
-        // It is a plateau once the level period is long and has enough points.
+        // The verdict is plateau once the level period is long and has enough points.
         let times: Vec<u64> = (0..20).map(|i| i * 60).collect();
         assert_eq!(
             verdict(&series(&times, |t| 100 + t.min(300) * 10)),

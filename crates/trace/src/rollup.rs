@@ -215,7 +215,7 @@ fn roll_up(connection: &Connection, runs: Runs, until: i64, span: i64) -> rusqli
         Runs::This(run) => (run, "uptime_ms", "="),
         Runs::Others(run) => (run, "time_ms", "<>"),
     };
-    // Find periods that are completely in the past and have more than one tick. Ticks of at least this length are
+    // Finds periods that are completely in the past and have more than one tick. Ticks of at least this length are
     // already merged. A tick that overlaps two periods belongs to the one that it ends in.
     let sql = format!(
         "SELECT run, uptime_ms / ?3, max(id) FROM tick
@@ -322,7 +322,7 @@ fn drop_run(
 }
 
 /// Deletes the individual samples of all runs, except those of other JVMs that may still be writing: their writers rely
-/// on the rows. Returns true if there were any.
+/// on the rows. Returns true if there were such samples.
 fn drop_samples(connection: &Connection, own: i64, now_ms: i64) -> rusqlite::Result<bool> {
     let delete = format!("DELETE FROM sample WHERE run NOT IN ({ALIVE})");
     let dropped = connection.execute(&delete, [now_ms - SILENT, own])?;

@@ -41,7 +41,7 @@ pub type SceneFrame<'a> = (&'a str, &'a str, &'a str, i64);
 pub struct SceneSite<'a> {
     /// The allocated class.
     pub class: &'a str,
-    /// Its stack, leaf first.
+    /// Stack of the site, leaf first.
     pub frames: &'a [SceneFrame<'a>],
     /// Bytes of an object.
     pub size: i64,
@@ -158,8 +158,8 @@ pub const SITES: [SceneSite<'static>; 5] = [
     },
 ];
 
-/// Lines of the same service: buffers and pages, which are sampled as often as counted; points, whose allocations the
-/// compiler removes; and plugins, which have two sizes, so that the size of one is unknown.
+/// Lines of code of the same service. Samples and counts of buffers and pages agree. Points have no samples, because
+/// the compiler removes their allocations. Plugins have two sizes, so the size of one is unknown.
 pub const LINES: [SceneLine<'static>; 4] = [
     SceneLine {
         place: ("com.acme.Interceptor", "record", 31),

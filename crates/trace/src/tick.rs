@@ -25,7 +25,7 @@ pub struct NewRun {
     pub strategy: String,
 }
 
-/// Limits of what a trace keeps.
+/// Limits of the data that a trace keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum age of data.

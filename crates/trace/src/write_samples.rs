@@ -129,7 +129,7 @@ impl Rows {
         self.forgotten = true;
     }
 
-    /// Reads the cached rows of the run from the table, and deletes those of live samples that no longer exist.
+    /// Reads the cached rows of the run from the table, and deletes the rows of live samples that no longer exist.
     fn reload<N, S: Samples>(&mut self, target: &Target<'_, N, S>) -> rusqlite::Result<()> {
         let connection = target.connection;
         let mut live = FxHashSet::default();
@@ -247,7 +247,7 @@ impl Rows {
         if self.live.len() < places {
             self.live.resize(places, 0);
         }
-        // The row of a live sample may have become that of a collected one, which stays.
+        // A row of a live sample that became the row of a collected sample is not deleted.
         let mut forget = target.connection.prepare_cached(
             "DELETE FROM sample WHERE run = ?1 AND uid = ?2 AND collected_ms IS NULL",
         )?;

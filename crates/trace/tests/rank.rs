@@ -207,7 +207,7 @@ fn under_generational_zgc_alive_is_what_a_major_collection_has_left() {
         (Basis::Collections, 2)
     );
     assert!(of(&ranking, "com.acme.Page").trending.verdict > Verdict::Unclear);
-    // Without a major collection nothing is known.
+    // Without a major collection, it is unknown which objects are dead.
     let (ranking, timeline, ..) = ranked(&scene(0, 35), By::Class, Window::ALL);
     assert_eq!(timeline.alive_at(), AliveAt::Unknown);
     let page = of(&ranking, "com.acme.Page").trending;
@@ -437,7 +437,7 @@ fn in_a_short_trace_growth_comes_first() {
     };
     // Before the large object first grows, only the small one grows.
     assert_eq!(first(3).0, "com.acme.Slow");
-    // The slope of the small one is certain and that of the large one is not, but the large one has grown by more.
+    // The small object's slope is certain and the large object's is not. But the large object has grown by more bytes.
     let (ranking, ..) = ranked(&scene(9), By::Site, Window::ALL);
     let [large, slow] = ["com.acme.Large", "com.acme.Slow"].map(|c| of(&ranking, c).trending);
     assert_eq!(
@@ -459,7 +459,7 @@ fn a_window_is_read_as_a_part_of_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.db");
     let long = Scene::default();
-    // Two runs in one file share their sites, but the live objects of one do not affect the other.
+    // Two runs in one file share their sites, but the live objects of one run do not affect the other run.
     write(&path, &long).unwrap();
     write(&path, &Scene { ticks: 30, ..long }).unwrap();
     let trace = Trace::open(&path).unwrap();

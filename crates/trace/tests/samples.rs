@@ -371,7 +371,7 @@ fn a_busy_trace_stays_under_the_cap() {
     assert_eq!(uids(&path, Which::Recent).len(), 512);
 }
 
-/// A trace of version 1 is read as it is. The next writer adds what it lacks.
+/// A trace of version 1 can be read unchanged. The next writer adds the missing tables.
 #[test]
 fn older_traces_are_read_and_brought_up_to_date() {
     let folder = tempfile::tempdir().unwrap();

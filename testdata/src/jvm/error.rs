@@ -31,7 +31,7 @@ pub enum JvmError {
     Failed {
         /// The command line.
         command: String,
-        /// Its standard output and error.
+        /// The command's standard output and error.
         output: String,
     },
     /// A program ended earlier than expected.

@@ -22,16 +22,16 @@ pub struct Obj(pub(super) usize);
 /// The order of objects in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileOrder {
-    /// By ascending address, as G1 does.
+    /// Ordered by ascending address, as in dumps of G1.
     ByAddress,
-    /// In this number of runs. Addresses ascend within each run, and the run with the highest addresses is first.
-    /// Parallel GC writes its young generation like this.
+    /// Ordered in this number of runs. Addresses ascend within each run, and the run with the highest addresses is
+    /// first. Parallel GC writes its young generation like this.
     Runs(usize),
-    /// In random order, from this seed.
+    /// Shuffled, with this seed.
     Shuffled(u64),
 }
 
-/// The place of some records, relative to the others.
+/// The place of some records before or after the other records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// Before the other records.
@@ -58,7 +58,7 @@ pub struct Options {
     pub id_size: IdSize,
     /// Time of the dump, in milliseconds since 1970.
     pub timestamp_ms: u64,
-    /// One heap record, or segments.
+    /// The grouping into records: one heap record, or segments.
     pub framing: Framing,
     /// Compression.
     pub gzip: Gzip,
@@ -151,9 +151,8 @@ pub(super) struct ObjectEntry {
 
 /// Describes a heap and writes it as a dump.
 ///
-/// Addresses are handed out in the order in which classes and objects are added, each right
-/// behind the one before. Mistakes (an unknown field, a value of the wrong type) are
-/// kept and returned by [`HeapBuilder::try_build`].
+/// Classes and objects get addresses in the order in which they are added, without gaps. Mistakes (an unknown field, a
+/// value of the wrong type) are kept and returned by [`HeapBuilder::try_build`].
 ///
 /// ```
 /// use testdata::writer::{FieldType, HeapBuilder, Options, Root, Value};
@@ -233,7 +232,7 @@ impl HeapBuilder {
     }
 
     /// Adds a class. Names may contain dots or slashes. `fields` are the fields that the class itself declares. The
-    /// types of `statics` are those of their values. Statics whose names begin with `<`, such as
+    /// type of each of `statics` is the type of its value. Statics whose names begin with `<`, such as
     /// `<resolved_references>`, are pseudo fields that take no room in the class object.
     pub fn add_class(
         &mut self,

@@ -18,7 +18,7 @@ pub struct Header {
 /// The grouping of the heap's sub-records into records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
-    /// All in one HEAP_DUMP record. Its length field overflows above 4 GiB, as in very old dumps.
+    /// All sub-records in one HEAP_DUMP record. Its length field overflows above 4 GiB, as in very old dumps.
     Single,
     /// HEAP_DUMP_SEGMENT records of about `bytes` bytes, and a HEAP_DUMP_END. A sub-record is never split, so a larger
     /// one has its own segment.

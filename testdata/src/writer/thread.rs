@@ -11,7 +11,7 @@ pub struct Frame {
     pub class: ClassId,
     /// The method's name.
     pub method: String,
-    /// Its signature, such as `(I)V`.
+    /// The method's signature, such as `(I)V`.
     pub signature: String,
     /// The source file.
     pub source: Option<String>,

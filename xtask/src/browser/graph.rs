@@ -1,4 +1,4 @@
-//! Tests what a flame graph or an icicle graph draws, with the mouse and the keyboard.
+//! Tests what a flame graph or an icicle graph draws, and how it reacts to the mouse and the keyboard.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -52,8 +52,8 @@ impl Graph<'_> {
         Ok((x, y))
     }
 
-    /// Returns the frames that are painted now: row, left edge and width, the latter two as fractions of the whole
-    /// width.
+    /// Returns the frames that are painted now, each as (row, left edge, width). Edge and width are fractions of the
+    /// whole width.
     pub(super) fn painted(&mut self) -> Result<Vec<(u32, f64, f64)>> {
         // The content of a canvas cannot be read from the page, so the test records the drawing calls. A graph is drawn
         // when it gets the focus, and when it loses the focus.

@@ -1,4 +1,4 @@
-//! Tests pages that contain only a flame graph: they draw what the same command reports in other formats.
+//! Tests pages that contain only a flame graph: they must show the same data as other formats of the same command.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -73,7 +73,7 @@ impl Job {
         self
     }
 
-    /// Runs the job. Times are added up; memory is that of the largest step.
+    /// Runs the job. The time is the sum over all steps. The memory is that of the largest step.
     pub(super) fn measure(&self, limit: Duration) -> Result<Measurement> {
         let mut total = Measurement::default();
         if let Some(file) = &self.without {
@@ -100,7 +100,7 @@ impl Job {
         Ok(total)
     }
 
-    /// Returns what the command wrote to stdout.
+    /// Returns the standard output of the command.
     pub(super) fn stdout(&self) -> Result<String> {
         let file = self.report.with_extension("txt");
         fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))

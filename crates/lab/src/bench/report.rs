@@ -33,8 +33,8 @@ pub(super) fn median(runs: &[Measurement]) -> Option<Measurement> {
     })
 }
 
-/// Returns the number of objects in the first dump, if an output shows it: heapdiff's count, or else that of
-/// hprof-slurp, which leaves out class objects.
+/// Returns the number of objects in the first dump, if an output shows it. This is heapdiff's count or, without it, the
+/// count of hprof-slurp, which leaves out class objects.
 pub(super) fn objects(outcomes: &[Outcome]) -> Option<u64> {
     let mut done = outcomes.iter().filter(|outcome| !outcome.runs.is_empty());
     let ours = done.clone().find_map(|outcome| {
@@ -255,7 +255,7 @@ fn sequential_share(speed_up: f64, threads: usize) -> f64 {
     ((1.0 / speed_up - ideal) / (1.0 - ideal)).clamp(0.0, 1.0)
 }
 
-/// Returns the processor, memory, kernel and commit, as far as they are known.
+/// Returns the processor, memory, kernel and commit of this run, if they are known.
 pub(crate) fn machine() -> String {
     let field = |file: &str, key: &str| {
         let text = fs::read_to_string(file).ok()?;

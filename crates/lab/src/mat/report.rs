@@ -49,7 +49,7 @@ impl Suspect {
     }
 
     /// True if a path goes through this field. MAT shows the class of the object, even if a superclass declares the
-    /// field. Therefore a class in the same package or in a subpackage counts as a subclass.
+    /// field. Therefore any class in the same package or in a subpackage is accepted as a subclass.
     pub(super) fn shows(&self, class: &str, field: &str) -> bool {
         self.path.iter().any(|row| {
             let is_same = row.class == class || is_below(&row.class, package(class));

@@ -70,7 +70,8 @@ struct Model {
     /// Distance between the addresses of two copies.
     span: u64,
     lowest: u64,
-    /// One bit for each 8 bytes from the lowest address, set if a class object is there.
+    /// A bitmap with one bit for each 8 bytes from the lowest address. A bit is set if a class object is at its
+    /// address.
     class_objects: Vec<u64>,
     /// Offsets of the references in the instances of each class, by the ID of the class object.
     references: HashMap<ObjectId, Vec<usize>>,

@@ -28,7 +28,7 @@ const LISTED: u64 = 25;
 /// A request for rows of a table.
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
-    /// One bit for each column that is read.
+    /// A bit set of the columns that the query reads.
     pub(crate) used: u64,
     /// True if rows must be sorted by class.
     pub(crate) by_class: bool,

@@ -267,7 +267,7 @@ fn sums_are_those_of_objects() {
             ] {
                 let sql = |from: &str| format!("select {columns} from {from} {filter} {rest}");
                 let fast = ask(heap, &sql("objects"));
-                // With an alias, the statement is not rewritten.
+                // If the table has an alias, the statement is not rewritten.
                 assert_eq!(fast, ask(heap, &sql("objects as o")), "{}", sql("objects"));
             }
         }

@@ -34,7 +34,7 @@ class SuspectTest {
     void theLastStepAddsAQuarterOfTheFirst() throws Exception {
         assertEquals(1, growing("leak", "[0,40,50]", "[0,500,1000]", OPTIONS).size());
         assertEquals(0, growing("leak", "[0,50,60]", "[0,500,1000]", OPTIONS).size());
-        // Each of the last rounds grew, so the size of a single round does not matter.
+        // Each of the last rounds grew, so it does not matter how much a single round added.
         assertEquals(1, growing("leak", "[0,10,60]", "[0,500,1000]", OPTIONS).size());
     }
 
