@@ -32,7 +32,7 @@ impl Authority {
         }
     }
 
-    /// Returns its own certificate in the PEM format of files with trusted authorities.
+    /// Returns the authority's own certificate in PEM format, as in files with trusted authorities.
     #[must_use]
     pub fn pem(&self) -> &str {
         &self.pem

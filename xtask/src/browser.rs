@@ -320,7 +320,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Ensures that a suspect shows each statement only if its figures support it.
+    /// Ensures that a suspect shows a statement only if its figures support the statement.
     fn claims(&mut self, at: u32) -> Result<()> {
         const CLAIMS: [(&str, &str); 4] = [
             (
@@ -431,7 +431,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Checks that the colours follow the system and the button.
+    /// Checks that the colours follow the system's setting and the button.
     fn colours(&mut self) -> Result<()> {
         readable(self.browser)?;
         // The button switches from automatic to light, to dark, and back.

@@ -36,9 +36,9 @@ const MOST_CHARS: usize = 1 << 16;
 /// Default sampling interval of async-profiler in bytes.
 const DEFAULT_INTERVAL: u64 = 524_287;
 
-/// Number of [`Event::Old`] samples from which on the JVM's list of 256 objects is assumed to have been full. The
-/// missing objects died before the recording was written. Objects that were allocated late had little chance to enter a
-/// full list.
+/// If a recording has at least this many [`Event::Old`] samples, the JVM's list of 256 objects is assumed to have been
+/// full. The missing objects died before the recording was written. Objects that were allocated late had little chance
+/// to enter a full list.
 pub const MANY_OLD: u64 = 128;
 
 /// Maximum number of live objects that async-profiler tracks. If a recording has this many, further live objects are

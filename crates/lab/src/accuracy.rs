@@ -140,7 +140,7 @@ impl Options {
     }
 }
 
-/// Runs the subjects that the options select, prints the table, and fails if a goal is missed.
+/// Runs the subjects that the options select, prints the table, and fails if the results are below a goal.
 pub(crate) fn accuracy(options: &Options) -> Result<()> {
     let jdks = options.jdks()?;
     let subjects = options.subjects()?;

@@ -212,7 +212,7 @@ fn covered(file: &Path) -> Result<Coverage> {
         match kind {
             // A magic number and a version.
             0x01 => drop(take(&mut rest, 4)?),
-            // A session: its name and two times.
+            // A block about a session follows: its name and two times.
             0x10 => {
                 text(&mut rest)?;
                 take(&mut rest, 16)?;

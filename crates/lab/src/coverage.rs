@@ -120,7 +120,7 @@ pub(crate) fn coverage(options: &Options) -> Result<()> {
         }
         ensure!(!found.is_empty(), "nothing was measured");
         text = table::of(&found, repeat);
-        // Written after each setting, so that an interrupted run keeps its results.
+        // The table is written after each setting, so that an interrupted run keeps its results.
         if let Some(file) = &options.output {
             fs::write(file, &text).with_context(|| format!("cannot write {}", file.display()))?;
         }

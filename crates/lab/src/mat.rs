@@ -82,7 +82,7 @@ impl fmt::Display for Suspects {
 pub(crate) fn suspects(program: &Path, dump: &Path, scratch: &Path) -> Result<Suspects> {
     let _ = fs::remove_dir_all(scratch);
     fs::create_dir_all(scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
-    // MAT writes its indexes beside the dump, and would reuse them.
+    // MAT writes its indexes beside the dump, and would reuse those of an earlier run.
     let linked = std::path::absolute(scratch.join("last.hprof"))?;
     fs::hard_link(dump, &linked).with_context(|| format!("cannot link {}", dump.display()))?;
     let output = Command::new("timeout")

@@ -47,7 +47,7 @@ enum Part {
 
 const PARTS: [Part; 3] = [Part::Jars, Part::Image, Part::Generated];
 
-/// Methods that are generated from one seed. The next batch uses the next seed.
+/// Number of methods that are generated from one seed. The next batch uses the next seed.
 const BATCH: u32 = 1000;
 
 /// Runs the parts, and fails if a JVM rejects a rewritten class or if it differs from the original.

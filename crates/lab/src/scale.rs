@@ -113,7 +113,7 @@ pub(crate) fn scale(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The output and the cost of a command.
+/// The output of a command, and its time and memory.
 struct Answer {
     report: Value,
     objects: u64,

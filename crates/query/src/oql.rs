@@ -234,7 +234,7 @@ impl Words<'_> {
                 ] => {
                     return Some((format!("text({text})"), rest));
                 }
-                // The length of an array that a field refers to is in another row.
+                // The length of an array that a field refers to is in another row, so there is no simple translation.
                 [Token::Sign("."), Token::Word("length"), ..] if text != "id" => return None,
                 [Token::Sign("."), Token::Word("length"), rest @ ..] => {
                     return Some(("length".to_owned(), rest));

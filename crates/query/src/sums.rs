@@ -341,7 +341,8 @@ fn tokens(sql: &str) -> Option<Vec<Token<'_>>> {
         } else {
             Token::Other(token)
         });
-        // A quote in a string is written twice, which would be two strings here.
+        // A quote inside a string is written twice. These tokens would be two strings, so the statement is not
+        // rewritten.
         if first == '\'' && left.starts_with('\'') {
             return None;
         }

@@ -14,7 +14,7 @@ pub(crate) enum Token<'s> {
 }
 
 impl Token<'_> {
-    /// True for a keyword, in either case.
+    /// True if the token is this keyword, in upper or lower case.
     pub(crate) fn is(self, word: &str) -> bool {
         matches!(self, Token::Word(w) if w.eq_ignore_ascii_case(word))
     }

@@ -55,7 +55,7 @@ impl ClassRows {
         if counts.is_empty() {
             return Ok(true);
         }
-        // The table is created each time, because a failed first tick rolls it back.
+        // If the first tick failed, the table was rolled back. So each tick creates the table if it is missing.
         connection.execute_batch(TABLE)?;
         let most = max_bytes / BYTES_PER_ROW;
         // Two of the caller's class numbers may have the same name.
@@ -192,7 +192,7 @@ mod tests {
         let mut first = writer(&path, "1-1", 1 << 20);
         tick(&mut first, 1000, Vec::new());
         assert_eq!(counted(&path, 1), of([]));
-        // Without counts there is no table.
+        // A trace without counts does not have this table.
         let tables = |path: &Path| Trace::open(path).unwrap().tables().unwrap();
         assert!(tables(&path).iter().all(|t| t.name != NAME));
         tick(&mut first, 2000, vec![count(1, 5), count(2, 1 << 40)]);

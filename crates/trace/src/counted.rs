@@ -53,7 +53,7 @@ pub struct Counting {
 /// Allocations at a line of code since the last tick.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineCount {
-    /// The caller's number of the line. Its meaning never changes.
+    /// Number of the line, as the caller numbers lines. A number always stands for the same line.
     pub number: u32,
     /// The class that contains the line, as in Java source.
     pub class: Arc<str>,
@@ -94,7 +94,7 @@ impl Span {
 pub(crate) struct CountedRows {
     /// True if the tables exist.
     made: bool,
-    /// Row ids of lines by the caller's numbers, each with its stored object size.
+    /// For each line, by the caller's number: its row id and its stored object size.
     ids: FxHashMap<u32, (i64, Option<u64>)>,
     /// Number of lines that have their own row.
     lines: u64,
@@ -704,8 +704,8 @@ mod tests {
         }
     }
 
-    /// The counts of a tick that failed are written with the next one. If the run was deleted, its writer starts it
-    /// anew.
+    /// The next tick includes the counts of a tick that failed. If the run was deleted, its writer inserts the run
+    /// again.
     #[test]
     fn a_tick_that_fails_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();

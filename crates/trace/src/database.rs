@@ -54,7 +54,7 @@ pub enum TraceError {
         /// The reason.
         why: String,
     },
-    /// A database of another application.
+    /// The file is a database of another application.
     #[error("{}: not a heapdiff trace (application id {found:#x})", path.display())]
     Foreign {
         /// The file.
@@ -62,7 +62,7 @@ pub enum TraceError {
         /// The application id found.
         found: i32,
     },
-    /// A trace of an unsupported version.
+    /// The file is a trace of an unsupported version.
     #[error("{}: the trace has version {found}, but this heapdiff reads versions 1 to {VERSION}", path.display())]
     Version {
         /// The trace.

@@ -12,8 +12,8 @@ use crate::window::Window;
 
 /// Maximum number of points that a trend is computed from.
 const MOST_POINTS: usize = 64;
-/// Minimum number of samples from which the work over time is estimated. With fewer samples it is unclear when how much
-/// was allocated.
+/// Minimum number of samples for an estimate of the work over time. With fewer samples, it is unclear how much was
+/// allocated in each part of the time.
 const ENOUGH_FOR_WORK: u64 = 1000;
 /// Minimum number of major collections for a trend of their figures.
 const LEAST_MAJOR: usize = heapdiff_trend::LEAST_POINTS;
@@ -80,7 +80,8 @@ fn keeps_samples(collection: &Collection) -> bool {
 pub enum AliveAt {
     /// The end of the window.
     End,
-    /// The last major collection. Objects allocated since may be garbage that no collection has found.
+    /// The moment of the last major collection. Objects allocated since then may be garbage that no collection has
+    /// found.
     Major {
         /// The end of the collection, in milliseconds since the run began.
         uptime_ms: u64,
@@ -249,14 +250,14 @@ impl Timeline {
 /// The kind of moments at which live figures are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// After collections of the whole heap: the figures contain no garbage.
+    /// Live figures after collections of the whole heap. They contain no garbage.
     Major,
     /// The minimum of the live figures between collections of any kind. The figures may contain old garbage.
     Collections,
-    /// The minimum in equal parts of the time: there was no collection.
+    /// Minimum of the live figures in equal parts of the time. Used if there was no collection.
     Ticks,
-    /// The minimum in equal parts of the time, of the objects that a recording found alive at its last look, by their
-    /// allocation time. Objects that were alive earlier but died before that look are unknown, so a cache whose content
+    /// Minimum in equal parts of the time. The live objects are those that a recording found alive at its last search,
+    /// counted from their allocation on. Objects that died before that search are unknown, so a cache whose content
     /// changes seems to grow.
     Survivors,
 }
@@ -639,7 +640,7 @@ impl Steps {
             match majors.map(|m| m.get(&i)) {
                 None => least = least.min(self.at(i).amount.bytes),
                 Some(Some(_)) => least = least.min(self.left(timeline, (i, i)).amount.bytes),
-                // No sample can be found dead in this tick.
+                // No sample can be found dead in a tick without a major collection.
                 Some(None) if least == u64::MAX => continue,
                 Some(None) => {}
             }

@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(network_name(0x6969), Some("NFS"));
         let negative = i64::from(i32::from_ne_bytes(0xff53_4d42_u32.to_ne_bytes()));
         assert_eq!(network_name(negative), Some("SMB"));
-        // ext4, tmpfs, overlay, xfs, btrfs, zfs.
+        // These are the numbers of ext4, tmpfs, overlay, xfs, btrfs and zfs.
         for local in [
             0xef53,
             0x0102_1994,

@@ -17,7 +17,8 @@ use crate::read::{Amount, Site, Trace};
 
 const MS_PER_HOUR: f64 = 3_600_000.0;
 const BYTES_PER_GIB: f64 = (1_u64 << 30) as f64;
-/// The work is uneven if its share and the share of the time differ by more than this.
+/// The work is uneven if, at any point, the share of the work done differs by more than this from the share of the
+/// time.
 const UNEVEN_PART: f64 = 0.125;
 /// Maximum number of points by work.
 const PARTS_OF_WORK: usize = 64;
@@ -106,9 +107,9 @@ pub struct Trending {
     pub grown_objects: i64,
     /// Bytes at the last point minus bytes at the first.
     pub grown_bytes: i64,
-    /// Bytes per hour.
+    /// Slope in bytes per hour.
     pub bytes: HourlySlope,
-    /// Objects per hour. Its interval does not include the error of the samples.
+    /// Slope in objects per hour. Its confidence interval does not include the error of the samples.
     pub objects: HourlySlope,
     /// The trend by work done, if the work was uneven over time.
     pub per_work: Option<PerWork>,
@@ -486,7 +487,7 @@ impl Axis<'_> {
             }
             Trend::WarmUp => Verdict::Warmup,
             Trend::Plateau | Trend::Jump => Verdict::Plateau,
-            // The shape is growth, but the last figure is not above the first one.
+            // The shape looks like growth, but the last figure is not above the first one.
             _ if !bytes.is_sure() && grown <= i64::try_from(noise).unwrap_or(i64::MAX) => {
                 Verdict::Level
             }
@@ -581,7 +582,7 @@ fn change(from: u64, to: u64) -> i64 {
     i64::try_from(change).unwrap_or(if change < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// Combines the confidence interval of the line with the error of the samples. The two are independent.
+/// Combines the confidence interval of the fitted line with the error of the samples. The two errors are independent.
 fn widened(slope: &Slope, sigma: f64, hours: f64) -> HourlySlope {
     let sampling = if hours > 0.0 {
         Z95 * sigma / hours
@@ -612,7 +613,7 @@ pub fn trending(steps: &Steps, timeline: &Timeline, points: &Points) -> Trending
 mod tests {
     use super::*;
 
-    /// Returns the verdict on figures in kilobytes at seconds, taken after collections of the whole heap.
+    /// Returns the verdict on figures after collections of the whole heap. Points are (time in seconds, kilobytes).
     fn verdict(points: &[(u64, u64)]) -> Verdict {
         let live = |kb: u64| Live {
             amount: Amount {

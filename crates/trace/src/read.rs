@@ -257,7 +257,7 @@ impl Trace {
         *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
     }
 
-    /// Returns an error if the deadline has passed. For work that consists of many short queries.
+    /// Returns an error if the deadline has passed. Use it in work that consists of many short queries.
     pub(crate) fn check_deadline(&self) -> Result<(), TraceError> {
         if is_over(&self.deadline) {
             Err(TraceError::Late {

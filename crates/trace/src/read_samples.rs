@@ -23,7 +23,7 @@ pub enum Which {
 pub struct SampleRow {
     /// Id of the sample, unique in its run. The JVM's heap dumps contain the same id.
     pub uid: u64,
-    /// Row id of its allocation site.
+    /// Row id of the sample's allocation site.
     pub site: i64,
     /// Id of the allocating thread, to look up in [`Trace::threads`]. `None` if unknown.
     pub thread: Option<i64>,

@@ -35,14 +35,14 @@ const VACUUM_PAGES: i64 = 2000;
 /// SQL columns: the states in the newest row of a group. In a query with `max`, SQLite takes the other columns from the
 /// row with the maximum.
 const NEWEST: &str = "max(tick), live_samples, live_objects, live_bytes, live_bytes_variance";
-/// If a large file has at most this many ticks, its size is due to names.
+/// If a file is too large, but has at most this many ticks, names take up its space.
 const FEW: i64 = 64;
 const NO_SAMPLES: &str = "the names of allocation sites take almost all of trace_max: individual samples are no longer stored";
 /// Divisor of the number of ticks: 1/8 of them are deleted when the file is too large.
 const PART: i64 = 8;
 
 impl Writer {
-    /// Merges and deletes old data if it is time to, at this uptime.
+    /// Merges and deletes old data, unless the last pass was shortly before this uptime and the file is not too large.
     pub(crate) fn tend(&mut self, uptime_ms: i64, time_ms: i64) -> rusqlite::Result<()> {
         if uptime_ms - self.tended_ms < PERIOD && (self.full || !self.is_large()?) {
             return Ok(());
@@ -141,7 +141,7 @@ impl Writer {
     /// system.
     pub(crate) fn is_large(&self) -> rusqlite::Result<bool> {
         let used = self.database.used_bytes()?;
-        // The last 10 % are for the next ticks, and for the log until it is moved into the database.
+        // The last 10 % of the limit are for the next ticks, and for the log until it is moved into the database.
         Ok(used > int(self.limits.max_bytes) / 10 * 9)
     }
 }
@@ -481,7 +481,7 @@ mod tests {
         let ticks = 26 * 60 * 4;
         for n in 1..=ticks {
             let uptime = i64::from(n) * 15_000;
-            // Site 1 gains one object in each tick, site 2 in every hundredth.
+            // Site 1 gains one object in each tick, and site 2 in every hundredth tick.
             let mut sites = vec![activity(1, n)];
             if n % 100 == 0 {
                 sites.push(activity(2, n / 100));

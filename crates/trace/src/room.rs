@@ -120,7 +120,7 @@ mod tests {
         }
     }
 
-    /// A tick that does not fit leaves nothing in the file or in the writer, which continues later.
+    /// If a tick does not fit, nothing of it remains in the file or in the writer. The writer can continue later.
     #[test]
     fn a_writer_goes_on_when_there_is_room() {
         let folder = tempfile::tempdir().unwrap();

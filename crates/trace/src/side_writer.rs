@@ -192,7 +192,7 @@ mod tests {
         // The agent records the dump first: the dump took longer than a tick.
         wrote(tick(1000, Some((900, 40))));
         told(850, 2100, "/d/one");
-        // The agent records the dump later; its GC took nine seconds.
+        // The agent records the dump later. The GC for the dump took nine seconds.
         told(3000, 14_000, "/d/two");
         wrote(tick(15_000, Some((13_500, 9000))));
         // A dump without a GC, and one without a path.

@@ -297,7 +297,7 @@ impl Rows {
         Ok(true)
     }
 
-    /// Adds a row: of a collected sample if it is recent or chosen, otherwise of a live one.
+    /// Adds the row of a sample. If the sample is recent or chosen, it is a collected one, and otherwise a live one.
     fn insert<N: Names, S: Samples>(
         &mut self,
         target: &mut Target<'_, N, S>,

@@ -7,7 +7,7 @@ pub struct ClassCount {
     pub class: String,
     /// Number of objects.
     pub instances: u64,
-    /// Sum of their shallow sizes in bytes.
+    /// Sum of the objects' shallow sizes in bytes.
     pub bytes: u64,
 }
 

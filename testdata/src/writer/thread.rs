@@ -42,7 +42,7 @@ pub struct Thread {
     pub object: Obj,
     /// The thread's serial number, for roots.
     pub serial: u32,
-    /// The serial number of its stack trace.
+    /// The serial number of the thread's stack trace.
     pub trace: u32,
 }
 

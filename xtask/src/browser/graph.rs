@@ -94,7 +94,7 @@ impl Graph<'_> {
         let narrow = painted
             .iter()
             .find(|&&(row, _, w)| row > 0 && (0.03..0.9).contains(&w));
-        // If all stacks share one path, no frame is narrower than the view.
+        // If all stacks share one path, all frames are as wide as the view.
         let (row, share) = narrow.map_or((2, 0.5), |&(row, x, w)| (row, x + w / 2.0));
         let (x, y) = self.place(row, share)?;
         self.browser.mouse(x, y, true)?;
@@ -166,7 +166,7 @@ impl Graph<'_> {
         self.browser.key("Escape")?;
         self.browser
             .wait(&format!("{}.startsWith('all ')", data("zoom")))?;
-        // Keys that belong to the browser keep their meaning.
+        // The graph must not handle keys that belong to the browser.
         let left = format!(
             "document.querySelector('#{graph} canvas').dispatchEvent(new KeyboardEvent('keydown', \
              {{key: 'ArrowDown', altKey: true, cancelable: true}}))"

@@ -83,7 +83,7 @@ impl fmt::Display for Heap {
     }
 }
 
-/// Returns two dumps of one program; the leak is larger in the second.
+/// Returns two dumps of one program. The leak is larger in the second dump.
 pub(super) fn pair(heap: Heap, scale: f64, scratch: &Path) -> Result<[PathBuf; 2]> {
     let files = [1, 2].map(|i| scratch.join(format!("{heap}-{scale}-{i}.hprof")));
     generate(heap, scale, &files)?;

@@ -22,7 +22,7 @@ pub(super) enum Group {
     Diff,
     /// Changes between two dumps, from cached summaries of an earlier comparison.
     Kept,
-    /// Questions about one dump that has an index.
+    /// Queries on one dump that has an index.
     Indexed,
     /// Deep and retained size of more than a million objects as one set.
     Sizes,

@@ -20,7 +20,7 @@ struct Tally {
     unknown: u32,
     /// Sum of the relative errors: estimate / truth - 1.
     error: f64,
-    /// Half-widths of the intervals, divided by the true value.
+    /// Half-width of each interval, divided by the true value.
     widths: Vec<f64>,
     /// Sum of the estimates and sum of the true values, over the stacks that the report names.
     sums: [f64; 2],

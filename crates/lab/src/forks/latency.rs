@@ -25,7 +25,7 @@ Four connections, 100 requests per second each; a latency is measured from the p
 
 const CONNECTIONS: u32 = 4;
 const PERIOD: Duration = Duration::from_millis(10);
-/// How long requests are made before and after each dump.
+/// Time for which requests are made before each dump and after it.
 const AROUND: Duration = Duration::from_secs(1);
 
 /// A request: the time at which it was due, in seconds from the start of the dump, and its latency in milliseconds.

@@ -12,7 +12,7 @@ use testdata::jvm::Jdk;
 
 use super::service::{Service, Tools, children, loading};
 
-/// Megabytes of live objects: few, so that a thousand dumps do not take hours.
+/// Megabytes of live objects. The number is small, so that a thousand dumps do not take hours.
 const LIVE: u32 = 8;
 /// Maximum growth of the JVM's memory in kilobytes. Its own buffers and compiled code grow too.
 const GAINED: u64 = 48 << 10;
@@ -208,7 +208,7 @@ fn kill(
     let is_there = client.try_wait()?.is_none();
     if let (Some(victim), true) = (victim, is_there) {
         let signal = if who == 1 { "-TERM" } else { "-KILL" };
-        // The process may have ended at this moment.
+        // The process may just have ended, so an error of `kill` is ignored.
         let _ = Command::new("kill")
             .args([signal, &victim.to_string()])
             .output()?;

@@ -158,7 +158,7 @@ fn sections(index: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Reads one suspect. Its text is in the index; its paths and lists are on a separate page.
+/// Reads one suspect. Its text is in the index. Its paths and lists are on a separate page.
 fn suspect(section: &str, page: &mut dyn FnMut(&str) -> Result<String>) -> Result<Suspect> {
     let (_, section) = section.split_once("</h3>").unwrap_or(("", section));
     let text = section

@@ -89,7 +89,7 @@ pub(super) struct Compiled {
 }
 
 impl Program {
-    /// True if CI runs the program: briefly, and without downloads.
+    /// True if CI runs the program. The run must be short and must download nothing.
     pub(super) fn is_smoke(&self) -> bool {
         self.folder.is_none() && self.args.is_empty()
     }
@@ -132,7 +132,7 @@ pub(super) struct Running {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
-    /// Divisor of the operations in a slice.
+    /// The operations of a slice are divided by this number.
     part: u32,
     /// The GC log.
     log: PathBuf,
@@ -230,7 +230,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // The process may have ended already; the error does not matter.
+        // The error does not matter: the process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -36,7 +36,7 @@ pub(super) struct Outcome {
     pub(super) classes: usize,
     pub(super) rewritten: usize,
     pub(super) sites: usize,
-    /// Methods and whole classes that were not rewritten, with the reason.
+    /// Methods and classes that were not rewritten, each with the reason.
     pub(super) left_alone: Vec<String>,
     /// Attributes of methods' code that were dropped.
     pub(super) dropped: Vec<String>,

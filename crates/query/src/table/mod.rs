@@ -32,7 +32,7 @@ pub(crate) struct Ask {
     pub(crate) used: u64,
     /// True if rows must be sorted by class.
     pub(crate) by_class: bool,
-    /// Comparisons that allow rows to be skipped. SQLite checks all columns again.
+    /// Comparisons by which the table may skip rows. SQLite checks all comparisons again.
     pub(crate) constraints: Vec<Constraint>,
     /// Set when the search must end.
     pub(crate) stop: Stop,
