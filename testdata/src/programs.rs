@@ -16,7 +16,7 @@ pub fn agent_library() -> PathBuf {
     library
 }
 
-/// `LayoutZoo.java`: objects of every kind of layout, with three `READY`s. Main class `LayoutZoo`.
+/// `LayoutZoo.java`: creates objects of every kind of layout, and waits at three `READY`s. Main class `LayoutZoo`.
 pub fn layout_zoo() -> PathBuf {
     java("LayoutZoo.java")
 }

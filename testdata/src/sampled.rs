@@ -9,15 +9,15 @@ use crate::writer::{ClassId, Elements, FieldType, HeapBuilder, Obj, Ref, Root, V
 /// A `heapdiff.SampleRef`.
 #[derive(Debug, Clone, Copy)]
 pub struct Sampled {
-    /// The referent.
+    /// The sampled object, which is the referent of the reference.
     pub referent: Ref,
-    /// 0: unfinished; 1: a sample; 2: a class definition.
+    /// The kind of the object: 0 is an unfinished sample, 1 a sample, and 2 a class definition.
     pub mark: i32,
     /// The uid of the sample.
     pub uid: i64,
     /// Size of the object in bytes.
     pub size: i64,
-    /// ID of its allocation site.
+    /// ID of the sample's allocation site.
     pub site: i32,
     /// ID of the object's type.
     pub kind: i32,

@@ -5,7 +5,7 @@ use std::path::Path;
 use testdata::jvm::{DumpOptions, Jdk, JvmError, Launch, Selection};
 use testdata::programs;
 
-/// Checks that the zoo changes nothing: the histograms before and after a dump are equal.
+/// Checks that `LayoutZoo` changes nothing while it waits: the histograms before and after a dump are equal.
 #[test]
 fn the_zoo_holds_still() -> Result<(), JvmError> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));

@@ -74,7 +74,7 @@ pub(crate) fn browser(options: &Options) -> Result<()> {
     )
 }
 
-/// Tests a real report and one of the largest possible size.
+/// Tests a real report, and a report of the largest possible size.
 fn reports(options: &Options, program: &Path, axe: &seen::Axe) -> Result<()> {
     let temporary = tempfile::tempdir()?;
     let folder = options.keep.as_deref().unwrap_or(temporary.path());

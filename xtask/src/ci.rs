@@ -96,7 +96,7 @@ pub(crate) fn test() -> Result<()> {
     tools::ensure_readers()?;
     let mut tests = run::cargo();
     tests.args(["test", "--workspace", "--release", "--locked"]);
-    // Most tests spend much of their time waiting for JVMs.
+    // Most tests spend much of their time waiting for JVMs, so there are two test threads for each core.
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     tests.env("RUST_TEST_THREADS", (2 * cores).to_string());
     // These fuzzing runs are short. `cargo xtask fuzz` has longer ones.

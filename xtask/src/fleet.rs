@@ -83,7 +83,7 @@ pub(crate) fn fleet() -> Result<()> {
     Ok(())
 }
 
-/// Writes the traces, and returns the leaks in them.
+/// Writes the traces, and returns the leaks that they contain.
 fn traces(make: &Path, folder: &Path) -> Result<Vec<Leak>> {
     let mut make = Command::new(make);
     make.arg(folder);

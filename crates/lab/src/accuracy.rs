@@ -32,7 +32,7 @@ use self::judge::Totals;
 use self::subject::{Subject, Tools};
 use crate::{java, run};
 
-/// The required shares, in percent.
+/// The goals: minimum shares of right answers, in percent.
 const HOLDER: u32 = 98;
 const VERDICT: u32 = 98;
 const CLASS: u32 = 95;

@@ -210,9 +210,9 @@ fn covered(file: &Path) -> Result<Coverage> {
     while let Some((&kind, after)) = rest.split_first() {
         rest = after;
         match kind {
-            // A magic number and a version.
+            // This block has a magic number and a version.
             0x01 => drop(take(&mut rest, 4)?),
-            // A block about a session follows: its name and two times.
+            // This block describes a session: its name and two times.
             0x10 => {
                 text(&mut rest)?;
                 take(&mut rest, 16)?;

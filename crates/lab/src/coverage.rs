@@ -16,7 +16,7 @@ use anyhow::{Context, Result, ensure};
 use self::measure::{Measured, Setting, Tools};
 use crate::{java, run};
 
-/// Collectors, by their name in the JVM's flag.
+/// Collectors, named as in the JVM's flags.
 const COLLECTORS: [&str; 4] = ["G1", "Serial", "Parallel", "Z"];
 /// Mean number of bytes between two samples.
 const INTERVALS: [&str; 2] = ["64k", "512k"];

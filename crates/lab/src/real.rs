@@ -52,7 +52,7 @@ pub struct Options {
     output: Option<PathBuf>,
 }
 
-/// Runs the programs, and fails if the first suspect of a report is not the expected one.
+/// Runs the programs. Fails if the first suspect of a report is not the expected one.
 pub(crate) fn real(options: &Options) -> Result<()> {
     let all = || PROGRAMS.iter().chain(RECENT);
     let is_chosen = |name: &str| options.name.as_deref().is_none_or(|chosen| chosen == name);

@@ -14,7 +14,7 @@ enum Source {
     Class(String),
     /// A class and its subclasses.
     Subclasses(String),
-    /// Classes whose whole names match.
+    /// The classes whose whole names match a regular expression.
     Pattern(String),
     Object(String),
 }
@@ -250,7 +250,7 @@ impl Words<'_> {
         }
     }
 
-    /// Translates a call of a function of one object.
+    /// Translates a call of a function whose argument is one object.
     fn function<'t, 's>(
         &self,
         name: &str,
@@ -302,7 +302,7 @@ fn string_length<'t, 's>(tokens: &'t [Token<'s>]) -> Option<&'t [Token<'s>]> {
     }
 }
 
-/// Returns the column of an attribute of Eclipse MAT.
+/// Returns the column with the same value as an attribute in Eclipse MAT, such as `@retainedHeapSize`.
 fn column(attribute: &str) -> Option<&'static str> {
     Some(match attribute {
         "retainedHeapSize" => "retained_bytes",

@@ -1,4 +1,4 @@
-//! The trace file: checks that it is a trace, and that this program can read its version.
+//! Opens the trace file, and checks that it is a trace of a version that this program can read.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -518,8 +518,8 @@ impl Steps {
         })
     }
 
-    /// Returns the live amount of a point. It is the minimum in the range; after a major collection of generational
-    /// ZGC, the amount that survived the collection.
+    /// Returns the live amount of a point: the minimum in its range. After a major collection of generational ZGC, it
+    /// is the amount that survived the collection.
     pub(crate) fn left(&self, timeline: &Timeline, range: (usize, usize)) -> Live {
         match timeline.majors.as_ref().and_then(|m| m.get(&range.0)) {
             Some(major) => self.left_by(timeline, range.0, major),

@@ -22,7 +22,7 @@ const BYTES_PER_GIB: f64 = (1_u64 << 30) as f64;
 const UNEVEN_PART: f64 = 0.125;
 /// Maximum number of points by work.
 const PARTS_OF_WORK: usize = 64;
-/// Number of medians that a trend is computed from, each of one part of the points.
+/// Number of medians that a trend is computed from. Each is the median of one part of the points.
 const PARTS: usize = 8;
 /// Growth below 1/1000 of the live bytes of all sites counts as no growth.
 const NOISE_PART: u64 = 1000;
@@ -383,7 +383,7 @@ impl Evidence {
     }
 
     /// Returns the live amounts by work done instead of time, as medians of equal parts of the work. `None` if the work
-    /// is unknown, or even over time: then the result would be the same as by time.
+    /// is unknown. Also `None` if it was even over time, because the result would be the same as by time.
     fn by_work(&self) -> Option<Vec<Moment>> {
         let (first, last) = (self.points.first()?.0, self.points.last()?.0);
         let (begin, end) = (*self.work.first()?, *self.work.last()?);

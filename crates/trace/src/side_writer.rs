@@ -195,7 +195,7 @@ mod tests {
         // The agent records the dump later. The GC for the dump took nine seconds.
         told(3000, 14_000, "/d/two");
         wrote(tick(15_000, Some((13_500, 9000))));
-        // A dump without a GC, and one without a path.
+        // Two more dumps: one without a GC, and one without a path.
         told(30_000, 31_000, "/d/all");
         wrote(tick(50_000, Some((45_000, 40))));
         // The next run in the file is not affected.

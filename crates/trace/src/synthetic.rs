@@ -95,8 +95,9 @@ impl Default for Scene<'_> {
 
 const MAIN: SceneFrame<'static> = ("com.acme.Main", "main", "Main.java", 12);
 
-/// A service with five sites: a leak that keeps one buffer per request from the 20th tick on; a cache that fills and
-/// stays full; tables that are loaded at the start; sessions that come and go; short-lived strings.
+/// A service with five sites. One is a leak that keeps one buffer per request from the 20th tick on. The others are a
+/// cache that fills and stays full, tables that are loaded at the start, sessions that come and go, and short-lived
+/// strings.
 pub const SITES: [SceneSite<'static>; 5] = [
     SceneSite {
         class: "byte[]",

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::counted::Counting;
 
-/// Maximum distance between the request of a dump and its GC, in addition to the pause. The JVM may be busy, and the
-/// two clocks are read at different times.
+/// Maximum time between the request of a dump and its GC, in addition to the pause. The JVM may be busy, and the two
+/// clocks are read at different times.
 pub(crate) const APART_MS: i64 = 5000;
 
 /// A JVM: a row of the table `run`.

@@ -264,7 +264,7 @@ fn begin(database: &mut Database, run: &NewRun) -> rusqlite::Result<i64> {
 
 /// Returns the row id of a run, and true if the run had to be inserted again because another process deleted it.
 fn present(transaction: &Transaction<'_>, id: i64, run: &NewRun) -> rusqlite::Result<(i64, bool)> {
-    // Another run may have taken the row id.
+    // Another run may have taken the row id, so the uid is compared.
     let mut find = transaction.prepare_cached("SELECT uid FROM run WHERE id = ?1")?;
     let uid: Option<String> = find.query_row([id], |row| row.get(0)).optional()?;
     Ok(match uid {

@@ -225,7 +225,8 @@ impl Rows {
             let uid = int(c.sample.uid);
             let marked =
                 mark.execute(params![target.run, uid, c.collected_ms, c.recent, c.chosen])?;
-            // A sample that was known but has no row any more was deleted because of its age.
+            // If a sample was known but has no row any more, the row was deleted because of its age. It is not written
+            // again.
             if marked == 0 && known.is_none() {
                 if self.all < most {
                     self.insert(target, c)?;

@@ -53,7 +53,7 @@ fn the_leak_comes_first_and_nothing_else_is_one() {
             of(&ranking, "com.acme.Session").trending.verdict,
             Verdict::Level
         );
-        // 160 buffers of 2064 bytes per second.
+        // The leak grows by 160 buffers of 2064 bytes per second.
         let slope = ranking.candidates[0].trending.bytes;
         let [low, high] = slope.ci95.unwrap();
         let truth = 160 * 2064 * 3600;

@@ -202,7 +202,7 @@ pub enum Selection {
 pub struct DumpOptions {
     /// The objects to include.
     pub selection: Selection,
-    /// Compression level, 1 to 9 (`-gz`), with JDK 15 and later.
+    /// Compression level, 1 to 9 (`-gz`). Requires JDK 15 or later.
     pub gzip: Option<u8>,
 }
 

@@ -105,7 +105,8 @@ pub(super) fn of(found: &[Measured], repeats: u32) -> String {
     text
 }
 
-/// Appends a table that compares, for each question, the intervals with counts and without.
+/// Appends a table that compares the intervals with counts and without: coverage, bias and half-width for each
+/// question.
 fn with_and_without(found: &[Measured], text: &mut String) {
     let _ = writeln!(
         text,

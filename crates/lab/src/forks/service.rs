@@ -93,7 +93,7 @@ impl Tools {
         Ok(begun.elapsed())
     }
 
-    /// Returns the number of entries in a dump, counted by the tested heapdiff.
+    /// Returns the number of entries of the service in a dump, counted by the tested heapdiff.
     pub(super) fn entries(&self, file: &Path) -> Result<u64> {
         let mut command = Command::new(&self.heapdiff);
         command.args(["histo", "--format", "json", "--strict", "--no-index"]);

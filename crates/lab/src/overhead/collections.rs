@@ -22,7 +22,7 @@ pub(super) struct Collections {
     pub(super) young: u32,
     /// GCs of the whole heap, whether concurrent or not.
     pub(super) other: u32,
-    /// Number of times that a thread had to wait for memory (ZGC).
+    /// Number of times that a thread had to wait for free memory (ZGC allocation stalls).
     pub(super) stalls: u32,
 }
 

@@ -70,7 +70,7 @@ pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
     (all as f64 / 20.0 + rows as f64, rows)
 }
 
-/// Objects that a query may need, according to its conditions on classes and sizes.
+/// The conditions on classes and sizes that select the objects that a query may need.
 #[derive(Clone, Debug)]
 pub(super) struct WantedObjects {
     pub(super) classes: Option<ClassSet>,

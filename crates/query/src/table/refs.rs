@@ -65,7 +65,7 @@ pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
     (pass + rows as f64 * 2.0, rows)
 }
 
-/// References that a query may need.
+/// The conditions that select the references that a query may need.
 struct WantedRefs {
     source: Option<ClassSet>,
     target: Option<ClassSet>,
