@@ -181,7 +181,7 @@ fn alive(recording: &Recording, ticks: &Ticks) -> BTreeMap<(i64, RecordedSite), 
                     changes.insert((tick, site), live);
                 }
             }
-            // Continue with the next tick in which a live object was allocated.
+            // The loop continues with the next tick in which a live object was allocated.
             tick = match found.peek() {
                 Some(sample) => ticks.at(sample.allocated_ns).clamp(tick + 1, to),
                 None => to + 1,

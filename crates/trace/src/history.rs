@@ -53,8 +53,8 @@ struct Major {
 }
 
 impl Major {
-    /// Returns the time after which allocated objects may be dead. It is the end of the collection if it is unknown
-    /// which objects the collection examined.
+    /// Returns the allocation time up to which the collection examined objects. Objects allocated later may be dead. If
+    /// it is unknown which objects the collection examined, this is the end of the collection.
     fn until_ms(&self) -> u64 {
         self.tried_ms.unwrap_or(self.ended_ms)
     }
@@ -69,8 +69,8 @@ fn is_generational_z(collection: &Collection) -> bool {
     keeps_samples(collection) || collection.collector.contains("ZGC Major")
 }
 
-/// Returns true for a young collection of ZGC. It treats the referents of weak and phantom references as live, so only
-/// major collections find dead samples.
+/// Returns true for a young collection of ZGC. Such a collection treats the referents of weak and phantom references as
+/// live, so only major collections find dead samples.
 fn keeps_samples(collection: &Collection) -> bool {
     collection.collector.contains("ZGC Minor")
 }

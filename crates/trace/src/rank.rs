@@ -363,7 +363,7 @@ impl Evidence {
 
     /// Returns the verdict when the load was uneven. Growth is over only if neither the verdict by time nor the one by
     /// work shows it. There is one exception: the verdict by work decides if the final level period is short, much of
-    /// the work was done in it, and it shows no growth.
+    /// the work was done in it, and the period shows no growth.
     fn of_both(&self, by_time: Verdict, by_work: Verdict) -> Verdict {
         let acquits = |verdict| verdict > Verdict::Unclear;
         match (acquits(by_time), acquits(by_work)) {

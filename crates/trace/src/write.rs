@@ -20,8 +20,8 @@ const LOG_BYTES: i64 = 4 << 20;
 /// Maximum size of the log. While it is longer, because a reader prevents checkpoints, no ticks are written.
 const MOST_LOG_BYTES: u64 = 64 << 20;
 
-/// Minimum change that counts as a change of the machine's clock: the difference between this clock and the monotonic
-/// clock, compared with the difference at the last tick.
+/// The machine's clock counts as changed if its difference from the monotonic clock has changed by at least this many
+/// milliseconds since the last tick.
 const CLOCK_SLACK_MS: i64 = 2000;
 
 const PUT_BACK: &str = "the trace considered this run ended and deleted it: earlier data is lost, except for live objects";

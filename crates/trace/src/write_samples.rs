@@ -253,8 +253,8 @@ impl Rows {
             "DELETE FROM sample WHERE run = ?1 AND uid = ?2 AND collected_ms IS NULL",
         )?;
         let mut new = Vec::new();
-        // Continue where the last tick stopped. Otherwise, if samples change faster than they are written, the last
-        // places would never get a row.
+        // Writing continues where the last tick stopped. Otherwise, if samples change faster than they are written, the
+        // last places would never get a row.
         let start = self.next.min(places);
         for place in (start..places).chain(0..start) {
             let Ok(number) = u32::try_from(place) else {
