@@ -18,7 +18,7 @@ impl Authority {
     /// Creates an authority with this name.
     ///
     /// # Panics
-    /// If the system gives no random bytes.
+    /// Panics if the system gives no random bytes.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("parameters");
@@ -32,7 +32,7 @@ impl Authority {
         }
     }
 
-    /// Returns its own certificate in the PEM format of files with trusted authorities.
+    /// Returns the authority's own certificate in PEM format, as in files with trusted authorities.
     #[must_use]
     pub fn pem(&self) -> &str {
         &self.pem
@@ -41,7 +41,7 @@ impl Authority {
     /// Returns the TLS configuration of a server with this name.
     ///
     /// # Panics
-    /// If the name is invalid.
+    /// Panics if the name is invalid.
     #[must_use]
     pub fn server(&self, host: &str) -> Arc<ServerConfig> {
         let params = CertificateParams::new(vec![host.to_owned()]).expect("a name");

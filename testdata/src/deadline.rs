@@ -1,18 +1,18 @@
-//! A time limit for one test case. A walk over a wrong answer may never end.
+//! A time limit for one test case. Without it, a test that walks over a wrong answer might never end.
 
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A running test case. If it exceeds its time limit, the process ends, which fails its tests.
+/// A running test case. If the case exceeds its time limit, the process ends, and so its tests fail.
 #[derive(Debug)]
 pub struct Deadline(u64);
 
 /// The running cases by number, each with its deadline and the name of its test.
 type Cases = BTreeMap<u64, (Instant, String)>;
 
-/// The number of the last case, and the running cases.
+/// The number of the most recent case, and the running cases.
 static CASES: Mutex<(u64, Cases)> = Mutex::new((0, BTreeMap::new()));
 
 impl Deadline {

@@ -13,14 +13,14 @@ pub const PREFERRED_MAJOR: u32 = 17;
 
 /// Writes `before.hprof.gz` and `after.hprof.gz` to this folder, replaces existing files, and returns their paths.
 ///
-/// They are the heap of the leaking [`SESSION_REGISTRY`] at its first and second `READY`, live objects only, compressed
-/// by the JVM. The program runs without environment variables, in a new folder and under another user name, because a
-/// dump contains all of these.
+/// They contain the live objects of the leaking [`SESSION_REGISTRY`] at its first and second `READY`. The JVM
+/// compresses them. The program runs without environment variables, in a new folder and under another user name,
+/// because a dump contains the environment, the folder and the name.
 pub fn regenerate_dumps(out_dir: &Path) -> Result<Vec<PathBuf>, JvmError> {
     make_dumps(out_dir, 9)
 }
 
-/// Does the same as [`regenerate_dumps`] with another compression level: 9 takes seconds, 1 does not.
+/// Does the same as [`regenerate_dumps`] with another compression level. Level 9 takes seconds, level 1 less.
 pub fn make_dumps(out_dir: &Path, gzip: u8) -> Result<Vec<PathBuf>, JvmError> {
     let jdk = jdk()?;
     fs::create_dir_all(out_dir).map_err(|error| JvmError::file(out_dir, error))?;
@@ -41,7 +41,7 @@ pub fn make_dumps(out_dir: &Path, gzip: u8) -> Result<Vec<PathBuf>, JvmError> {
 ///
 /// # Panics
 ///
-/// If the file does not exist or is not a complete gzip file.
+/// Panics if the file does not exist or is not a complete gzip file.
 #[must_use]
 pub fn unpacked(dump: &Path) -> Vec<u8> {
     let file = File::open(dump).unwrap_or_else(|error| panic!("{}: {error}", dump.display()));
@@ -52,8 +52,8 @@ pub fn unpacked(dump: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Writes `sampled-before.hprof.gz` and `sampled-after.hprof.gz`: the heap of `java/agent/Orders.java` with the agent
-/// at its first and second `READY`, otherwise like [`regenerate_dumps`].
+/// Writes `sampled-before.hprof.gz` and `sampled-after.hprof.gz`: the heap of `java/agent/Orders.java`, with the agent
+/// loaded, at its first and second `READY`. Otherwise they are like the dumps of [`regenerate_dumps`].
 pub fn make_sampled_dumps(
     out_dir: &Path,
     library: &Path,

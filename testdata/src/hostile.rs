@@ -1,5 +1,5 @@
-//! Hostile input: small dumps of all kinds with random changes from a seed. It serves harnesses on a stable compiler,
-//! and is the start corpus of fuzzers.
+//! Hostile input: small dumps of all kinds with random changes from a seed. Harnesses on a stable compiler use it as it
+//! is. For fuzzers, the unchanged dumps are the start corpus.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -102,7 +102,8 @@ pub fn corpus() -> Vec<Vec<u8>> {
     }
     agent.add_to(&mut heap);
     corpus.push(heap.build());
-    // Two dumps in one file. As one dump, the second is damage at its end. As a pair, they can be compared.
+    // Two dumps in one file. Read as one dump, the second is damage at the end of the first. Read as a pair, the two
+    // can be compared.
     corpus.push([&corpus[0][..], &corpus[1]].concat());
     corpus
 }
@@ -131,7 +132,7 @@ pub fn mutate(rng: &mut Rng, corpus: &[Vec<u8>]) -> Vec<u8> {
                 bytes.drain(at..end);
             }
             4 => {
-                // A piece of another dump, or of this one.
+                // Inserts a piece of another dump, or of the same one.
                 let other = &corpus[rng.below(corpus.len())];
                 let from = rng.below(other.len());
                 let to = (from + rng.below(120)).min(other.len());
@@ -161,11 +162,11 @@ fn number(variable: &str, default: u64) -> u64 {
     text.and_then(|s| s.parse().ok()).unwrap_or(default)
 }
 
-/// Runs the targets on changed dumps for `FUZZ_SECONDS` seconds (default: `seconds`), from the seed `FUZZ_SEED`. If
-/// `FUZZ_CORPUS` names a folder, the unchanged dumps are written there. Returns the number of inputs.
+/// Runs the targets on changed dumps for `FUZZ_SECONDS` seconds (default: `seconds`), with random changes from the seed
+/// `FUZZ_SEED`. If `FUZZ_CORPUS` names a folder, the unchanged dumps are written there. Returns the number of inputs.
 ///
 /// # Panics
-/// If a target panics or takes too long. The message contains the input and how to generate it again.
+/// Panics if a target panics or takes too long. The message contains the input and how to generate it again.
 pub fn run(targets: &[Target], seconds: u64) -> u64 {
     run_on(&corpus(), "seed", targets, seconds)
 }
@@ -173,7 +174,7 @@ pub fn run(targets: &[Target], seconds: u64) -> u64 {
 /// Does the same as [`run`] with another corpus, whose files are called `name` with a number.
 ///
 /// # Panics
-/// As [`run`].
+/// Panics as [`run`] does.
 pub fn run_on(corpus: &[Vec<u8>], name: &str, targets: &[Target], seconds: u64) -> u64 {
     let (seconds, seed) = (number("FUZZ_SECONDS", seconds), number("FUZZ_SEED", 1));
     let mut rng = Rng::new(seed);

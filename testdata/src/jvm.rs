@@ -1,5 +1,5 @@
-//! Real JVMs for the tests: finds the JDKs of this machine, starts programs on them, takes dumps and
-//! reads the JVM's own histogram, which is exact and therefore the oracle.
+//! Real JVMs for the tests. Finds the JDKs of this machine, starts programs on them, takes dumps and reads the JVM's
+//! own histogram. Tests compare results with the histogram, because it is exact.
 //!
 //! ```no_run
 //! use testdata::jvm::{DumpOptions, Jdk, Launch, Selection};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Returns the agent's library, which is in the folder of the test's executable.
 ///
 /// # Panics
-/// If the library does not exist because the agent was not built.
+/// Panics if the library does not exist because the agent was not built.
 #[must_use]
 pub fn agent_library() -> PathBuf {
     let here = std::env::current_exe().expect("this program");
@@ -16,7 +16,7 @@ pub fn agent_library() -> PathBuf {
     library
 }
 
-/// `LayoutZoo.java`: objects of every kind of layout, with three `READY`s. Main class `LayoutZoo`.
+/// `LayoutZoo.java`: creates objects of every kind of layout, and waits at three `READY`s. Main class `LayoutZoo`.
 pub fn layout_zoo() -> PathBuf {
     java("LayoutZoo.java")
 }
@@ -66,12 +66,12 @@ pub fn bytecode(name: &str) -> PathBuf {
     java("bytecode").join(name)
 }
 
-/// `Late.java CALM GROW`: begins to leak after a while, and prints when. Main class `Late`.
+/// `Late.java CALM GROW`: begins to leak after a while, and prints the time at which it began. Main class `Late`.
 pub fn late() -> PathBuf {
     java("trace/Late.java")
 }
 
-/// `Full.java`: a full cache whose entries are replaced one after the other. Main class `Full`.
+/// `Full.java`: a full cache whose entries are replaced one by one. Main class `Full`.
 pub fn full() -> PathBuf {
     java("trace/Full.java")
 }
@@ -88,7 +88,8 @@ pub fn languages() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("languages/orders.jar")
 }
 
-/// A program that ProGuard shortened, its source and the mapping between both. Main class `com.acme.shop.Shop`.
+/// A program that ProGuard shortened, its source, and the mapping between the names in both. Main class
+/// `com.acme.shop.Shop`.
 pub fn shrunk() -> [PathBuf; 3] {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("shrunk");
     ["shop.jar", "Shop.java", "mapping.txt"].map(|name| folder.join(name))

@@ -1,5 +1,5 @@
-//! Flight recordings of a real JVM, and recordings composed byte by byte, as no JVM writes them. Shares no code with
-//! the reader.
+//! Flight recordings of a real JVM, and recordings that are composed byte by byte for cases that no JVM writes. This
+//! module shares no code with the reader.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::jvm::{Jdk, JvmError, Launch};
 /// the number of arrays that it kept. Takes about two seconds, and 100 ms for each step.
 ///
 /// # Errors
-/// If the JVM fails.
+/// Returns an error if the JVM fails.
 pub fn record(jdk: &Jdk, file: &Path, steps: u32) -> Result<u64, JvmError> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("java/jfr");
     let classes = jdk.compile(&folder.join("Recorded.java"))?;
@@ -47,7 +47,7 @@ pub fn record(jdk: &Jdk, file: &Path, steps: u32) -> Result<u64, JvmError> {
 /// Writes `recorded.jfr.gz` to this folder, with the newest JDK that is found. Replaces an existing file.
 ///
 /// # Errors
-/// If the JVM fails or the file cannot be written.
+/// Returns an error if the JVM fails or the file cannot be written.
 pub fn make_recording(out_dir: &Path) -> Result<PathBuf, JvmError> {
     let jdk = Jdk::all_for_scenarios().pop();
     let jdk = jdk.ok_or_else(|| JvmError::NoJdk("17 or later".to_owned()))?;
@@ -70,7 +70,7 @@ pub fn make_recording(out_dir: &Path) -> Result<PathBuf, JvmError> {
 /// Returns the number of events of each type, counted by the JDK's own tool. Types without events are left out.
 ///
 /// # Errors
-/// If the tool fails.
+/// Returns an error if the tool fails.
 pub fn counts(jdk: &Jdk, file: &Path) -> Result<BTreeMap<String, u64>, JvmError> {
     let text = jdk.recorder(["summary".as_ref(), file.as_os_str()])?;
     let row = |line: &str| {
@@ -146,7 +146,7 @@ pub struct Chunk {
     start_ns: i64,
 }
 
-/// Number of the first type. The types 0 and 1 are the metadata and the checkpoint.
+/// Number of the first type that is added. The types 0 and 1 are the metadata and the checkpoint.
 const FIRST_TYPE: usize = 20;
 
 impl Chunk {
@@ -193,7 +193,7 @@ impl Chunk {
         }
     }
 
-    /// Adds an event of a type; `bytes` are its fields.
+    /// Adds an event of a type. `bytes` are the encoded fields.
     pub fn event(&mut self, of: &str, bytes: &[&[u8]]) {
         let event = sized(self.number(of), &bytes.concat());
         self.events.extend(event);
@@ -210,7 +210,7 @@ impl Chunk {
             varint(i64::try_from(at).expect("few strings"))
         };
         let count = |n: usize| varint(i64::try_from(n).expect("few"));
-        // root > metadata > class > field, and an annotation without content.
+        // The elements are nested: root > metadata > class > field. An annotation without content follows the fields.
         body.extend([word("root"), count(0), count(1)].concat());
         body.extend([word("metadata"), count(0), count(self.types.len())].concat());
         for (name, fields) in &self.types {
@@ -272,10 +272,10 @@ impl Chunk {
     }
 }
 
-/// Returns an event that begins with its size. The size includes its own bytes.
+/// Returns an event that begins with its size. The size counts its own bytes, too.
 fn sized(kind: i64, body: &[u8]) -> Vec<u8> {
     let kind = varint(kind);
-    // Sizes have four bytes, as the JVM writes them.
+    // Sizes are encoded in four bytes, as the JVM writes them.
     let size = u32::try_from(4 + kind.len() + body.len()).expect("small");
     let byte = |shift: u32| (size >> shift & 0x7f) as u8;
     let size = [byte(0) | 0x80, byte(7) | 0x80, byte(14) | 0x80, byte(21)];

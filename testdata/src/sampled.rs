@@ -9,15 +9,15 @@ use crate::writer::{ClassId, Elements, FieldType, HeapBuilder, Obj, Ref, Root, V
 /// A `heapdiff.SampleRef`.
 #[derive(Debug, Clone, Copy)]
 pub struct Sampled {
-    /// The referent.
+    /// The sampled object, which is the referent of the reference.
     pub referent: Ref,
-    /// 0: unfinished; 1: a sample; 2: a class definition.
+    /// The kind of the object: 0 is an unfinished sample, 1 a sample, and 2 a class definition.
     pub mark: i32,
     /// The uid of the sample.
     pub uid: i64,
     /// Size of the object in bytes.
     pub size: i64,
-    /// ID of its allocation site.
+    /// ID of the sample's allocation site.
     pub site: i32,
     /// ID of the object's type.
     pub kind: i32,
@@ -57,29 +57,30 @@ pub struct AgentHeap {
     pub interval: i64,
     /// Sampling strategy; 0 is by bytes.
     pub strategy: i32,
-    /// The interval at the agent's start, if it was another one.
+    /// The interval at the agent's start, if it was another one than `interval`.
     pub first_interval: Option<i64>,
     /// True if the agent was loaded when the JVM started.
     pub from_start: bool,
-    /// True if the agent tracks only a few of its samples, but counts all.
+    /// True if the agent tracks only a few of its samples, but adds all of them to its totals.
     pub few_followed: bool,
     /// Number of samples that were dropped because the table was full, and the bytes that they represented.
     pub lost: (i64, i64),
-    /// Samples.
+    /// Samples that have not been collected.
     pub samples: Vec<Sampled>,
-    /// Samples whose objects were freed by a GC, with the time.
+    /// Samples whose objects were freed by a GC, each with the time of the GC.
     pub collected: Vec<(Sampled, i32)>,
     /// The site table.
     pub table: Vec<u8>,
-    /// Number of samples and bytes of each site.
+    /// Number of samples and number of their bytes, for each site.
     pub totals: Vec<(i64, i64)>,
-    /// Bytes that the samples of each site represent. If it is empty, the heap has no such field.
+    /// Bytes that the samples of each site represent. If empty, the class in the heap lacks this field.
     pub allocated: Vec<i64>,
-    /// The type of each site's last sample. If it is empty, the heap has no such field.
+    /// The type of each site's last sample. If empty, the class in the heap lacks this field.
     pub site_types: Vec<i64>,
-    /// Objects and bytes that were allocated of each type, by type ID. If it is empty, the array in the heap is null.
+    /// Number and bytes of the objects of each type that were allocated, by type ID. If empty, the array in the heap is
+    /// null.
     pub classes: Vec<(i64, i64)>,
-    /// Static fields to leave out.
+    /// Names of static fields to leave out.
     pub without: Vec<&'static str>,
 }
 

@@ -2,9 +2,9 @@
 //!
 //! A scenario is a Java program of one file in `testdata/scenarios`, in the folders of its package, as a recent JDK
 //! requires it to run a source file. It runs with the argument `leak` or `fixed` and prints three phases by the
-//! protocol of [`Target`]. In `leak` mode every phase adds the same amount to what is kept. In `fixed` mode it does the
-//! same work without the leak, and nothing grows. A [`Control`] is a program that grows, or seems to grow, but does not
-//! leak.
+//! protocol of [`Target`]. In `leak` mode, every phase adds the same amount to the objects that the program keeps. In
+//! `fixed` mode it does the same work without the leak, and nothing grows. A [`Control`] is a program that grows, or
+//! seems to grow, but does not leak.
 
 mod controls;
 mod leaks;
@@ -18,7 +18,7 @@ pub use libraries::{fetch_libraries, libraries};
 use crate::jvm::{Jdk, JvmError, Launch, Target};
 use std::path::{Path, PathBuf};
 
-/// Every scenario. The tests of the diff run the first ones, [`CORE`].
+/// Every scenario. Every test run compares the first ones, [`CORE`].
 pub const ALL: &[Scenario] = &all();
 
 const fn all() -> [Scenario; leaks::LEAKS.len() + lookalikes::LEAKS.len()] {
@@ -38,7 +38,7 @@ const fn all() -> [Scenario; leaks::LEAKS.len() + lookalikes::LEAKS.len()] {
 /// Number of `READY` lines that each scenario prints.
 pub const PHASES: u32 = 3;
 
-/// The scenarios that every test run compares; `cargo xtask accuracy` compares all.
+/// The scenarios that every test run compares. `cargo xtask accuracy` compares all scenarios.
 pub const CORE: &[Scenario] = ALL.split_at(17).0;
 
 /// The mode of a scenario.
@@ -60,7 +60,7 @@ impl Mode {
     }
 }
 
-/// Minimum growth in each phase, of the first class in a scenario's `classes`.
+/// Minimum growth in each phase of the first class in the scenario's `classes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Growth {
     /// Number of additional objects.
@@ -83,8 +83,8 @@ pub struct Scenario {
     /// The classes that a report may name as accumulating, the best first. A `*` at the end stands for the number that
     /// the JVM appends to the name of a hidden class.
     pub classes: &'static [&'static str],
-    /// The method that allocates the leaking objects or calls the allocating code. All allocations below it in a stack
-    /// belong to the leak.
+    /// The method that allocates the leaking objects or calls the allocating code. All allocations in stacks with this
+    /// method belong to the leak.
     pub allocator: &'static str,
     /// The known leak pattern that a report names, if the leak matches one.
     pub detector: Option<&'static str>,
@@ -93,9 +93,9 @@ pub struct Scenario {
     /// Number of dumps that are necessary to recognise the leak: 2, or 3 if something harmless grows more between the
     /// first and the second dump.
     pub dumps: usize,
-    /// True if it uses published libraries, which [`fetch_libraries`] fetches.
+    /// True if the program uses published libraries, which [`fetch_libraries`] fetches.
     pub libraries: bool,
-    /// The first major version of the JDK that can run it.
+    /// The first major version of the JDK that can run the program.
     pub since: u32,
     /// The growth in each phase.
     pub growth: Growth,
@@ -104,17 +104,17 @@ pub struct Scenario {
 /// The expected report on one leak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {
-    /// As [`Scenario::holders`].
+    /// See [`Scenario::holders`].
     pub holders: &'static [&'static str],
-    /// As [`Scenario::classes`].
+    /// See [`Scenario::classes`].
     pub classes: &'static [&'static str],
-    /// As [`Scenario::allocator`].
+    /// See [`Scenario::allocator`].
     pub allocator: &'static str,
-    /// As [`Scenario::detector`].
+    /// See [`Scenario::detector`].
     pub detector: Option<&'static str>,
 }
 
-/// The common values of most scenarios.
+/// The values that most scenarios have in common.
 const PLAIN: Scenario = Scenario {
     name: "",
     leak: "",
@@ -164,7 +164,7 @@ impl Scenario {
         Ok(target)
     }
 
-    /// Returns every leak of the program, the larger first.
+    /// Returns every leak of the program, largest first.
     pub fn expected(&self) -> impl Iterator<Item = Expected> {
         std::iter::once(self.first()).chain(self.second)
     }

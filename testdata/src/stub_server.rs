@@ -17,11 +17,11 @@ const MOST: u64 = 64 << 20;
 /// The answer to one request.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// A status, headers (`Name: value`) and a body.
+    /// An answer with a status, headers (`Name: value`) and a body.
     Says(u16, Vec<String>, Vec<u8>),
-    /// These raw bytes, then the connection is closed.
+    /// An answer of these raw bytes. The connection is closed afterwards.
     Raw(Vec<u8>),
-    /// No answer until the client closes the connection.
+    /// There is no answer: the server waits until the client closes the connection.
     Silence,
 }
 
@@ -56,7 +56,7 @@ impl Received {
     }
 }
 
-/// A running server. It ends with its script, or when [`received`](Self::received) is called.
+/// A running server. It ends after its last answer, or when [`received`](Self::received) is called.
 #[derive(Debug)]
 pub struct StubServer {
     address: SocketAddr,
@@ -68,7 +68,7 @@ impl StubServer {
     /// Listens on any port of the loopback address. Each connection gets the next answer.
     ///
     /// # Panics
-    /// If the server cannot listen.
+    /// Panics if the server cannot listen.
     #[must_use]
     pub fn start(script: Vec<Answer>) -> Self {
         Self::with(script, None)
@@ -114,7 +114,7 @@ impl StubServer {
     /// Ends the server and returns the requests.
     ///
     /// # Panics
-    /// If a request was invalid.
+    /// Panics if a request was invalid.
     #[must_use]
     pub fn received(self) -> Vec<Received> {
         self.ends.store(true, Ordering::Relaxed);
@@ -162,7 +162,7 @@ fn one(stream: impl Read + Write, answer: Answer) -> Received {
     let mut reader = BufReader::new(stream);
     let request = request(&mut reader);
     let mut out = reader.into_inner();
-    // The client may have closed the connection.
+    // Errors are ignored, because the client may have closed the connection.
     let _ = match answer {
         Answer::Silence => out.read(&mut [0]).map(drop),
         Answer::Raw(bytes) => out.write_all(&bytes),
@@ -181,8 +181,8 @@ fn one(stream: impl Read + Write, answer: Answer) -> Received {
     request
 }
 
-/// Reads a request. Returns an empty one for other bytes, such as a TLS handshake, or a client that rejected the
-/// certificate.
+/// Reads a request. Returns an empty request if the client sends anything else, such as a TLS handshake, or nothing
+/// because it rejected the certificate.
 fn request(reader: &mut impl BufRead) -> Received {
     let first = reader.fill_buf().ok().and_then(|bytes| bytes.first());
     if !first.is_some_and(|byte| byte.is_ascii_uppercase()) {

@@ -1,7 +1,7 @@
 //! Writes synthetic heap dumps (HPROF) for the tests.
 //!
-//! It is deliberately independent of the reader: it shares no type, constant or table with the `hprof` crate, so that a
-//! misunderstanding of the format cannot hide on both sides.
+//! The writer is deliberately independent of the reader. It shares no type, constant or table with the `hprof` crate,
+//! so that tests find a misunderstanding of the format.
 //!
 //! * [`HeapBuilder`] builds a heap of classes, objects, threads and roots, assigns addresses as a JVM with a chosen
 //!   [`JvmLayout`] would, and knows every true size.

@@ -5,7 +5,7 @@ use std::path::Path;
 use testdata::jvm::{DumpOptions, Jdk, JvmError, Launch, Selection};
 use testdata::programs;
 
-/// Checks that the zoo changes nothing: the histograms before and after a dump are equal.
+/// Checks that `LayoutZoo` changes nothing while it waits: the histograms before and after a dump are equal.
 #[test]
 fn the_zoo_holds_still() -> Result<(), JvmError> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -14,7 +14,8 @@ fn the_zoo_holds_still() -> Result<(), JvmError> {
         let launch = Launch::class(&jdk, classes, "LayoutZoo").flag("-Xmx128m");
         let mut target = launch.start()?;
         target.wait_ready(1)?;
-        // The first command loads the classes that serve commands.
+        // The first diagnostic command makes the JVM load the classes that execute commands, so it runs before the
+        // comparison.
         target.histogram(Selection::All)?;
         let before = target.histogram(Selection::All)?;
         let options = DumpOptions {

@@ -1,6 +1,6 @@
 //! Checks that each scenario does what the table says. The JVM's own histogram shows the leaked class growing in every
-//! phase in `leak` mode, and nothing growing in `fixed` mode. Each scenario runs on one JDK, in turn through the table;
-//! `cargo xtask accuracy` runs each on all JDKs.
+//! phase in `leak` mode, and nothing growing in `fixed` mode. Each scenario runs on one JDK, and the JDKs take turns
+//! from row to row of the table; `cargo xtask accuracy` runs each on all JDKs.
 
 use testdata::jvm::{Histogram, Jdk, JvmError, Selection};
 use testdata::scenarios::{self, Growth, Mode, PHASES, Scenario};
@@ -24,9 +24,9 @@ fn accepts(expected: &str, class: &str) -> bool {
     }
 }
 
-/// Returns the amount of the leaked class, in the unit of the scenario's growth.
+/// Returns the number of instances or bytes of the leaked class, depending on the scenario's growth.
 fn leaked(scenario: &Scenario, histogram: &Histogram) -> u64 {
-    // The name of a hidden class ends with a number, which the table's `*` stands for.
+    // The name of a hidden class ends with a number. The table has `*` in place of it.
     let all = histogram.classes.iter();
     let leaked = all.filter(|of| accepts(scenario.classes[0], &of.class));
     match scenario.growth {
@@ -56,7 +56,8 @@ fn check(name: &str) {
                     jdk.version()
                 );
                 match mode {
-                    // Allows a hundredth of the step for strings and similar objects that come and go elsewhere.
+                    // The growth may be smaller by a hundredth of the step, because strings and similar objects come
+                    // and go elsewhere.
                     Mode::Leak => assert!(after + step / 100 >= before + step, "{told}"),
                     Mode::Fixed => {
                         assert!(before.abs_diff(after) <= step / 20, "{told}");

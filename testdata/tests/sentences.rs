@@ -70,7 +70,8 @@ const WORDED: &[&str] = &[
     "hprof/src/snapshot.rs",
 ];
 
-/// Files among these without sentences of reports: they generate reports that tests start from.
+/// Files without sentences of reports, although they are in the folders above. They generate reports that tests start
+/// from.
 const UNREAD: [&str; 1] = ["crates/report/src/synthetic.rs"];
 
 /// Lines whose string literals are not part of a report: progress messages, usage errors, reasons for allowing a lint,
@@ -143,7 +144,7 @@ fn literals(code: &str) -> Vec<String> {
 }
 
 fn is_sentence(literal: &str) -> bool {
-    // The content security policy of a page is for browsers.
+    // The content security policy of a page is no sentence, because only browsers read it.
     if literal.contains("-src '") {
         return false;
     }
@@ -205,7 +206,7 @@ fn quoted() -> Vec<String> {
                 quoted.extend(literals(&code));
             }
             Some("rs") => quoted.extend(literals(parts(&code).1)),
-            // Only blocks of commands and their output are tested.
+            // In documents, only blocks of commands and their output are tested.
             Some("md") => {
                 let blocks = code.split("```console\n").skip(1);
                 let blocks = blocks.filter_map(|block| Some(block.split_once("\n```")?.0));
@@ -240,7 +241,7 @@ fn each_sentence_is_quoted_in_a_test() {
         };
         for literal in literals(parts(&code).0).iter().filter(|l| is_sentence(l)) {
             let [two, three] = [2, 3].map(|count| runs(literal, count));
-            // Single words between placeholders are too common to search for.
+            // Single words between placeholders are not searched for, because they are too common.
             let is_quoted = match (two.is_empty(), three.is_empty()) {
                 (true, _) => true,
                 (false, true) => !two.is_disjoint(&known[0]),

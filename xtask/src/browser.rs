@@ -1,5 +1,5 @@
-//! Tests the HTML report, the flame graph pages and the live view in a real browser: they need no network, and show
-//! what the data says.
+//! Tests the HTML report, the flame graph pages and the live view in a real browser: the pages must need no network,
+//! and show the right data.
 
 mod devtools;
 mod graph;
@@ -24,7 +24,7 @@ use heapdiff_lab::tools;
 /// Maximum size of a page in bytes, for any amount of data.
 const MOST_BYTES: u64 = 10_000_000;
 const MOST_TIME: Duration = Duration::from_secs(2);
-/// Number of loads that are timed; the median counts.
+/// Number of times that a page is loaded to measure the loading time. The median is used.
 const LOADS: usize = 3;
 
 #[derive(Debug, Args)]
@@ -74,7 +74,7 @@ pub(crate) fn browser(options: &Options) -> Result<()> {
     )
 }
 
-/// Tests a real report and one of the largest possible size.
+/// Tests a real report, and a report of the largest possible size.
 fn reports(options: &Options, program: &Path, axe: &seen::Axe) -> Result<()> {
     let temporary = tempfile::tempdir()?;
     let folder = options.keep.as_deref().unwrap_or(temporary.path());
@@ -149,7 +149,7 @@ fn load(browser: &mut Browser, page: &Path) -> Result<Duration> {
     let url = format!("file://{}", page.display());
     browser.call("Page.navigate", json!({"url": url}))?;
     browser.wait("document.documentElement?.dataset.ready !== undefined && document.readyState === 'complete'")?;
-    // At the next timeout after this frame, the frame has been painted.
+    // A timeout that is set in an animation frame fires after that frame was painted.
     browser.eval("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)))")?;
     Ok(start.elapsed())
 }
@@ -172,8 +172,8 @@ fn readable(browser: &mut Browser) -> Result<()> {
     Ok(())
 }
 
-/// Returns texts, and colours of frames with text on them, whose contrast is below 4.5 to 1, the minimum of WCAG 2.2
-/// for small text. Disabled controls may have less.
+/// Returns texts whose contrast is below 4.5 to 1, the minimum of WCAG 2.2 for small text. Also returns the colours of
+/// frames on which text has too little contrast. Disabled controls may have less contrast.
 const FAINT: &str = "(() => { \
      const probe = document.createElement('span'); document.body.append(probe); \
      const rgb = (css) => css.match(/[\\d.]+/g).map(Number); \
@@ -230,7 +230,7 @@ struct Page<'a> {
     browser: &'a mut Browser,
     /// Text that occurs in the names of some frames.
     find: &'a str,
-    /// True if some stacks shrank.
+    /// True if the bytes of some stacks shrank.
     shrank: bool,
 }
 
@@ -271,7 +271,7 @@ impl Page<'_> {
         let rows = "[...document.querySelectorAll('.suspect')]";
         let all = self.browser.number(&format!("{rows}.length"))?;
         ensure!(all > 0.0, "there are none");
-        // The first suspect is open. The keyboard closes and opens it.
+        // The details of the first suspect are open at first. The keyboard closes and opens them.
         for open in ["false", "true"] {
             self.browser
                 .eval(&format!("{rows}[0].querySelector('summary').focus()"))?;
@@ -302,7 +302,7 @@ impl Page<'_> {
         self.browser.key("Escape")?;
         self.browser
             .wait(&format!("!{rows}[0].hidden && !({told})"))?;
-        // At most 25 suspects are shown at first. A button shows all.
+        // At most 25 suspects are shown at first. A button shows all suspects.
         let shown = self
             .browser
             .number(&format!("{rows}.filter((r) => !r.hidden).length"))?;
@@ -320,7 +320,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Ensures that a suspect shows each statement only if its figures support it.
+    /// Ensures that a suspect shows a statement only if its figures support the statement.
     fn claims(&mut self, at: u32) -> Result<()> {
         const CLAIMS: [(&str, &str); 4] = [
             (
@@ -352,7 +352,7 @@ impl Page<'_> {
                 "suspect {at} shows `{claim}`: {told}, expected {wanted}"
             );
         }
-        // The label of the drawing repeats it as text: `1.0 KiB to 2.0 KiB, +1.0 KiB an hour`.
+        // The label of the drawing gives its content as text: `1.0 KiB to 2.0 KiB, +1.0 KiB an hour`.
         let wanted = format!("Boolean({suspect}.history)");
         let told = format!(
             "Boolean({row}.querySelector('.details svg')?.getAttribute('aria-label').endsWith(' an hour') )"
@@ -365,9 +365,10 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Checks the three modes: growth, shrinkage, live bytes.
+    /// Checks the three modes of the flame graph: growth, shrinkage, live bytes.
     fn modes(&mut self) -> Result<()> {
-        // Text that is drawn on a canvas cannot be read from the page, so the drawing functions record it.
+        // Text on a canvas cannot be read from the page, so the test replaces the drawing functions with ones that
+        // record the text.
         self.browser.eval(
             "(() => { const write = CanvasRenderingContext2D.prototype.fillText; window.written = []; \
              CanvasRenderingContext2D.prototype.fillText = function (text, ...at) { \
@@ -415,7 +416,7 @@ impl Page<'_> {
         self.browser.wait(&format!("{rows}.length === 0"))?;
         self.browser.key("Escape")?;
         self.browser.wait(&format!("{rows}.length > 0"))?;
-        // Scrolling replaces the rows.
+        // Scrolling replaces the rows of the table.
         let grid = "document.querySelector('.grid')";
         if self
             .browser
@@ -430,7 +431,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Checks that the colours follow the system and the button.
+    /// Checks that the colours follow the system's setting and the button.
     fn colours(&mut self) -> Result<()> {
         readable(self.browser)?;
         // The button switches from automatic to light, to dark, and back.

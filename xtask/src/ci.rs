@@ -43,7 +43,7 @@ impl Step {
     fn run(self) -> Result<()> {
         match self {
             Self::Fmt => run::run(run::cargo().args(["fmt", "--all", "--check"])),
-            // The release profile shares build scripts and macros with the build of the tests.
+            // Clippy uses the release profile, to share build scripts and macros with the build of the tests.
             Self::Clippy => run::run(
                 run::cargo()
                     .args(["clippy", "--workspace", "--all-targets"])
@@ -56,8 +56,8 @@ impl Step {
                     .env("RUSTDOCFLAGS", "-D warnings"),
             ),
             Self::Schemas => schemas::schemas(&schemas::Options { check: true }),
-            // Advisories are left out: they need the advisory database, a git clone from GitHub, which not every
-            // machine that runs this can reach.
+            // Advisories are not checked. They need the advisory database, which is cloned from GitHub, and some
+            // machines that run this task cannot reach GitHub.
             Self::Deny => {
                 run::run(run::cargo().args(["deny", "check", "licenses", "bans", "sources"]))
             }
@@ -96,10 +96,10 @@ pub(crate) fn test() -> Result<()> {
     tools::ensure_readers()?;
     let mut tests = run::cargo();
     tests.args(["test", "--workspace", "--release", "--locked"]);
-    // Most tests spend much of their time waiting for JVMs.
+    // Most tests spend much of their time waiting for JVMs, so there are two test threads for each core.
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     tests.env("RUST_TEST_THREADS", (2 * cores).to_string());
-    // `cargo xtask fuzz` has longer runs.
+    // These fuzzing runs are short. `cargo xtask fuzz` has longer ones.
     tests.env("FUZZ_SECONDS", "1");
     run::run(tests.env("JAVA_HOME", home.home()))
 }

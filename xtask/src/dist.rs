@@ -17,9 +17,9 @@ use crate::tryout::{self, output, size};
 use heapdiff_lab::run::{self, DIST};
 use heapdiff_lab::tools;
 
-/// The oldest glibc that the program runs with: that of RHEL 7, older than the glibc of any supported system.
+/// The oldest glibc that the program runs with. It is the glibc of RHEL 7. All supported systems have a later one.
 const GLIBC: (u32, u32) = (2, 17);
-/// The linker with the symbols of that glibc, and the cargo plugin that uses it.
+/// The cargo plugin that calls another linker, and that linker, which has the symbols of the oldest glibc.
 const LINKER: [&str; 2] = ["cargo-zigbuild==0.24.0", "ziglang==0.17.1"];
 
 /// Options of `cargo xtask dist`.
@@ -30,7 +30,7 @@ pub(crate) struct Options {
     output: Option<PathBuf>,
 }
 
-/// Builds and packs the files, and tests what was packed.
+/// Builds and packs the files, and tests the packed files.
 pub(crate) fn dist(options: &Options) -> Result<()> {
     let folder = match &options.output {
         Some(folder) => std::path::absolute(folder)?,
@@ -60,7 +60,7 @@ pub(crate) fn dist(options: &Options) -> Result<()> {
     let unpacked = scratch.path().join("unpacked");
     try_out(&archive::unpack_tarball(&tarball, &unpacked.join("tar"))?.join("bin/heapdiff"))?;
     try_out(&archive::unpack_deb(&package, &unpacked.join("deb"))?.join("usr/bin/heapdiff"))?;
-    // Test the program alone, without the library beside it.
+    // Tests the program alone, without the library beside it.
     let alone = scratch.path().join("heapdiff");
     fs::copy(&program, &alone)?;
     try_out(&alone)?;

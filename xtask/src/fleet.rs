@@ -11,9 +11,9 @@ use heapdiff_lab::java;
 use heapdiff_lab::run::{self, Products, shown};
 use heapdiff_lab::tools::ensure_python;
 
-/// The version that the job is tested with.
+/// The PySpark version that the job is tested with.
 const PYSPARK: &str = "pyspark==4.0.1";
-/// Two executors in separate processes, each with one core and one gigabyte.
+/// A Spark cluster of two executors in separate processes, each with one core and one gigabyte.
 const CLUSTER: &str = "local-cluster[2,1,1024]";
 
 #[derive(Debug, PartialEq, Eq, Deserialize)]
@@ -41,7 +41,7 @@ pub(crate) fn fleet() -> Result<()> {
         .collect::<Result<_>>()?;
     inputs.retain(|path| path.extension().is_some_and(|e| e == "db"));
     inputs.sort();
-    // Loading the first input again replaces it: nothing may be counted twice.
+    // The first input is loaded twice. The second load must replace the first, so that nothing is counted twice.
     for input in inputs.iter().chain(inputs.first()) {
         let name = input.file_stem().unwrap_or_default().to_string_lossy();
         let (service, host) = name.split_once('-').context("SERVICE-HOST.db")?;
@@ -83,7 +83,7 @@ pub(crate) fn fleet() -> Result<()> {
     Ok(())
 }
 
-/// Writes the traces, and returns the leaks in them.
+/// Writes the traces, and returns the leaks that they contain.
 fn traces(make: &Path, folder: &Path) -> Result<Vec<Leak>> {
     let mut make = Command::new(make);
     make.arg(folder);

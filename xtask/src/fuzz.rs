@@ -28,7 +28,7 @@ const TARGETS: [&str; 10] = [
 /// The small dumps and recordings that fuzzing starts from. The harness writes them.
 const SEEDS: &str = "fuzz/corpus/seeds";
 
-/// Maximum input size in bytes. The largest seed recording is cut to it.
+/// Maximum input size in bytes. The largest seed recording is truncated to this size.
 const LONGEST: usize = 24_000;
 
 /// Options of `cargo xtask fuzz`.
@@ -115,7 +115,7 @@ fn harness(options: &Options) -> Result<()> {
     if options.as_tested {
         harness.arg("--release");
     } else {
-        // Overflow is checked here, unlike in the release tests.
+        // This build checks integer overflow, unlike the release build of the tests.
         harness.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
     }
     run::run(
@@ -141,8 +141,8 @@ fn libfuzzer(target: &str, seconds: u64) -> Result<Command> {
         .args(["-timeout=10", "-rss_limit_mb=1024"])
         .arg(format!("-max_len={LONGEST}"))
         .current_dir(run::root());
-    // Half of the inputs of `snapshot` are read with a memory limit. Their temporary files are twenty times slower on a
-    // disk.
+    // The target `snapshot` reads half of its inputs with a memory limit, and so with temporary files. On a disk, these
+    // are twenty times slower than in memory.
     let in_memory = Path::new("/dev/shm");
     if in_memory.is_dir() {
         command.env("TMPDIR", in_memory);

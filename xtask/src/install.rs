@@ -55,7 +55,7 @@ pub(crate) fn compressed(library: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Checks, for CI, that a program with the embedded agent attaches to a JVM when it is alone in a folder. It is built
+/// For CI: checks that a program with the embedded agent, alone in a folder, can attach to a JVM. The program is built
 /// with the profile of the tests.
 pub(crate) fn smoke() -> Result<()> {
     let built = run::Products::as_tested()?;

@@ -19,10 +19,10 @@ pub(crate) struct Options {
     /// A JVM for the library's tests, with or without a compiler; may be repeated [default: the oldest JDK found]
     #[arg(long, value_name = "DIR")]
     home: Vec<PathBuf>,
-    /// Instead of the tests, run this number of assertions in one JVM of each, and measure the time of a round
+    /// Instead of the tests, run this number of assertions in one process of each JVM, and measure the time of a round
     #[arg(long, value_name = "N")]
     soak: Option<u32>,
-    /// Megabytes in the heap while `--soak` runs
+    /// Megabytes of live objects to keep in the heap during `--soak`
     #[arg(long, value_name = "MB", default_value_t = 0, requires = "soak")]
     heap: u32,
     /// The process that writes the snapshots while `--soak` runs: auto, always (forked children) or never
@@ -87,12 +87,12 @@ pub(crate) fn junit(options: &Options) -> Result<()> {
 
 /// A series of assertions.
 struct Soak<'a> {
-    /// Number of assertions, and megabytes in the heap.
+    /// Number of assertions, and megabytes of live objects in the heap.
     sizes: [u32; 2],
     fork: &'a str,
 }
 
-/// Runs a series of assertions on each JVM, which print their times.
+/// Runs a series of assertions on each JVM. The assertions print their times.
 fn soak(
     project: &Path,
     compiler: &Jdk,
@@ -126,7 +126,8 @@ fn soak(
     Ok(())
 }
 
-/// Returns a Maven command in a project, on a JDK, with the property that names the heapdiff program.
+/// Returns a Maven command that runs in a project with a JDK. A property gives the build the path of the heapdiff
+/// program.
 fn maven(project: &Path, compiler: &Jdk, heapdiff: &Path) -> Command {
     let mut maven = Command::new("mvn");
     maven

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 
 use heapdiff_lab::{java, run};
 
-/// Group, artifact, version, main class.
+/// The Maven group, artifact and version of a compiler, and its main class.
 const KOTLIN: [&str; 4] = [
     "org.jetbrains.kotlin",
     "kotlin-compiler-embeddable",
@@ -41,7 +41,7 @@ pub(crate) fn languages() -> Result<()> {
     run::run(
         Command::new(jdk.java())
             .args(["-cp", &format!("{kotlin}/*"), KOTLIN[3]])
-            // Without parameter checks, because they call the Kotlin library.
+            // Parameter checks are off, because they call the Kotlin library.
             .args(["-no-stdlib", "-no-reflect", "-jvm-target", "17"])
             .args(["-Xno-param-assertions", "-Xno-call-assertions"])
             .args(["-cp", &stdlib, "-d"])

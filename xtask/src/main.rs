@@ -1,4 +1,4 @@
-//! The task runner: `cargo xtask ci` is what CI runs, the other tasks are its parts.
+//! The task runner. `cargo xtask ci` runs everything that CI runs. Its parts can also be run as single tasks.
 #![allow(clippy::print_stdout, reason = "a task runner talks to its terminal")]
 
 mod browser;

@@ -39,7 +39,7 @@ pub(crate) fn package(options: &Options) -> Result<()> {
         output(run::cargo().args(["metadata", "--no-deps", "--format-version", "1", "--locked"]))?;
     let metadata: Metadata = serde_json::from_str(&metadata).context("cargo metadata")?;
     let mut pack = run::cargo();
-    // Pack the files in the folders, whether they are committed or not.
+    // The files in the folders are packed, even if they are not committed.
     pack.args([
         "package",
         "--workspace",
@@ -60,7 +60,7 @@ pub(crate) fn package(options: &Options) -> Result<()> {
     run::run(&mut pack)
 }
 
-/// Fails if metadata is missing that a registry requires or shows.
+/// Fails if a crate lacks metadata that a registry requires or shows.
 fn check(package: &Package) -> Result<()> {
     let name = &package.name;
     for (what, value) in [

@@ -1,4 +1,4 @@
-//! The schemas of the JSON reports in `docs/json`, written from the structs of `heapdiff-model`.
+//! The schemas of the JSON reports in `docs/json`, generated from the structs of `heapdiff-model`.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use crate::languages::compiler;
 use heapdiff_lab::{java, run};
 
-/// Group, artifact, version, main class.
+/// The Maven group, artifact and version of ProGuard, and its main class.
 const PROGUARD: [&str; 4] = [
     "com.guardsquare",
     "proguard-base",

@@ -39,7 +39,7 @@ pub(crate) fn attach(program: &Path) -> Result<()> {
     // A thread is sampled only after it has used up the JVM's own sampling interval, so there may be no samples.
     live_samples(program, home.path(), &pid)?;
 
-    // Now start a JVM with the same library.
+    // The second JVM is started with the same library.
     let library = output(alone(program, home.path()).arg("agent"))?;
     let library = Path::new(library.trim_end());
     ensure!(

@@ -1,8 +1,8 @@
 //! Converts JFR recordings to traces.
 //!
-//! A recording contains allocations and, at some moments, live objects. A trace contains both for each tick. So the
-//! time of the recording is divided into ticks of equal length. Each tick gets the allocations within it and the
-//! objects that are known to be alive at its end.
+//! A recording contains allocations, and lists of live objects at some moments. A trace contains both for each tick. So
+//! the import divides the time of the recording into ticks of equal length. Each tick gets the allocations within it
+//! and the objects that are known to be alive at its end.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -64,7 +64,7 @@ impl<'a> Import<'a> {
     /// 3,600.
     ///
     /// # Errors
-    /// [`ImportError::TooManyTicks`].
+    /// Returns [`ImportError::TooManyTicks`] if the ticks are too short for the length of the recording.
     pub fn new(recording: &'a Recording, tick: Option<Duration>) -> Result<Self, ImportError> {
         let ticks = Ticks::of(recording, tick)?;
         Ok(Self { recording, ticks })
@@ -87,7 +87,7 @@ impl<'a> Import<'a> {
     /// Cost: one transaction for each tick, and memory for the sites with activity in each tick.
     ///
     /// # Errors
-    /// The file cannot be written, or another process has locked it.
+    /// Returns an error if the file cannot be written, or if another process has locked it.
     pub fn write(&self, path: &Path, origin: &Origin) -> Result<(), ImportError> {
         let (recording, ticks) = (self.recording, &self.ticks);
         let limits = Limits {
@@ -122,7 +122,7 @@ impl<'a> Import<'a> {
         let jvm = recording.jvm.clone().unwrap_or_default();
         let started_ms = recording.from_ns / NS_PER_MS;
         let words = |parts: [&str; 2]| parts.join(" ").trim().to_owned();
-        // Never 0, because interval 0 means that figures are exact counts.
+        // The interval must not be 0, because that would mean exact counts.
         let weights = recording.of(Event::Allocation).map(|s| s.weight);
         let (count, sum) =
             weights.fold((0_u64, 0_u64), |(n, sum), w| (n + 1, sum.saturating_add(w)));

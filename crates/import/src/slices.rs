@@ -8,7 +8,8 @@ use heapdiff_trace::{Activity, EstimatedAmount};
 
 use super::{ImportError, NS_PER_MS};
 
-/// Maximum number of ticks: the first by default, the second if the user gives their length.
+/// Maximum number of ticks. The first value applies to ticks of the default length, the second to a length that the
+/// user gives.
 const TICKS: i64 = 3600;
 const MOST_TICKS: i64 = 1 << 20;
 
@@ -25,7 +26,7 @@ impl Ticks {
         let span_ms = recording.to_ns.saturating_sub(recording.from_ns) / NS_PER_MS + 1;
         let length_ms = match length {
             Some(length) => i64::try_from(length.as_millis().max(1)).unwrap_or(i64::MAX),
-            // Whole seconds.
+            // By default, the length is in whole seconds.
             None => (span_ms / (TICKS * 1000) + 1).saturating_mul(1000),
         };
         let count = (span_ms / length_ms).saturating_add(1);
@@ -42,7 +43,8 @@ impl Ticks {
         })
     }
 
-    /// Returns the tick that contains a time. Times before the first tick or after the last one belong to that tick.
+    /// Returns the tick that contains a time. A time before the first tick belongs to the first tick, and one after the
+    /// last tick to the last.
     pub(super) fn at(&self, time_ns: i64) -> i64 {
         let ms = time_ns.saturating_sub(self.from_ns) / NS_PER_MS;
         (ms / self.length_ms).clamp(0, self.count - 1)
@@ -51,7 +53,7 @@ impl Ticks {
 
 type RecordedSite = (NameId, StackId);
 
-/// The activity of sites by tick. Ticks without activity of a site have no entry.
+/// The activity of sites by tick. A site has no entry for a tick without activity.
 pub(super) struct Slices {
     pub(super) activity: Vec<(i64, Activity)>,
 }
@@ -77,7 +79,8 @@ impl Slices {
             allocated.keys().chain(live.keys()).copied().collect();
         rows.sort_unstable();
         rows.dedup();
-        // A row replaces all figures of a site at a tick, so it repeats the live objects even if they did not change.
+        // A row replaces all figures of a site at a tick. So each row repeats the live objects, even if they did not
+        // change.
         let mut now: BTreeMap<RecordedSite, Alive> = BTreeMap::new();
         let activity = rows.into_iter().map(|(tick, site)| {
             let now = now.entry(site).or_default();
@@ -117,8 +120,8 @@ struct Alive {
 /// Returns the live objects at the ends of ticks, only for ticks in which they change.
 ///
 /// Live objects are known only at the moments when the recorder searched for them. At the end of a tick, the live
-/// objects are those of the next search that were allocated by then. After the last search, they are those of that
-/// search. An example with ticks of one second, numbered from 0:
+/// objects are those that the next search finds and that were allocated by the end of the tick. After the last search,
+/// they are the objects that it found. An example with ticks of one second, numbered from 0:
 ///
 /// ```text
 /// object      allocated   found by the searches at 2.5 s and 4.5 s   alive at the ends of
@@ -178,7 +181,7 @@ fn alive(recording: &Recording, ticks: &Ticks) -> BTreeMap<(i64, RecordedSite), 
                     changes.insert((tick, site), live);
                 }
             }
-            // Continue with the next tick in which a live object was allocated.
+            // The loop continues with the next tick in which a live object was allocated.
             tick = match found.peek() {
                 Some(sample) => ticks.at(sample.allocated_ns).clamp(tick + 1, to),
                 None => to + 1,
@@ -236,8 +239,8 @@ mod tests {
 
     #[test]
     fn what_is_alive_is_what_the_next_look_found() {
-        // The first site's object stays alive. The second's is gone at the second search. The third's was allocated
-        // between.
+        // The object of the first site stays alive. The object of the second site is dead at the second search. The
+        // object of the third site is allocated between the two searches.
         let samples = vec![
             old(1, 2.5, 0.5),
             old(2, 2.5, 1.5),
@@ -289,7 +292,7 @@ mod tests {
         let recording = recording(samples, 3);
         let ticks = Ticks::of(&recording, Some(Duration::from_secs(2))).unwrap();
         let live = alive(&recording, &ticks);
-        // All searches are in the first two ticks. The result of the last one is valid at the end.
+        // All searches are in the first two ticks. The result of the last search stays valid until the end.
         let end = live.iter().rev().find(|((_, site), _)| site.0 == NameId(1));
         assert_eq!(end.map(|(_, live)| live.amount.samples), Some(1));
         let second = live.iter().rev().find(|((_, site), _)| site.0 == NameId(2));

@@ -33,7 +33,7 @@ const CHECKPOINT: i64 = 1;
 pub(crate) struct Header {
     pub(crate) size: u64,
     metadata: i64,
-    /// Nanoseconds since 1970.
+    /// Start of the chunk, in nanoseconds since 1970.
     pub(crate) start_ns: i64,
     pub(crate) duration_ns: i64,
     start_ticks: i64,
@@ -145,7 +145,8 @@ impl<'a> Chunk<'a> {
         let mut at = HEADER;
         while let Some(found) = chunk.event(&mut at) {
             match found.kind {
-                // The metadata event that the header names is complete. Earlier ones lack types that were added later.
+                // The metadata event that the header names is complete. Earlier metadata events lack types that were
+                // added later.
                 METADATA => {
                     let named = usize::try_from(header.metadata).ok();
                     let is_named = named.is_some_and(|n| n < found.body && found.body <= n + 18);
@@ -159,7 +160,7 @@ impl<'a> Chunk<'a> {
         }
         chunk.end = at;
         let Some((_, metadata)) = metadata else {
-            // If the chunk ends early, that is the reason why the metadata is missing.
+            // If the chunk ends early, the metadata may be missing for that reason.
             let unfinished = Fault::Unfinished.at(base);
             return Err(chunk.damage.pop().unwrap_or(unfinished));
         };
@@ -175,7 +176,8 @@ impl<'a> Chunk<'a> {
         Ok(chunk)
     }
 
-    /// Returns the event at `at` and moves `at` to its end. Returns `None` at the end and at damage, which is recorded.
+    /// Returns the event at `at` and moves `at` to its end. Returns `None` at the end of the chunk, and at damage.
+    /// Damage is recorded.
     fn event(&mut self, at: &mut usize) -> Option<Found> {
         let mut cursor = self.cursor.part(*at, usize::MAX);
         if cursor.is_at_end() {
@@ -215,8 +217,8 @@ impl<'a> Chunk<'a> {
     fn checkpoint(&mut self, found: Found, kinds: &[TypeIndex]) -> Result<(), Damage> {
         const WHAT: &str = "a checkpoint";
         let mut cursor = self.cursor.part(found.body, found.end);
-        // Start, duration, and the distance to the previous checkpoint. They are not needed, because all checkpoints
-        // are found.
+        // These are the start, the duration, and the distance to the previous checkpoint. They are not needed, because
+        // all checkpoints are found without them.
         for _ in 0..3 {
             cursor.long(WHAT)?;
         }
@@ -232,8 +234,8 @@ impl<'a> Chunk<'a> {
             self.layouts.make(&self.types, index, start.offset())?;
             let item = item_of(&self.types, index);
             let count = cursor.count(WHAT)?;
-            // Each constant has at least one byte, for its key. So a count that is too large stops at the end of the
-            // chunk.
+            // Each constant has at least one byte, for its key. So the loop stops at the end of the chunk, even if the
+            // count is too large.
             for _ in 0..count {
                 let key = cursor.long(WHAT)?;
                 if kept {
@@ -274,7 +276,7 @@ impl<'a> Chunk<'a> {
         let mut values = Vec::new();
         let mut at = HEADER;
         while at < self.end {
-            // This damage was already reported by `open`.
+            // `open` has already reported this damage.
             let told = self.damage.len();
             let found = self.event(&mut at);
             self.damage.truncate(told);
@@ -327,7 +329,7 @@ impl<'a> Chunk<'a> {
         self.layouts.read(index, &mut cursor, values).is_ok()
     }
 
-    /// Calls `each` with the elements of an array of records until it returns `false`.
+    /// Calls `each` with each element of an array of records, until `each` returns `false`.
     pub(crate) fn elements(&self, array: Array, mut each: impl FnMut(Record<'a, '_>) -> bool) {
         let Item::Record(index) = array.item else {
             return;
@@ -359,7 +361,7 @@ impl<'a> Chunk<'a> {
         let mut values = Vec::new();
         let index = self.types.named("java.lang.String")?;
         match (self.constant(index, key, &mut values), values.first()) {
-            // Only one reference is resolved. A constant that refers to another constant counts as missing.
+            // Only one reference is resolved: a constant that refers to another constant counts as missing.
             (true, Some(Value::Text(text))) => text.decoded(most),
             _ => None,
         }

@@ -9,19 +9,19 @@ use flate2::bufread::MultiGzDecoder;
 use crate::chunk::{HEADER, Header, MAGIC};
 use crate::error::{Damage, Fault, JfrError};
 
-/// Maximum size of a chunk, since a chunk is held in memory. The JVM begins a new chunk after 12 MB or 100 MB.
-/// async-profiler writes at most 1 GB.
+/// Maximum size of a chunk in bytes. There is a limit because a chunk is held in memory. The JVM begins a new chunk
+/// after 12 MB or 100 MB. async-profiler writes at most 1 GB.
 const MOST_BYTES: u64 = 2 << 30;
 const GZIP: &[u8] = &[0x1f, 0x8b];
 
 /// Returns true if a file begins like a recording, gzipped or not.
 ///
 /// # Errors
-/// The file cannot be opened or read.
+/// Returns an error if the file cannot be opened or read.
 pub fn is_recording(path: &Path) -> io::Result<bool> {
     let mut first = [0; 4];
     let file = File::open(path)?;
-    // A pipe can be read only once.
+    // A pipe can be read only once, so its first bytes are not read here.
     if !file.metadata()?.is_file() {
         return Ok(false);
     }

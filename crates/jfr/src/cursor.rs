@@ -198,7 +198,8 @@ impl<'a> Cursor<'a> {
             4 => {
                 let length = self.count(WHAT)?;
                 let from = self.at;
-                // Each character has at least one byte. So a count that is too large stops at the end of the chunk.
+                // Each character has at least one byte. So the loop stops at the end of the chunk, even if the count is
+                // too large.
                 for _ in 0..length {
                     self.varint(WHAT)?;
                 }
@@ -256,7 +257,7 @@ mod tests {
             damage.to_string(),
             "byte 1002: the data ends inside a number"
         );
-        // A length that the chunk cannot have allocates nothing.
+        // If a length is larger than the chunk, nothing is allocated.
         let mut c = cursor(&[3, 0xff, 0xff, 0xff, 0xff, 0x0f, b'a']);
         assert_eq!(c.text().unwrap_err().fault, Fault::Short("a string"));
         let mut c = cursor(&[4, 0xff, 0xff, 0xff, 0xff, 0x0f, b'a']);
@@ -269,7 +270,7 @@ mod tests {
 
     #[test]
     fn strings_of_all_encodings() {
-        // 'a' and U+1F600, which are three code units.
+        // The string consists of 'a' and U+1F600, which are three code units.
         let units = [4, 3, 0x61, 0xbd, 0xb0, 0x03, 0x80, 0xbc, 0x03];
         for (bytes, text) in [
             (&[0_u8][..], None),

@@ -7,9 +7,9 @@ use crate::cursor::{Cursor, Text};
 use crate::error::{Damage, Fault};
 use crate::types::{TypeIndex, Types};
 
-/// Maximum nesting depth of inline types, and of arrays.
+/// Maximum nesting depth of inline types. The same limit applies to nested arrays.
 const MOST_DEPTH: usize = 8;
-/// Maximum number of plain fields of one type, and of all types of a chunk that are used.
+/// Maximum number of plain fields of one type, and maximum number of plain fields of all types that a chunk uses.
 const MOST_FIELDS: usize = 1 << 10;
 const MOST_FIELDS_IN_ALL: usize = 1 << 16;
 
@@ -50,7 +50,7 @@ pub(crate) enum Item {
     Plain(Plain),
     /// The key of a constant of this type.
     Constant(TypeIndex),
-    /// A whole record. This occurs only in arrays. Elsewhere the record's fields are listed.
+    /// A whole record. Only elements of arrays are whole records. Elsewhere the layout lists the fields of the record.
     Record(TypeIndex),
 }
 
@@ -135,7 +135,7 @@ impl Layouts {
         Ok(())
     }
 
-    /// Reads a record. The layout of its type must exist.
+    /// Reads a record. The layout of the record's type must have been computed.
     pub(crate) fn read<'a>(
         &self,
         index: TypeIndex,
@@ -246,7 +246,7 @@ fn written_out(types: &Types, index: TypeIndex, at: u64) -> Result<Layout, Damag
     let mut open: Vec<(TypeIndex, usize, String)> = vec![(index, 0, String::new())];
     let mut steps = 0;
     while let Some((index, next, prefix)) = open.last_mut() {
-        // Types without fields add nothing to the layout, so steps are limited, too.
+        // Types without fields add nothing to the layout. So the number of steps is limited, too.
         steps += 1;
         if steps > MOST_FIELDS * MOST_DEPTH {
             return Err(limit("fields in a type", MOST_FIELDS));

@@ -11,9 +11,9 @@
 //! # Bounds
 //!
 //! A recording is untrusted: its lengths, counts, offsets and types can have any value. No input makes this crate
-//! panic, recurse, or loop without consuming bytes. Memory is needed for the largest chunk, as far as the file contains
-//! it, and for the events and names that were read. The number of each is limited. Damaged parts are reported as
-//! [`Damage`] with their offset, and the rest is still read.
+//! panic, recurse, or loop without consuming bytes. Memory holds the largest chunk, as far as the file contains it, and
+//! the events and names that were read. Their numbers are limited. Damaged parts are reported as [`Damage`] with their
+//! offset, and the rest is still read.
 //!
 //! # Why this crate has its own reader
 //!

@@ -17,7 +17,7 @@ const MOST_CHARS: usize = 4096;
 /// Maximum number of frames in a stack. JFR records 64 by default and at most 2,048.
 const MOST_FRAMES: usize = 2048;
 /// Maximum number of characters in the frames of all stacks together. Without this limit, many short stacks could
-/// repeat long names, and a report would write each of them. A recording of 100 MB has a fifth of this limit.
+/// repeat long names, and a report would write each of them. A recording of 100 MB reaches a fifth of this limit.
 const MOST_TEXT: u64 = 1 << 30;
 
 /// The id of a name. 0 is the empty name.
@@ -53,7 +53,7 @@ pub struct Stack {
 pub struct Names {
     texts: Vec<Arc<str>>,
     by_text: FxHashMap<Arc<str>, NameId>,
-    /// From class names as the JVM writes them to those of Java source.
+    /// Maps class names as the JVM writes them to names as in Java source.
     java: FxHashMap<NameId, NameId>,
     frames: Vec<Frame>,
     by_frame: FxHashMap<Frame, u32>,
@@ -190,13 +190,13 @@ impl Names {
 /// The ids of the constants of a chunk that were looked up so far.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
-    /// By type and key, for symbols and the names of garbage collectors.
+    /// Ids of names by type and key, for symbols and the names of garbage collectors.
     names: FxHashMap<(TypeIndex, i64), NameId>,
     classes: FxHashMap<i64, NameId>,
     methods: FxHashMap<i64, (NameId, NameId)>,
     stacks: FxHashMap<i64, StackId>,
     threads: FxHashMap<i64, NameId>,
-    /// By key of a frame type: true for native methods.
+    /// For each key of a frame type: true if frames of this type are in native methods.
     kinds: FxHashMap<i64, bool>,
 }
 
@@ -446,7 +446,7 @@ mod tests {
         let renamed = names.rename(&Inlined);
         let of = |id: StackId| renamed[id.0 as usize];
         assert_eq!(of(StackId::default()), StackId::default());
-        // Both are the same stack in the source.
+        // With original names, both are the same stack.
         assert_eq!(of(one), of(same));
         let frames = names.stack(of(one)).frames.iter();
         let told: Vec<String> = frames

@@ -36,12 +36,13 @@ const MOST_CHARS: usize = 1 << 16;
 /// Default sampling interval of async-profiler in bytes.
 const DEFAULT_INTERVAL: u64 = 524_287;
 
-/// Number of [`Event::Old`] samples from which on the JVM's list of 256 objects is assumed to have been full. The
-/// missing objects died before the recording was written. Objects that were allocated late had little chance to enter a
-/// full list.
+/// If a recording has at least this many [`Event::Old`] samples, the JVM's list of 256 objects is assumed to have been
+/// full. The missing objects died before the recording was written. Objects that were allocated late had little chance
+/// to enter a full list.
 pub const MANY_OLD: u64 = 128;
 
-/// Maximum number of live objects that async-profiler tracks. A recording with this many lacks all further ones.
+/// Maximum number of live objects that async-profiler tracks. If a recording has this many, further live objects are
+/// missing.
 pub const MOST_LIVE: u64 = 1024;
 
 /// The message for a recording with [`MOST_LIVE`] live objects.
@@ -128,8 +129,8 @@ pub struct Sample {
     /// The size of the object in bytes, or 0 if the event does not contain it. For an `Old` sample of a JVM that does
     /// not record sizes (17), this is the minimum size: a header, and the elements of an array.
     pub size: u64,
-    /// The number of bytes that the sample represents, if the event contains it: `weight`, the size of the TLAB, or
-    /// outside a TLAB the size of the object. Otherwise 0.
+    /// The number of bytes that the sample represents, if the event contains it: `weight`, the size of the TLAB, or the
+    /// size of an object outside a TLAB. Otherwise 0.
     pub weight: u64,
 }
 
@@ -246,8 +247,8 @@ impl Recording {
     /// Cost: time for each event, and memory for the largest chunk, 80 bytes for each sample, and names.
     ///
     /// # Errors
-    /// The file cannot be opened, is not a recording, or none of its chunks can be read. Later damage is stored in
-    /// [`Recording::damage`].
+    /// Returns an error if the file cannot be opened, is not a recording, or has no chunk that can be read. Later
+    /// damage is stored in [`Recording::damage`].
     pub fn open(path: &Path) -> Result<Self, JfrError> {
         let mut recording = Self::default();
         recording.add(path)?;
@@ -258,7 +259,7 @@ impl Recording {
     /// continuous recording may overlap.
     ///
     /// # Errors
-    /// As [`Recording::open`].
+    /// Returns the errors of [`Recording::open`].
     pub fn add(&mut self, path: &Path) -> Result<(), JfrError> {
         self.read(Chunks::open(path)?)
     }
@@ -282,7 +283,7 @@ impl Recording {
     /// Reads a recording from memory.
     ///
     /// # Errors
-    /// As [`Recording::open`].
+    /// Returns the errors of [`Recording::open`].
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, JfrError> {
         let mut recording = Self::default();
         recording.read(Chunks::of(std::io::Cursor::new(bytes))?)?;
@@ -300,7 +301,7 @@ impl Recording {
         self.samples.iter().filter(move |s| s.event == event)
     }
 
-    /// Returns the times at which the JVM searched for live objects, the oldest first.
+    /// Returns the times at which the JVM searched for live objects, oldest first.
     #[must_use]
     pub fn looks(&self) -> Vec<i64> {
         let live = self.samples.iter().filter(|s| s.event == Event::Old);
@@ -513,7 +514,7 @@ fn least(class: &str, elements: u64) -> u64 {
 }
 
 const SETTING: &str = "jdk.ActiveSetting";
-/// Events other than samples.
+/// Events that are read and are not samples.
 const OTHERS: [&str; 6] = [
     SETTING,
     "jdk.GarbageCollection",

@@ -65,7 +65,7 @@ impl Types {
     pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Self, Damage> {
         const WHAT: &str = "the metadata";
         for _ in 0..3 {
-            // Start, duration and id.
+            // These are the start, the duration and the id.
             cursor.long(WHAT)?;
         }
         let start = *cursor;
@@ -187,7 +187,8 @@ impl Attributes {
     fn read(cursor: &mut Cursor<'_>, strings: &Strings<'_>) -> Result<Self, Damage> {
         let mut attributes = Self::default();
         let count = cursor.count("the metadata")?;
-        // Each attribute has at least two bytes. So a count that is too large stops at the end of the chunk.
+        // Each attribute has at least two bytes. So the loop stops at the end of the chunk, even if the count is too
+        // large.
         for _ in 0..count {
             let key = strings.get(cursor)?;
             let start = *cursor;

@@ -66,7 +66,7 @@ mod tests {
             let found = (weight.objects, weight.bytes, weight.bytes_variance);
             assert_eq!(found, (objects, bytes, variance), "{event:?}");
         }
-        // An object of unknown size.
+        // The size of this object is unknown.
         assert_eq!(
             recording.weight(&sample(Event::InBuffer, 0, 4)).objects,
             1.0

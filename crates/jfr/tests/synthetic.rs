@@ -94,9 +94,9 @@ fn what_is_no_recording_is_refused() {
 #[test]
 fn a_chunk_that_the_jvm_still_wrote_to_is_read() {
     let mut open = live_objects(0).finish();
-    // The number of flushes.
+    // This byte of the header holds the number of flushes.
     open[64] = 3;
-    // Events since the last flush are not described.
+    // The header does not describe bytes after the last flush.
     open.extend(b"and more");
     let recording = read(open);
     assert_eq!(recording.samples.len(), 403);
@@ -127,7 +127,7 @@ fn damage_does_no_harm() {
     for run in 0..5000 {
         let mut bytes = chunk.clone();
         for _ in 0..=rng.below(4) {
-            // The metadata is at the end.
+            // The metadata is at the end of the chunk.
             let at = match rng.below(3) {
                 0 => rng.below(bytes.len()),
                 1 => rng.below(100),
@@ -223,7 +223,7 @@ fn an_array_is_as_long_as_its_bytes() {
 #[test]
 fn events_of_no_bytes_end_a_chunk() {
     let mut chunk = live_objects(0).finish();
-    // The size of the first event: four bytes that encode zero.
+    // The size of the first event becomes zero, encoded in four bytes.
     chunk[68..72].copy_from_slice(&[0x80, 0x80, 0x80, 0]);
     let Err(JfrError::Unreadable(damage)) = Recording::from_bytes(chunk) else {
         panic!("no event can be found");

@@ -1,9 +1,10 @@
-//! Measures how often reports are right. Each leak scenario, its fixed twin and each control run on each JDK with the
-//! agent loaded, and are dumped and compared with the commands that a user would type.
+//! Measures how often reports are right. Each leak scenario runs on each JDK with the agent loaded. So do its fixed
+//! twin (the same program without the leak) and each control (a program that looks like a leak but is none). Their
+//! heaps are dumped and compared with the commands that a user would type.
 //!
-//! A report on a leak is right if its first suspect has the expected holder, both with two dumps and with three, and if
-//! the first stack of that suspect contains the method that allocates the leaking objects. In the report on the last
-//! dump alone, the holder has to be among the first three suspects.
+//! A report on a leak is right if its first suspect has the expected holder, and if the first stack of that suspect
+//! contains the method that allocates the leaking objects. The report on two dumps and the one on three must both be
+//! right. In the report on the last dump alone, the holder has to be among the first three suspects.
 //!
 //! A false alarm is a suspect with the verdict leak or growth in a program without a leak. Fixed twins are compared
 //! with two dumps and with three, controls with three and with four. `--repeat` runs the programs without a leak
@@ -31,7 +32,7 @@ use self::judge::Totals;
 use self::subject::{Subject, Tools};
 use crate::{java, run};
 
-/// The required shares, in percent.
+/// The goals: minimum shares of right answers, in percent.
 const HOLDER: u32 = 98;
 const VERDICT: u32 = 98;
 const CLASS: u32 = 95;
@@ -139,7 +140,7 @@ impl Options {
     }
 }
 
-/// Runs the subjects that the options select, prints the table, and fails if a goal is missed.
+/// Runs the subjects that the options select, prints the table, and fails if the results are below a goal.
 pub(crate) fn accuracy(options: &Options) -> Result<()> {
     let jdks = options.jdks()?;
     let subjects = options.subjects()?;

@@ -246,7 +246,7 @@ fn linear(options: &Options, scratch: &Path) -> Result<String> {
         if let Some(failure) = outcomes.iter().find_map(|outcome| outcome.failure.as_ref()) {
             bail!("heapdiff top failed: {failure}");
         }
-        // The next size overwrites this output.
+        // The next size of the heap overwrites this output, so it is read now.
         let objects = report::objects(&outcomes);
         let bytes = fs::metadata(&dump)?.len();
         rows.push(report::Size {
@@ -267,8 +267,8 @@ fn heapdiff(options: &Options) -> Result<PathBuf> {
     Ok(run::Products::for_figures(options.smoke)?.heapdiff())
 }
 
-/// Runs all jobs in turn, `runs` times, so that a change of the machine's speed affects all of them. A job that failed
-/// is not run again.
+/// Runs all jobs one after the other, `runs` times, so that a change of the machine's speed affects all of them. A job
+/// that failed is not run again.
 fn interleaved(jobs: Vec<Job>, runs: u32, warm: &[&Path], limit: Duration) -> Result<Vec<Outcome>> {
     for file in warm {
         warm_up(file)?;

@@ -1,6 +1,6 @@
 //! Counts allocations in a JVM where other tools change or observe the same code: JaCoCo and async-profiler, loaded
-//! before the agent and after it, and started and stopped while counts run. The counts must equal those without the
-//! other tools, and the coverage must equal that without counts.
+//! before the agent and after it, and started and stopped while counts run. The counts must be the same as without the
+//! other tools, and JaCoCo's coverage must be the same as without counts.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -31,7 +31,7 @@ pub struct Options {
 
 /// Number of objects by method, line and allocated class.
 type Counts = BTreeMap<(String, u64, String), u64>;
-/// JaCoCo's probes that were executed, by the checksum and name of the class.
+/// The executed probes of JaCoCo, by the checksum and name of the class.
 type Coverage = BTreeMap<(u64, String), Vec<u8>>;
 
 struct Bench {
@@ -136,8 +136,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Runs three phases of the program, and returns the allocations that were counted during the second; empty if
-    /// `counts` is false.
+    /// Runs three phases of the program, and returns the allocations that were counted during the second phase. The
+    /// result is empty if `counts` is false.
     fn counted(&self, flags: &[OsString], counts: bool) -> Result<Counts> {
         let classes = self.jdk.compile(&programs::agent("Counted.java"))?;
         let mut target = Launch::class(&self.jdk, classes, "Counted")
@@ -188,7 +188,7 @@ impl Bench {
         for site in report["sites"].as_array().into_iter().flatten() {
             let text = |key: &str| site[key].as_str().unwrap_or_default().to_owned();
             let method = text("method");
-            // Leave out the code that runs while the count begins, and the method that JaCoCo adds.
+            // The result leaves out the code that runs while counting begins, and the method that JaCoCo adds.
             if text("class") == "Counted" && method != "main" && method != "$jacocoInit" {
                 let key = (
                     method,
@@ -210,9 +210,9 @@ fn covered(file: &Path) -> Result<Coverage> {
     while let Some((&kind, after)) = rest.split_first() {
         rest = after;
         match kind {
-            // A magic number and a version.
+            // This block has a magic number and a version.
             0x01 => drop(take(&mut rest, 4)?),
-            // A session: its name and two times.
+            // This block describes a session: its name and two times.
             0x10 => {
                 text(&mut rest)?;
                 take(&mut rest, 16)?;

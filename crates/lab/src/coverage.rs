@@ -1,6 +1,6 @@
-//! Measures how often the intervals of stacks contain the true value. A program that knows what each of its stacks
-//! allocated runs on each JDK and collector with two sampling intervals. It is dumped and the dump is read with the
-//! commands that a user would type.
+//! Measures how often the 95 % confidence intervals in reports on stacks contain the true value. A program that knows
+//! what each of its stacks allocated runs on each JDK and collector with two sampling intervals. Its heap is dumped,
+//! and the dump is read with the commands that a user would type.
 //!
 //! Intervals of 95 % should contain 93 to 97 of 100 true values, and the mean error of the estimates should be below 3
 //! %.
@@ -16,7 +16,7 @@ use anyhow::{Context, Result, ensure};
 use self::measure::{Measured, Setting, Tools};
 use crate::{java, run};
 
-/// Collectors, by their name in the JVM's flag.
+/// Collectors, named as in the JVM's flags.
 const COLLECTORS: [&str; 4] = ["G1", "Serial", "Parallel", "Z"];
 /// Mean number of bytes between two samples.
 const INTERVALS: [&str; 2] = ["64k", "512k"];
@@ -120,7 +120,7 @@ pub(crate) fn coverage(options: &Options) -> Result<()> {
         }
         ensure!(!found.is_empty(), "nothing was measured");
         text = table::of(&found, repeat);
-        // Written after each setting, so that an interrupted run keeps its results.
+        // The table is written after each setting, so that an interrupted run keeps its results.
         if let Some(file) = &options.output {
             fs::write(file, &text).with_context(|| format!("cannot write {}", file.display()))?;
         }

@@ -19,19 +19,20 @@ pub fn ensure_jdk() -> Result<Jdk> {
     find().context(HINT)
 }
 
-/// Returns one JDK of each of these major versions, or of all versions that are found if `majors` is empty.
+/// Returns one JDK of each of these major versions. If `majors` is empty, returns one of each version that is found.
 pub fn jdks(majors: &[u32]) -> Result<Vec<Jdk>> {
     ensure_jdk()?;
     let mut jdks = Jdk::all_for_scenarios();
     jdks.retain(|jdk| majors.is_empty() || majors.contains(&jdk.major()));
-    // A table shows only the version, so two JDKs of one version could not be distinguished.
+    // Only one JDK of each version is used, because tables show only the version.
     jdks.dedup_by_key(|jdk| jdk.major());
     ensure!(!jdks.is_empty(), "no such JDK: {majors:?}");
     Ok(jdks)
 }
 
-/// Returns JVMs from version 11 on, into which the agent can be loaded, with or without a compiler, the oldest first.
-/// There is one of each major version in `majors` (of all, if it is empty); a given JVM replaces a found one.
+/// Returns the JVMs that the agent can be loaded into (version 11 and later), with or without a compiler, oldest first.
+/// There is one JVM of each major version in `majors`, or of all versions if `majors` is empty. A given JVM replaces a
+/// found one.
 pub fn for_agent(given: &[PathBuf], majors: &[u32]) -> Result<Vec<Jdk>> {
     ensure_jdk()?;
     let mut jdks = Vec::new();
@@ -49,8 +50,8 @@ pub fn for_agent(given: &[PathBuf], majors: &[u32]) -> Result<Vec<Jdk>> {
 /// The Maven plugin has a fixed version, because Maven's default version changes.
 const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies";
 
-/// Fetches the libraries that the folder's `pom.xml` names, and returns the folder with them. `version` is the tested
-/// version, if the `pom.xml` leaves it open.
+/// Fetches the libraries that the folder's `pom.xml` names, and returns the folder with them. `version` is the version
+/// of the tested library, if the `pom.xml` leaves it open.
 pub fn libraries(project: &Path, name: &str, version: Option<&str>) -> Result<PathBuf> {
     let name = match version {
         Some(version) => format!("{name}-{version}"),

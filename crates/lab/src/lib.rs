@@ -1,5 +1,5 @@
-//! Measurements of heapdiff: how often its reports are right, and what the program and the agent cost. Each is a task
-//! of `cargo xtask`; CI runs short forms of four of them.
+//! Measurements of heapdiff: how often its reports are right, and what the program and the agent cost. Each measurement
+//! is a task of `cargo xtask`. CI runs short forms of four of them.
 #![allow(
     clippy::print_stdout,
     reason = "a measurement prints its progress and its tables"
@@ -74,7 +74,7 @@ impl Measurement {
     /// Measures, and prints or writes the result.
     ///
     /// # Errors
-    /// When a program cannot be built or started, or a figure misses its limit.
+    /// Returns an error if a program cannot be built or started, or if a figure exceeds its limit.
     pub fn run(&self) -> Result<()> {
         match self {
             Self::Bench(options) => bench::bench(options),

@@ -25,12 +25,12 @@ const SHOWN: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Suspects(Vec<Suspect>);
 
-/// Position of the right answer among the suspects, from 1.
+/// Positions of the right answers among the suspects, from 1.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Told {
-    /// The first suspect with a path through the field, at an object of its class.
+    /// The first suspect with a path through the expected field, at an object of the expected class.
     pub(crate) field: Option<usize>,
-    /// The first suspect that names the field's class or the class that accumulates.
+    /// The first suspect that names the class of the expected field, or the expected class that accumulates.
     pub(crate) class: Option<usize>,
 }
 
@@ -64,7 +64,7 @@ impl Suspects {
 }
 
 impl fmt::Display for Suspects {
-    /// Writes the first suspects, each by MAT's keywords for it.
+    /// Writes the first suspects. Each is shown by the keywords that MAT gives for it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
             return write!(f, "nothing");
@@ -82,7 +82,7 @@ impl fmt::Display for Suspects {
 pub(crate) fn suspects(program: &Path, dump: &Path, scratch: &Path) -> Result<Suspects> {
     let _ = fs::remove_dir_all(scratch);
     fs::create_dir_all(scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
-    // MAT writes its indexes beside the dump, and would reuse them.
+    // MAT writes its indexes beside the dump, and would reuse those of an earlier run.
     let linked = std::path::absolute(scratch.join("last.hprof"))?;
     fs::hard_link(dump, &linked).with_context(|| format!("cannot link {}", dump.display()))?;
     let output = Command::new("timeout")
@@ -137,7 +137,7 @@ mod tests {
         let found = told(vec![other(), right()], HOLDER, "com.acme.Ticket");
         assert_eq!((found.field, found.class), (Some(2), Some(2)));
         assert!(found.names_field() && found.names_class());
-        // Another field of the class: MAT still names the class.
+        // Another field of the same class is expected. MAT still names the class.
         let found = told(vec![right()], "com.acme.Registry.closed", "-");
         assert_eq!((found.field, found.class), (None, Some(1)));
         assert!(!found.names_field() && found.names_class());

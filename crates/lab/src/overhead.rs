@@ -1,9 +1,9 @@
 //! Measures what sampling costs a program: processor time per operation and memory, without an agent, with our agent,
 //! and with the tools that people would use instead.
 //!
-//! All JVMs of a round run side by side. Each waits on its standard input, and they process slices of the same work in
-//! turn (A B C A B C ...), so that a change of the machine's speed affects all of them. A new round starts new JVMs,
-//! because two JVMs with the same flags can differ in their compiled code. The configuration `none` exists twice: the
+//! All JVMs of a round run side by side. Each waits on its standard input. The JVMs process slices of the same work in
+//! turn (A B C A B C ...). So a change of the machine's speed affects all of them. A new round starts new JVMs, because
+//! two JVMs with the same flags can differ in their compiled code. The configuration `none` exists twice: the
 //! difference between the two is the noise.
 
 pub(crate) mod async_profiler;
@@ -174,7 +174,7 @@ fn measure(
             running.push((jvm, Figures::default()));
         }
         for slice in 0..slices as usize {
-            // Each slice begins with another JVM, so that no JVM is always first.
+            // The order of the JVMs changes with each slice, so that no JVM is always first.
             let count = running.len();
             for turn in 0..count {
                 let (jvm, figures) = &mut running[(turn + slice) % count];

@@ -24,7 +24,7 @@ use self::programs::{PROGRAMS, Program};
 use self::recent::RECENT;
 use crate::{java, run};
 
-/// Percentage of the runs in which the report on the last dump alone must name the holder among the first three
+/// Minimum percentage of runs in which the report on the last dump alone names the holder among the first three
 /// suspects.
 const ONE_DUMP: usize = 90;
 
@@ -52,7 +52,7 @@ pub struct Options {
     output: Option<PathBuf>,
 }
 
-/// Runs the programs, and fails if the first suspect of a report is not the expected one.
+/// Runs the programs. Fails if the first suspect of a report is not the expected one.
 pub(crate) fn real(options: &Options) -> Result<()> {
     let all = || PROGRAMS.iter().chain(RECENT);
     let is_chosen = |name: &str| options.name.as_deref().is_none_or(|chosen| chosen == name);
@@ -215,7 +215,7 @@ fn verdicts(suspects: &Value) -> String {
     }
 }
 
-/// Returns the retained bytes of a suspect in the last dump less those in the first.
+/// Returns the retained bytes of a suspect in the last dump minus those in the first.
 fn grown(suspect: &Value) -> i64 {
     let retained = suspect["retained_bytes"].as_array();
     let end = |of: Option<&Value>| of.and_then(Value::as_i64).unwrap_or(0);
@@ -250,7 +250,7 @@ fn libraries(program: &Program, version: Option<&str>) -> Result<PathBuf> {
     java::libraries(&folder(program.name), program.name, version)
 }
 
-/// The reports on one program.
+/// The reports on the dumps of one program.
 struct Answer {
     /// First lines of the report.
     text: String,
@@ -268,7 +268,8 @@ fn one(
 ) -> Result<Answer> {
     let scratch = run::target_dir().join("real").join("dumps");
     std::fs::create_dir_all(&scratch)?;
-    // Compiled beforehand, as real programs are. Otherwise the Java compiler would retain most of the heap.
+    // The program is compiled beforehand, as real programs are. Otherwise the Java compiler would retain most of the
+    // heap.
     let classes = jdk.compile_with(&folder(name).join(source), libraries)?;
     let class_path = format!("{}:{}/*", classes.display(), libraries.display());
     let main_class = source.trim_end_matches(".java");
@@ -286,7 +287,7 @@ fn one(
             target.advance(phase)?;
         }
         let dump = scratch.join(format!("{name}-{phase}.hprof"));
-        // A dump of an earlier run. A JVM does not overwrite files.
+        // There may be a dump of an earlier run, and a JVM does not overwrite files.
         let _ = std::fs::remove_file(&dump);
         target.dump(&dump, DumpOptions::default())?;
         dumps.push(dump);
@@ -371,7 +372,7 @@ fn without_package(frame: &str) -> &str {
         .map_or(frame, |dot| &frame[dot + 1..])
 }
 
-/// Returns the innermost frame of the program in the stack that allocated most.
+/// Returns the innermost frame of the program in the stack that allocated the most bytes.
 fn own_frame<'a>(program: &Program, suspect: &'a Value) -> Option<&'a str> {
     // If no stack of the held objects is known, take the stack that allocated most objects of the class.
     let first = suspect["stacks"]
@@ -399,10 +400,11 @@ fn fault(program: &Program, collector: &str, suspect: &Value) -> Option<String> 
         return Some(format!("no frame of {}", program.allocator));
     }
     if collector == "Z" {
-        // With ZGC the agent tracks only a few samples, so the share that they explain is random.
+        // With ZGC the agent tracks only a few samples, so the share of the growth that they cover is random.
         return None;
     }
-    // The samples should explain about as much as grew. Below this growth there are too few samples for the check.
+    // The samples should cover about as many bytes as the growth has. Below this growth there are too few samples for
+    // the check.
     const ENOUGH: u64 = 1 << 20;
     let figure = |key: &str| suspect["coverage"][key].as_u64().unwrap_or(0);
     if figure("growth_bytes") < ENOUGH {

@@ -47,7 +47,7 @@ enum Part {
 
 const PARTS: [Part; 3] = [Part::Jars, Part::Image, Part::Generated];
 
-/// Methods that are generated from one seed. The next batch uses the next seed.
+/// Number of methods that are generated from one seed. The next batch uses the next seed.
 const BATCH: u32 = 1000;
 
 /// Runs the parts, and fails if a JVM rejects a rewritten class or if it differs from the original.
@@ -71,7 +71,7 @@ pub(crate) fn rewrite(options: &Options) -> Result<()> {
             }
             Part::Image => tests("real", &[("HEAPDIFF_ALL_CLASSES", "1".into())])?,
             Part::Generated => {
-                // The fetched jars include those of ASM.
+                // The jars of ASM are among the fetched jars.
                 let jars = std::path::absolute(jars::fetched()?)?;
                 for batch in 0..options.methods.div_ceil(BATCH) {
                     let methods = BATCH.min(options.methods - batch * BATCH);

@@ -70,10 +70,10 @@ impl Products {
         Self::of(DIST)
     }
 
-    /// Builds with the profile of the tests; after the tests nothing is left to build. Builds the whole workspace with
-    /// its examples, because for a part of it cargo selects other features and rebuilds shared crates.
+    /// Builds with the profile of the tests, so that nothing is left to build after the tests. Builds the whole
+    /// workspace with its examples. If only a part is built, cargo selects other features and rebuilds shared crates.
     pub fn as_tested() -> Result<Self> {
-        // The tests are included, so that cargo selects the same features as for the tests.
+        // The tests are built too, because cargo then selects the same features as for the tests.
         let all = ["--workspace", "--lib", "--bins", "--examples", "--tests"];
         run(cargo().args(["build", "--release", "--locked"]).args(all))?;
         Self::of("release")

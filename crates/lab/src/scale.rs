@@ -44,7 +44,7 @@ pub struct Options {
     output: Option<PathBuf>,
 }
 
-/// Objects and shallow bytes by class.
+/// Number of objects and shallow bytes, by class.
 type Totals = BTreeMap<String, [i64; 2]>;
 
 /// Makes the dumps, analyzes both, and fails if the answers differ.
@@ -113,7 +113,7 @@ pub(crate) fn scale(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The output and the cost of a command.
+/// The output of a command, and its time and memory.
 struct Answer {
     report: Value,
     objects: u64,
@@ -148,7 +148,8 @@ fn ask(
     let output = dump.with_extension("json");
     let mut run = Command::new(heapdiff);
     run.arg(command).arg(dump).args(more);
-    // All classes, but only enough objects to include the largest of each copy: each object row contains a path.
+    // The report lists all classes, but only enough objects to include the largest object of each copy. The list of
+    // objects is short because each of its rows contains a path.
     let top = if command == "histo" { "100000" } else { "1000" };
     run.args([
         "--top",
@@ -193,8 +194,8 @@ fn same(parts: &[(&Totals, u64); 2], whole: &Totals, copies: u64) -> Result<()> 
         for (i, what) in ["objects", "shallow bytes"].into_iter().enumerate() {
             let step = (then[i] - first[i]) as f64 / (count - 1) as f64;
             let expected = first[i] as f64 + step * (copies - 1) as f64;
-            // The size of the last object before a class object comes from the size model, not from the distance of
-            // addresses.
+            // A small difference is allowed: the size of the last object before a class object comes from the size
+            // model, not from the distance of addresses.
             if (figures[i] as f64 - expected).abs() > 0.000_1 * expected + 1.0 {
                 wrong.push(format!(
                     "{class}: {} {what}, expected {expected:.0}",

@@ -13,8 +13,8 @@ pub struct Options {
     minutes: u64,
 }
 
-/// JVMs that the longest stress test starts one after the other for each JDK: one for each collector, and two with
-/// options of their own. The other tests run in parallel to it.
+/// Number of JVMs that the longest stress test starts one after the other for each JDK: one for each collector, and two
+/// with special options. The other tests run in parallel to it.
 const JVMS: u64 = 7;
 
 /// Runs the agent's stress tests and prints their figures: samples, dropped samples, memory.

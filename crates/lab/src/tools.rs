@@ -33,7 +33,7 @@ pub fn ensure_maven() -> Result<()> {
     Ok(())
 }
 
-/// Ensures that Gradle is installed. It builds Java projects, too.
+/// Ensures that Gradle is installed. It builds Java projects, as Maven does.
 pub fn ensure_gradle() -> Result<()> {
     ensure(&["gradle"], "gradle")?;
     Ok(())

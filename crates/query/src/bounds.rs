@@ -16,7 +16,7 @@ use crate::sql::Limits;
 
 /// Maximum number of bytes of SQLite's temporary files, unless a caller sets a smaller limit.
 pub(crate) const TEMPORARY_FILES: u64 = 1 << 30;
-/// Time between two checks.
+/// Time between two checks of the limits.
 const TICK: Duration = Duration::from_millis(20);
 
 /// The limit that a query exceeded.
@@ -35,7 +35,6 @@ impl Stop {
     /// A flag that is never set.
     pub(crate) const NEVER: Self = Self(None);
 
-    /// Returns a flag that is not set.
     pub(crate) fn new() -> Self {
         Self(Some(Arc::default()))
     }
@@ -88,7 +87,8 @@ impl Watchdog {
     /// Starts the thread. The time of the query begins now.
     pub(crate) fn start(interrupt: InterruptHandle, stop: Stop, limits: Limits) -> Result<Self> {
         let begin = Instant::now();
-        // The dump may also be in an unnamed file; such files do not count.
+        // Unnamed files that are open already do not count towards the limit. For example, the dump may be in such a
+        // file.
         let others: Vec<FileId> = unnamed_files()
             .unwrap_or_default()
             .iter()
@@ -113,7 +113,8 @@ impl Watchdog {
                     stop.set(exceeded);
                 }
                 if stop.is_set() {
-                    // SQLite forgets an interrupt that comes before the first step, so interrupt at every tick.
+                    // SQLite ignores an interrupt before the first step of a statement, so the thread interrupts at
+                    // every tick.
                     interrupt.interrupt();
                 }
             }
@@ -159,18 +160,18 @@ fn unnamed_files() -> Option<Vec<(FileId, u64)>> {
     )
 }
 
-/// Returns `None`: this system does not list the open files of a process.
+/// Returns `None`, because this system does not list the open files of a process.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const fn unnamed_files() -> Option<Vec<(FileId, u64)>> {
     None
 }
 
-/// True if the growth of temporary files can be watched.
+/// True if this system allows the growth of temporary files to be watched.
 pub(crate) fn can_watch_files() -> bool {
     unnamed_files().is_some()
 }
 
-/// Returns the bytes of all unnamed files except `others`.
+/// Returns the total bytes of all unnamed files except `others`.
 fn temporary_bytes(others: &[FileId]) -> u64 {
     let files = unnamed_files().unwrap_or_default().into_iter();
     let own = files.filter(|(id, _)| !others.contains(id));

@@ -1,7 +1,7 @@
 //! Finds the result columns that contain ids because `field()` returned references.
 //!
-//! SQLite has no type for the result of a function. So the columns with calls of `field()` are found in the text of the
-//! statement, and the function records the kinds of values it returned for each field.
+//! SQLite has no type for the result of a function. So this module finds the columns with calls of `field()` in the
+//! text of the statement. The function itself records the kinds of values that it returned for each field.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,8 +32,8 @@ impl FieldKinds {
         }
     }
 
-    /// True if values of the field are references. `is_object` decides for a field that is a reference in one class and
-    /// a number in another.
+    /// True if values of the field are references. If the field is a reference in one class and a number in another,
+    /// `is_object` decides whether the value is the id of an object.
     pub(crate) fn is_id(&self, field: &str, is_object: impl FnOnce() -> bool) -> bool {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let returned = all.get(field).copied().unwrap_or_default();
@@ -104,7 +104,7 @@ fn called(item: &[Token<'_>]) -> Option<String> {
     }
 }
 
-/// Returns the index of the parenthesis that closes one before the tokens.
+/// Returns the index of the parenthesis that closes one that is open before the tokens.
 fn outside_end(tokens: &[Token<'_>]) -> Option<usize> {
     let mut depth = 1_usize;
     tokens.iter().position(|token| {

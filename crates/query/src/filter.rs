@@ -118,7 +118,7 @@ impl Span {
 pub(crate) struct ClassSet(Vec<bool>);
 
 impl ClassSet {
-    /// Returns the classes whose name satisfies a comparison, or `None` if this cannot be decided.
+    /// Returns the classes whose names satisfy a comparison. `None` if the comparison cannot be decided here.
     pub(crate) fn of_names(heap: &Heap, op: Op, value: &Scalar) -> Option<Self> {
         let text = match value {
             Scalar::Text(text) => text,
@@ -140,7 +140,7 @@ impl ClassSet {
         ))
     }
 
-    /// Returns the class with this id.
+    /// Returns the classes whose ids equal a value or are in a list.
     pub(crate) fn of_id(heap: &Heap, value: &Scalar) -> Option<Self> {
         let id = match *value {
             Scalar::Int(id) => id,
@@ -180,8 +180,8 @@ impl ClassSet {
         let snapshot = heap.snapshot();
         match snapshot.class_of(object).or_else(|| snapshot.class_class()) {
             Some(class) => self.has(class),
-            // The dump lacks the class of class objects, so let the object through. SQLite compares its class name
-            // later.
+            // The object is a class object, and the dump lacks the class `java.lang.Class`. The filter accepts the
+            // object, and SQLite compares its class name later.
             None => true,
         }
     }

@@ -17,7 +17,7 @@ use crate::heap::Heap;
 /// Maximum number of characters that `text()` returns.
 const CHARS: usize = 1 << 16;
 
-/// Registers `regexp`, an operator without an implementation in SQLite, and functions that read objects.
+/// Registers functions that read objects, and `regexp`, an operator that SQLite has without an implementation.
 pub(crate) fn add(
     connection: &Connection,
     dumps: Option<&Dumps>,
@@ -96,7 +96,7 @@ fn asked<'d>(
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Implements `field(id, 'name')`: returns the value of an object's field, or of a class object's static field. If
-/// several classes in the hierarchy have a field of this name, it is that of the most derived class.
+/// several classes in the hierarchy have a field of this name, the value is from the most derived class.
 fn field(heap: &Heap, context: &Context<'_>, kinds: &FieldKinds) -> SqlValue {
     let (ValueRef::Integer(id), ValueRef::Text(name)) = (context.get_raw(0), context.get_raw(1))
     else {

@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 
 /// Maximum number of parts of the file whose records are cached.
 const PARTS: usize = 32;
-/// Maximum number of references of a part that are cached. A part with more, such as that of a huge array, is read each
-/// time.
+/// Maximum number of references of a part that are cached. A part with more references, such as one with a huge array,
+/// is read each time.
 const LINKS: usize = 1 << 20;
 
 /// An analyzed dump that can be queried and exported.
@@ -35,7 +35,7 @@ pub struct Heap {
 }
 
 impl Heap {
-    /// Returns a heap without the agent's objects.
+    /// Creates the heap of a dump, and finds the agent's own objects, which the tables leave out.
     #[must_use]
     pub fn new(snapshot: impl Into<Arc<Snapshot>>) -> Self {
         let snapshot = snapshot.into();
@@ -122,7 +122,7 @@ impl Heap {
         })
     }
 
-    /// Returns the number and bytes of each class's objects. The figures for reachable and retained objects may be
+    /// Returns the number and bytes of each class's objects. The numbers of reachable and retained objects may be
     /// missing.
     pub(crate) fn sums(&self) -> &[ClassTotal] {
         if self.own.is_empty() && self.totals.get().is_none() {
@@ -153,10 +153,11 @@ impl Heap {
         })
     }
 
-    /// Returns the agent's samples, if there was an agent, and the fault in them, if any.
+    /// Returns the agent's samples if the dump has an agent, and a description of what is wrong with them, if anything.
     fn read_samples(&self) -> &(Option<Samples>, Option<String>) {
         self.samples.get_or_init(|| {
-            // Without this check, a dump with a stack for each object would have a sample for each object.
+            // Without this check, the allocation stacks that a dump without an agent may contain would be taken for
+            // samples.
             if self.own.is_empty() {
                 return (None, None);
             }
@@ -184,8 +185,8 @@ impl Heap {
         Ok(self.samples()?.and_then(|s| s.at_sites.as_ref()))
     }
 
-    /// Returns the fault in the agent's samples, if any: why the table `samples` cannot be read ([`Error::Samples`]),
-    /// or what it lacks.
+    /// Describes what is wrong with the agent's samples, if anything: the reason why the table `samples` cannot be read
+    /// ([`Error::Samples`]), or what it lacks.
     #[must_use]
     pub fn doubt_of_samples(&self) -> Option<&str> {
         self.read_samples().1.as_deref()

@@ -14,7 +14,7 @@ enum Source {
     Class(String),
     /// A class and its subclasses.
     Subclasses(String),
-    /// Classes whose whole names match.
+    /// The classes whose whole names match a regular expression.
     Pattern(String),
     Object(String),
 }
@@ -134,9 +134,9 @@ fn translated(list: &[Token<'_>], source: &Source, after: &[Token<'_>]) -> Optio
 
 struct Words<'w> {
     alias: Option<&'w str>,
-    /// True if the table is `strings`.
+    /// True if the statement is translated to a query on the table `strings`.
     of_strings: bool,
-    /// True if all objects are strings.
+    /// True if all selected objects are strings.
     is_string: bool,
 }
 
@@ -171,7 +171,7 @@ impl Words<'_> {
                     (sign.to_owned(), more)
                 }
             };
-            // LIKE in OQL matches a regular expression with the whole string.
+            // In OQL, LIKE matches the whole string with a regular expression.
             let text = match out.last().map(String::as_str) {
                 Some("regexp") => format!("'^({})$'", text.strip_prefix('\'')?.strip_suffix('\'')?),
                 _ => text,
@@ -234,7 +234,7 @@ impl Words<'_> {
                 ] => {
                     return Some((format!("text({text})"), rest));
                 }
-                // The length of an array that a field refers to is in another row.
+                // The length of an array that a field refers to is in another row, so there is no simple translation.
                 [Token::Sign("."), Token::Word("length"), ..] if text != "id" => return None,
                 [Token::Sign("."), Token::Word("length"), rest @ ..] => {
                     return Some(("length".to_owned(), rest));
@@ -250,7 +250,7 @@ impl Words<'_> {
         }
     }
 
-    /// Translates a call of a function of one object.
+    /// Translates a call of a function whose argument is one object.
     fn function<'t, 's>(
         &self,
         name: &str,
@@ -280,7 +280,7 @@ impl Words<'_> {
     }
 }
 
-/// Returns the tokens after the length of a string.
+/// Returns the remaining tokens after an expression for the length of a string.
 fn string_length<'t, 's>(tokens: &'t [Token<'s>]) -> Option<&'t [Token<'s>]> {
     let [Token::Sign("."), Token::Word(field), rest @ ..] = tokens else {
         return None;
@@ -302,7 +302,7 @@ fn string_length<'t, 's>(tokens: &'t [Token<'s>]) -> Option<&'t [Token<'s>]> {
     }
 }
 
-/// Returns the column of an attribute of Eclipse MAT.
+/// Returns the column with the same value as an attribute in Eclipse MAT, such as `@retainedHeapSize`.
 fn column(attribute: &str) -> Option<&'static str> {
     Some(match attribute {
         "retainedHeapSize" => "retained_bytes",

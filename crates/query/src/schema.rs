@@ -25,14 +25,15 @@ pub enum Table {
     Allocated,
     /// The agent's counts by line of code.
     CountedSites,
-    /// Sums over `objects`. Statements are rewritten to use this table; it is not listed.
+    /// Sums over `objects`. Some statements on `objects` are rewritten to use this table. Listings of tables do not
+    /// contain it.
     #[doc(hidden)]
     ObjectSums,
 }
 
 use Kind::{Bool, Id, Int, Text};
 
-/// Columns: name, type, and description.
+/// Columns, each with its name, type and description.
 pub(crate) type Columns = &'static [(&'static str, Kind, &'static str)];
 
 pub(crate) const OBJECTS: Columns = &[
@@ -273,7 +274,7 @@ pub(crate) const COUNTED_SITES: Columns = &[
     ),
 ];
 
-/// A row has the sums over either the reachable or the unreachable objects of one class.
+/// Each row has the sums over the reachable or the unreachable objects of one class.
 pub(crate) const OBJECT_SUMS: Columns = &[
     ("class", Text, "class of the objects"),
     ("class_id", Id, "id of the class object"),
@@ -427,7 +428,7 @@ pub(crate) const fn declared(kind: Kind) -> &'static str {
     }
 }
 
-/// Returns the kind for a declared type.
+/// Returns the kind of column that a declared type stands for.
 pub(crate) fn of_declared(declaration: &str) -> Option<Kind> {
     let mut all = [Bool, Int, Id, Kind::Double, Text].into_iter();
     all.find(|&kind| declared(kind) == declaration)

@@ -34,7 +34,7 @@ pub struct Limits {
     /// Maximum duration.
     pub time: Option<Duration>,
     /// Maximum number of bytes of SQLite's temporary files in this process; 1 GiB if `None`. If the system does not
-    /// list open files, SQLite sorts in memory, and this is the limit of that memory unless `memory` is set.
+    /// list open files, SQLite sorts in memory, and this limits that memory unless `memory` is set.
     pub temporary_files: Option<u64>,
     /// Returns true if the query was cancelled. Another thread calls it several times a second.
     pub is_given_up: Option<fn() -> bool>,
@@ -103,7 +103,7 @@ pub fn run_over(dumps: &Dumps, sql: &str, limits: Limits, sink: &mut dyn Sink) -
     let failed = |e| reason(of_sqlite(e, sql, limits));
     let mut statement = prepare(&connection, sql, limits, dumps.names()).map_err(reason)?;
     let columns = columns_of(&statement);
-    // The rewritten statement has the same rows and is faster.
+    // The rewritten statement has the same result and is faster.
     if let Some(faster) = &faster {
         statement = prepare(&connection, faster, limits, dumps.names()).map_err(reason)?;
     }
@@ -147,7 +147,7 @@ fn cell(value: ValueRef<'_>, kind: Option<Kind>) -> Cell<'_> {
         },
         ValueRef::Real(value) => Cell::Double(value),
         ValueRef::Text(text) | ValueRef::Blob(text) => {
-            // All strings in tables are UTF-8. Only bytes that the query creates itself may not be.
+            // All strings in tables are UTF-8. Only bytes that the query itself creates may be invalid.
             std::str::from_utf8(text).map_or(Cell::Null, Cell::Text)
         }
     }
@@ -163,8 +163,8 @@ fn columns_of(statement: &Statement<'_>) -> Vec<ResultColumn> {
         .collect()
 }
 
-/// Returns a connection with one empty database per dump, and the tables and functions of the dumps. Without dumps, the
-/// tables are empty.
+/// Returns a connection to an in-memory database with one schema per dump. The schemas store no data: their virtual
+/// tables, and the SQL functions, read the dumps. Without dumps, the tables have no rows.
 fn connect(
     (names, dumps): (&[String], Option<&Dumps>),
     kinds: &FieldKinds,
@@ -216,8 +216,8 @@ fn connect(
 fn protect(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    // With these settings "text" is always a column name, as in standard SQL. Otherwise a misspelled name would be a
-    // string.
+    // With these settings, a word in double quotes is always a column name, as in standard SQL. Otherwise, SQLite would
+    // treat a misspelled name as a string.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
     connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
@@ -267,7 +267,7 @@ fn prepare<'c>(
     Ok(statement)
 }
 
-/// Converts an error of SQLite for the author of the statement.
+/// Converts an error of SQLite to one that helps the author of the statement.
 fn of_sqlite(error: rusqlite::Error, sql: &str, limits: Limits) -> Error {
     use rusqlite::Error as E;
     let code = error.sqlite_error_code();

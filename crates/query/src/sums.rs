@@ -1,4 +1,5 @@
-//! Rewrites sums over `objects` to the table `object_sums`, which has a few thousand rows that are summed up already.
+//! Rewrites sums over `objects` to the table `object_sums`, which has a few thousand rows with sums that are computed
+//! already.
 //!
 //! A statement is rewritten only if every word in it is known here. For any other statement SQLite sums up the objects.
 
@@ -33,7 +34,7 @@ impl<'s> Token<'s> {
         matches!(self, Token::Word(w) if w.eq_ignore_ascii_case(word))
     }
 
-    /// Returns the word in `words` that the token equals.
+    /// Returns the word of `words` that the token equals, if any.
     fn among<'w>(self, words: &[&'w str]) -> Option<&'w str> {
         words.iter().copied().find(|word| self.is(word))
     }
@@ -229,13 +230,13 @@ fn aliases<'s>(select: &[Token<'s>]) -> Option<Vec<&'s str>> {
     names.collect()
 }
 
-/// The names that a clause may use.
+/// The grouping columns and aliases that a clause may use.
 struct Words<'w> {
     grouped: &'w [&'w str],
     aliases: &'w [&'w str],
 }
 
-/// The rewritten statement.
+/// The text of the rewritten statement.
 #[derive(Default)]
 struct Faster {
     text: String,
@@ -249,8 +250,8 @@ impl Faster {
         self.text.push_str(text);
     }
 
-    /// Adds a clause. Returns true if it has a sum, or `None` if it has an unknown word. If an alias has the name of a
-    /// column, it means the result only if it is a whole term of `order by`.
+    /// Adds a clause. Returns true if the clause has a sum, or `None` if it has an unknown word. An alias with the name
+    /// of a column is known only as a whole term of `order by`, because elsewhere the name means the column.
     fn part(&mut self, part: &[Token<'_>], words: &Words<'_>, is_order: bool) -> Option<bool> {
         let (mut at, mut sums_up) = (0, false);
         while let Some(&token) = part.get(at) {
@@ -286,7 +287,8 @@ impl Faster {
                     }
                     self.push(word);
                 }
-                // `*` is every column, unless it multiplies. `;` may be followed by another statement.
+                // `*` stands for every column, unless it multiplies. After `;` there may be another statement. Such
+                // statements are not rewritten.
                 Token::Other("*") if at == 0 || sign(at - 1, ",") || sign(at - 1, "(") => {
                     return None;
                 }
@@ -339,7 +341,8 @@ fn tokens(sql: &str) -> Option<Vec<Token<'_>>> {
         } else {
             Token::Other(token)
         });
-        // A quote in a string is written twice, which would be two strings here.
+        // A quote inside a string is written twice. These tokens would be two strings, so the statement is not
+        // rewritten.
         if first == '\'' && left.starts_with('\'') {
             return None;
         }

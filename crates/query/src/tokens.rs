@@ -5,7 +5,7 @@
 pub(crate) enum Token<'s> {
     /// A name, a keyword or a number.
     Word(&'s str),
-    /// The content of a string in single quotes, with doubled quotes as they are written.
+    /// The content of a string in single quotes. A quote in the string is still doubled.
     Single(&'s str),
     /// The content of double quotes: a name in SQL, a string in OQL.
     Double(&'s str),
@@ -14,13 +14,14 @@ pub(crate) enum Token<'s> {
 }
 
 impl Token<'_> {
-    /// True for a keyword, in either case.
+    /// True if the token is this keyword, in upper or lower case.
     pub(crate) fn is(self, word: &str) -> bool {
         matches!(self, Token::Word(w) if w.eq_ignore_ascii_case(word))
     }
 }
 
-/// Returns the tokens of a statement without its comments. A string that does not end goes to the end of the statement.
+/// Returns the tokens of a statement without its comments. A string without a closing quote extends to the end of the
+/// statement.
 pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();

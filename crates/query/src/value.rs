@@ -53,8 +53,8 @@ pub(crate) enum Scalar {
     Null,
     Int(i64),
     Text(String),
-    /// All values of an `IN`.
+    /// All values in the list of an `IN`.
     List(Vec<Scalar>),
-    /// A fraction or a blob. Tables do not look such values up.
+    /// A fraction or a blob. Tables cannot look up such a value.
     Other,
 }

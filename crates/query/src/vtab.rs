@@ -23,10 +23,10 @@ use crate::schema::Table;
 use crate::table::{self, Ask, Cursor};
 use crate::value::{Scalar, Value};
 
-/// Bit of the plan's number that is set if rows are sorted by class. The other bits are the columns used.
+/// Bit of the plan's number that is set if rows must be sorted by class. The other bits are the columns used.
 const BY_CLASS: c_int = 1 << 30;
 
-/// Creates a dump's tables, including unlisted ones in `others`, in a schema of a connection.
+/// Creates the tables of a dump in a schema of a connection. `others` are tables that listings leave out.
 pub(crate) fn create(
     connection: &Connection,
     schema: &str,
@@ -104,7 +104,7 @@ unsafe impl<'vtab> VTab<'vtab> for HeapTable {
             let (true, Some(op), Some(column)) = (constraint.is_usable(), op, column) else {
                 continue;
             };
-            // Tables compare names byte by byte, but the statement may use another collation.
+            // The tables compare names byte by byte. If the statement uses another collation, SQLite must compare.
             let exact = !op.is_of_names() || info.collation(at)? == "BINARY";
             if !table::accepts(*table, column, op) || !exact {
                 continue;
@@ -120,7 +120,7 @@ unsafe impl<'vtab> VTab<'vtab> for HeapTable {
         for (argument, &(at, is_in)) in (1..).zip(&taken) {
             info.constraint_usage(at).set_argv_index(argument);
             if is_in {
-                // Pass all values at once instead of one scan per value.
+                // The table gets all values at once, instead of one scan per value.
                 info.set_in_constraint(at, true)?;
             }
         }

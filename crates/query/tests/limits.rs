@@ -1,5 +1,5 @@
-//! Tests that queries end when they exceed a limit of time or of temporary files. The files are counted for the whole
-//! process, so this test is a separate program.
+//! Tests that queries end when they exceed a limit of time or of temporary files. Temporary files of the whole process
+//! count towards the limit, so this test is a separate program.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;

@@ -36,15 +36,15 @@ pub struct CountedClass {
 /// The rows of a run, as its writer has cached them.
 #[derive(Debug, Default)]
 pub(crate) struct ClassRows {
-    /// The caller's numbers of classes that have a row.
+    /// Numbers of the classes that have a row, as the caller numbers classes.
     own: FxHashSet<u32>,
-    /// The caller's numbers of classes that share one row. They never get a row later, because it would lack the
-    /// earlier counts.
+    /// Numbers of the classes that share one row. These classes never get their own row later, because that row would
+    /// lack the earlier counts.
     others: FxHashSet<u32>,
 }
 
 impl ClassRows {
-    /// Adds the counts since the last tick. Returns true if no class had to share a row.
+    /// Adds the counts since the last tick. Returns true if every class has its own row.
     pub(crate) fn add(
         &mut self,
         connection: &Connection,
@@ -55,10 +55,10 @@ impl ClassRows {
         if counts.is_empty() {
             return Ok(true);
         }
-        // The table is created each time, because a failed first tick rolls it back.
+        // If the first tick failed, the table was rolled back. So each tick creates the table if it is missing.
         connection.execute_batch(TABLE)?;
         let most = max_bytes / BYTES_PER_ROW;
-        // Two numbers may have the same name.
+        // Two of the caller's class numbers may have the same name.
         let mut add = connection.prepare_cached(
             "INSERT INTO class_total (run, class, objects, bytes) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (run, class) DO UPDATE SET
@@ -192,7 +192,7 @@ mod tests {
         let mut first = writer(&path, "1-1", 1 << 20);
         tick(&mut first, 1000, Vec::new());
         assert_eq!(counted(&path, 1), of([]));
-        // Without counts there is no table.
+        // A trace without counts does not have this table.
         let tables = |path: &Path| Trace::open(path).unwrap().tables().unwrap();
         assert!(tables(&path).iter().all(|t| t.name != NAME));
         tick(&mut first, 2000, vec![count(1, 5), count(2, 1 << 40)]);
@@ -264,7 +264,7 @@ mod tests {
         let drop_first = "DELETE FROM tick WHERE run = 1; DELETE FROM run WHERE id = 1";
         older.connection().execute_batch(drop_first).unwrap();
         assert_eq!((counted(&path, 1).len(), counted(&path, 2).len()), (0, 1));
-        // Names without a site may be deleted, and other classes may get their row ids.
+        // Names that no site uses may be deleted, and other classes may then get their row ids.
         let names = "INSERT INTO class (name) VALUES ('com.acme.Other')";
         older.connection().execute_batch(names).unwrap();
         assert_eq!(counted(&path, 2), of([("com.acme.C1", 5)]));

@@ -12,25 +12,25 @@ use crate::{THINNED, TraceError};
 const OTHERWISE: [&str; 4] = ["include=", "exclude=", "verbosity=", "delay="];
 /// Number of standard deviations beyond which a difference is not random variation.
 const NO_CHANCE: f64 = 4.0;
-/// Counts whose ratio is smaller than this are considered equal: samples are summed over ticks, counts over spans, and
-/// the two do not cover exactly the same time.
+/// Counts whose ratio is smaller than this are considered equal: samples are summed over ticks and counts over spans,
+/// so they do not cover exactly the same time.
 const NEAR: f64 = 1.25;
 
-/// The samples of a line that is counted.
+/// The samples at a line of code that also has an exact count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampledLine {
-    /// Samples at the line, with the estimates made of them.
+    /// Samples at the line, and the objects and bytes that they represent.
     pub allocated: Amount,
-    /// True if there are fewer or more samples than random variation explains.
+    /// True if random variation does not explain the difference between the number of samples and the count.
     pub beyond_chance: bool,
 }
 
 impl Trace {
-    /// Returns the samples of some lines in a part of a run. Returns `None` if samples and counts are not comparable:
-    /// if samples are not taken by bytes, were downsampled or lost, or are filtered.
+    /// Returns the samples at some lines of code in a part of a run. Returns `None` if samples and counts are not
+    /// comparable: samples are not taken by bytes, samples were downsampled or lost, or allocations are filtered.
     ///
-    /// A line has the samples whose innermost frame it is. It has too few samples only if there are still too few when
-    /// the samples in JDK methods that it calls are added.
+    /// The samples of a line are those whose innermost frame is at the line. A line is reported to have too few samples
+    /// only if there are still too few when samples in JDK methods that it calls are added.
     ///
     /// Cost: reads the rows of all sites in the part's ticks once, and all stacks.
     ///
@@ -62,7 +62,7 @@ impl Trace {
         );
         let mut sites: FxHashMap<i64, Amount> = FxHashMap::default();
         self.each(&sums, bounds, |row| {
-            // `as` saturates.
+            // A cast with `as` saturates: it never overflows.
             let sum = |column| row.get(column).map_or(0, |sum: f64| sum as u64);
             if let Some(site) = self.id(row, 0) {
                 let amount = Amount {
@@ -123,8 +123,7 @@ impl Trace {
     }
 }
 
-/// Returns the expected number of samples of a line if each counted object was allocated. `None` if the bytes are
-/// unknown.
+/// Returns the number of samples to expect at a line, given its count. `None` if the bytes are unknown.
 fn expected(line: &CountedLine, interval: u64) -> Option<f64> {
     if line.is_rest() {
         return None;

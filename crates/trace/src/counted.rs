@@ -40,7 +40,7 @@ pub struct Counting {
     pub jdk: bool,
     /// Number of class files that got counters.
     pub classes: u64,
-    /// Number of sites without a counter.
+    /// Number of allocation sites without a counter.
     pub missed_sites: u64,
     /// Number of methods that cannot be rewritten.
     pub missed_methods: u64,
@@ -53,7 +53,7 @@ pub struct Counting {
 /// Allocations at a line of code since the last tick.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineCount {
-    /// The caller's number of the line. Its meaning never changes.
+    /// Number of the line, as the caller numbers lines. A number always stands for the same line.
     pub number: u32,
     /// The class that contains the line, as in Java source.
     pub class: Arc<str>,
@@ -80,7 +80,8 @@ struct Span {
 }
 
 impl Span {
-    /// Returns the length of this span and the next together, divided by their age, as a fraction.
+    /// Returns the joint length of this span and the next one, and their age: (length, age). The ratio of the two
+    /// decides which spans are merged.
     fn beside_age(self, next: Self, now: i64) -> (u128, u128) {
         let whole = |ms: i64| u128::from(ms.max(0).unsigned_abs());
         let length = whole(self.length) + whole(next.length);
@@ -93,11 +94,12 @@ impl Span {
 pub(crate) struct CountedRows {
     /// True if the tables exist.
     made: bool,
-    /// Row ids of lines by the caller's numbers, each with its stored object size.
+    /// For each line, by the caller's number: its row id and its stored object size.
     ids: FxHashMap<u32, (i64, Option<u64>)>,
     /// Number of lines that have their own row.
     lines: u64,
-    /// Lines that share one row. They never get a row later, because it would lack the earlier counts.
+    /// Numbers of the lines that share one row. These lines never get their own row later, because that row would lack
+    /// the earlier counts.
     others: FxHashSet<u32>,
     spans: Vec<Span>,
 }
@@ -109,7 +111,7 @@ impl CountedRows {
         self.made = false;
     }
 
-    /// Adds the counts since the last tick. Returns true if no line had to share a row.
+    /// Adds the counts since the last tick. Returns true if every line has its own row.
     pub(crate) fn add(
         &mut self,
         connection: &Connection,
@@ -160,8 +162,8 @@ impl CountedRows {
         Ok(self.others.is_empty())
     }
 
-    /// Returns true if the number of spans in the file differs from the cached one: maintenance of the file merges old
-    /// spans.
+    /// Returns true if the number of spans in the file differs from the cached one. This happens because maintenance of
+    /// the file merges old spans.
     fn changed(&self, connection: &Connection, run: i64) -> rusqlite::Result<bool> {
         let mut count =
             connection.prepare_cached("SELECT count(*) FROM counted_span WHERE run = ?1")?;
@@ -228,7 +230,7 @@ impl CountedRows {
         Ok(Some(id))
     }
 
-    /// Merges spans until neither their number nor the number of amounts is above its limit.
+    /// Merges spans until the number of spans and the number of amounts are at most their limits.
     fn thin(&mut self, connection: &Connection, most_amounts: u64) -> rusqlite::Result<()> {
         let Some(now) = self.spans.last().map(|span| span.end) else {
             return Ok(());
@@ -257,7 +259,7 @@ impl CountedRows {
 }
 
 impl LineCount {
-    /// Returns the line that sums those without their own row.
+    /// Returns the line that sums all lines without their own row.
     fn others() -> Self {
         Self {
             number: 0,
@@ -598,7 +600,7 @@ mod tests {
         }
         let sums = objects(&path, 1, Window::ALL);
         assert!(sums.len() == 200 && sums.values().all(|n| *n == 100));
-        // A single tick has more amounts than there is room for: one span is left, and it is complete.
+        // A single tick has more amounts than the limit allows. One complete span is left.
         let many = (0..200).map(|i| line(i, 1)).collect();
         let mut rows = CountedRows::default();
         let connection = writer.database.connection();
@@ -648,7 +650,7 @@ mod tests {
         }
     }
 
-    /// Deleting a run deletes its counts, even if a program deletes it that does not know these tables. Merged spans
+    /// If a run is deleted, its counts are deleted, even by a program that does not know these tables. Merged spans
     /// keep their sums.
     #[test]
     fn counts_go_with_their_run_and_stay_as_sums_until_then() {
@@ -702,8 +704,8 @@ mod tests {
         }
     }
 
-    /// The counts of a tick that failed are written with the next one. If the run was deleted, its writer starts it
-    /// anew.
+    /// The next tick includes the counts of a tick that failed. If the run was deleted, its writer inserts the run
+    /// again.
     #[test]
     fn a_tick_that_fails_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The trace file: checks that it is a trace, and that this program can read its version.
+//! Opens the trace file, and checks that it is a trace of a version that this program can read.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -54,7 +54,7 @@ pub enum TraceError {
         /// The reason.
         why: String,
     },
-    /// A database of another application.
+    /// The file is a database of another application.
     #[error("{}: not a heapdiff trace (application id {found:#x})", path.display())]
     Foreign {
         /// The file.
@@ -62,12 +62,12 @@ pub enum TraceError {
         /// The application id found.
         found: i32,
     },
-    /// A trace of an unsupported version.
+    /// The file is a trace of an unsupported version.
     #[error("{}: the trace has version {found}, but this heapdiff reads versions 1 to {VERSION}", path.display())]
     Version {
         /// The trace.
         path: PathBuf,
-        /// Its version.
+        /// The version of its tables.
         found: i32,
     },
     /// A table is missing, or something else has its name.

@@ -20,18 +20,18 @@ pub enum ColumnType {
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name.
+    /// Name of the column.
     pub name: String,
-    /// The type of its values.
+    /// Type of the column's values.
     pub kind: ColumnType,
 }
 
 /// A table of the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// Its name.
+    /// Name of the table.
     pub name: String,
-    /// Its columns, in their order.
+    /// Columns of the table, in order.
     pub columns: Vec<Column>,
 }
 

@@ -12,8 +12,8 @@ use crate::window::Window;
 
 /// Maximum number of points that a trend is computed from.
 const MOST_POINTS: usize = 64;
-/// Minimum number of samples from which the work over time is estimated. With fewer samples it is unclear when how much
-/// was allocated.
+/// Minimum number of samples for an estimate of the work over time. With fewer samples, it is unclear how much was
+/// allocated in each part of the time.
 const ENOUGH_FOR_WORK: u64 = 1000;
 /// Minimum number of major collections for a trend of their figures.
 const LEAST_MAJOR: usize = heapdiff_trend::LEAST_POINTS;
@@ -37,7 +37,7 @@ pub struct Timeline {
 /// A major collection of generational ZGC.
 ///
 /// It finds dead objects only among those that were in the old generation when it began. It treats young objects as
-/// live, as minor collections do. Example: the newest sample that any collection has found dead was allocated at 80 s.
+/// live. Example: the newest sample that any collection has found dead was allocated at 80 s.
 ///
 /// ```text
 /// allocated before 80 s: was examined; what is still recorded as live has survived
@@ -53,8 +53,8 @@ struct Major {
 }
 
 impl Major {
-    /// Returns the time after which allocated objects may be dead. It is the end of the collection if it is unknown
-    /// which objects the collection examined.
+    /// Returns the allocation time up to which the collection examined objects. Objects allocated later may be dead. If
+    /// it is unknown which objects the collection examined, this is the end of the collection.
     fn until_ms(&self) -> u64 {
         self.tried_ms.unwrap_or(self.ended_ms)
     }
@@ -69,8 +69,8 @@ fn is_generational_z(collection: &Collection) -> bool {
     keeps_samples(collection) || collection.collector.contains("ZGC Major")
 }
 
-/// Returns true for a young collection of ZGC. It treats the referents of weak and phantom references as live, so only
-/// major collections find dead samples.
+/// Returns true for a young collection of ZGC. Such a collection treats the referents of weak and phantom references as
+/// live, so only major collections find dead samples.
 fn keeps_samples(collection: &Collection) -> bool {
     collection.collector.contains("ZGC Minor")
 }
@@ -80,7 +80,8 @@ fn keeps_samples(collection: &Collection) -> bool {
 pub enum AliveAt {
     /// The end of the window.
     End,
-    /// The last major collection. Objects allocated since may be garbage that no collection has found.
+    /// The moment of the last major collection. Objects allocated since then may be garbage that no collection has
+    /// found.
     Major {
         /// The end of the collection, in milliseconds since the run began.
         uptime_ms: u64,
@@ -88,7 +89,7 @@ pub enum AliveAt {
         /// objects the collection examined; then the figures are an upper bound of the live objects.
         tried_ms: Option<u64>,
     },
-    /// No moment: the window has no major collection, so the figures include dead samples.
+    /// No moment is known, because the window has no major collection. The figures include dead samples.
     Unknown,
 }
 
@@ -249,14 +250,14 @@ impl Timeline {
 /// The kind of moments at which live figures are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// After collections of the whole heap: the figures contain no garbage.
+    /// Live figures after collections of the whole heap. They contain no garbage.
     Major,
     /// The minimum of the live figures between collections of any kind. The figures may contain old garbage.
     Collections,
-    /// The minimum in equal parts of the time: there was no collection.
+    /// Minimum of the live figures in equal parts of the time. Used if there was no collection.
     Ticks,
-    /// The minimum in equal parts of the time, of the objects that a recording found alive at its last look, by their
-    /// allocation time. Objects that were alive earlier but died before that look are unknown, so a cache whose content
+    /// Minimum in equal parts of the time. The live objects are those that a recording found alive at its last search,
+    /// counted from their allocation on. Objects that died before that search are unknown, so a cache whose content
     /// changes seems to grow.
     Survivors,
 }
@@ -274,10 +275,11 @@ impl Basis {
     }
 }
 
-/// The moments at which live figures are compared. Each is a range of ticks and counts with the minimum of its figures.
+/// The moments (points) at which live figures are compared. Each point is a range of ticks. Its figure is the minimum
+/// of the live figures in the range.
 #[derive(Clone, Debug)]
 pub struct Points {
-    /// The kind of the moments.
+    /// The kind of the points.
     pub basis: Basis,
     pub(crate) ranges: Vec<(usize, usize)>,
     /// The ranges of the first and the last major collection.
@@ -289,7 +291,7 @@ pub struct Points {
 }
 
 impl Points {
-    /// Returns the points of a window: after major collections if there are at least five.
+    /// Returns the points of a window. They are after major collections if there are at least five of these.
     #[must_use]
     pub fn of(timeline: &Timeline) -> Self {
         let all = timeline.collections();
@@ -338,7 +340,7 @@ impl Points {
         self.ranges.is_empty()
     }
 
-    /// Returns the last tick that counts. Objects allocated after it have not been through a collection.
+    /// Returns the last tick of the last point. Objects allocated later have not been through a collection.
     fn end(&self) -> Option<usize> {
         self.ranges.last().map(|r| r.1)
     }
@@ -383,8 +385,9 @@ fn thinned(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
     (0..count).map(pick).collect()
 }
 
-/// Merges neighbours until at most [`MOST_POINTS`] ranges are left, each of three collections if there are enough.
-/// Young collections leave old garbage behind, and the minimum over several collections is closer to what survives.
+/// Merges neighbours until at most [`MOST_POINTS`] ranges are left, each of at least three collections if there are
+/// enough. Young collections leave old garbage behind. So the minimum over several collections is closer to the amount
+/// that survives.
 fn joined(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let count = (ranges.len() / 3)
         .clamp(LEAST_MAJOR * 2, MOST_POINTS)
@@ -412,7 +415,7 @@ pub struct Steps {
     pub collected: Amount,
 }
 
-/// Signed sums. Partial sums may be negative.
+/// Sums of changes of an amount. They are signed, because partial sums may be negative.
 #[derive(Clone, Copy, Default)]
 struct Change {
     samples: i128,
@@ -515,8 +518,8 @@ impl Steps {
         })
     }
 
-    /// Returns the live amount of a point. It is the minimum in the range; after a major collection of generational
-    /// ZGC, the amount that survived the collection.
+    /// Returns the live amount of a point: the minimum in its range. After a major collection of generational ZGC, it
+    /// is the amount that survived the collection.
     pub(crate) fn left(&self, timeline: &Timeline, range: (usize, usize)) -> Live {
         match timeline.majors.as_ref().and_then(|m| m.get(&range.0)) {
             Some(major) => self.left_by(timeline, range.0, major),
@@ -524,8 +527,9 @@ impl Steps {
         }
     }
 
-    /// Returns the amount that survived a major collection that ended in tick `at`. It is the live amount when the
-    /// agent has looked, less everything allocated after [`Major::until_ms`]: in that part nothing was found dead.
+    /// Returns the amount that survived a major collection that ended in tick `at`. That is the live amount at the next
+    /// check of the samples by the agent, less everything allocated after [`Major::until_ms`]. The collection did not
+    /// examine objects allocated later, so it found none of them dead.
     fn left_by(&self, timeline: &Timeline, at: usize, major: &Major) -> Live {
         let of = |last: usize| {
             let (since, variance) = self.came_since(timeline, major.until_ms(), last);
@@ -539,7 +543,7 @@ impl Steps {
             .as_ref()
             .is_some_and(|m| !m.contains_key(&next));
         if next < timeline.ticks.len() && is_next_plain {
-            // The agent may have looked only after the end of tick `at`.
+            // The agent may have checked the samples only after the end of tick `at`.
             let later = of(next);
             if later.1.bytes < left.1.bytes {
                 left = later;
@@ -554,8 +558,8 @@ impl Steps {
         }
     }
 
-    /// Returns the amount allocated between a moment and the end of tick `last`, and its variance. The tick that
-    /// contains the moment counts in proportion; this share is the source of the variance.
+    /// Returns the amount allocated between a moment and the end of tick `last`, and its variance. Of the tick that
+    /// contains the moment, a proportional share is counted. This share is an estimate, and its variance is returned.
     fn came_since(&self, timeline: &Timeline, uptime_ms: u64, last: usize) -> (Amount, f64) {
         let first = timeline.ticks.partition_point(|t| t.uptime_ms <= uptime_ms);
         if first > last {
@@ -636,7 +640,7 @@ impl Steps {
             match majors.map(|m| m.get(&i)) {
                 None => least = least.min(self.at(i).amount.bytes),
                 Some(Some(_)) => least = least.min(self.left(timeline, (i, i)).amount.bytes),
-                // No sample can be found dead in this tick.
+                // No sample can be found dead in a tick without a major collection.
                 Some(None) if least == u64::MAX => continue,
                 Some(None) => {}
             }

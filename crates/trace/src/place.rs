@@ -56,9 +56,9 @@ fn kind(path: &Path) -> Option<i64> {
     Some(place.ok()?.f_type.into())
 }
 
-/// Sets the mapped log index to be written in place on btrfs, which otherwise copies blocks on write: then a full disk
-/// or quota would crash the process at the next write to a mapped page. btrfs accepts the setting only while the file
-/// is empty.
+/// Sets the mapped log index to be written in place on btrfs. By default, btrfs copies blocks on write. Then a full
+/// disk or quota would crash the process at the next write to a mapped page. btrfs accepts the setting only while the
+/// file is empty.
 ///
 /// # Errors
 /// Returns an error if the file is on btrfs and cannot be set to be written in place.
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(network_name(0x6969), Some("NFS"));
         let negative = i64::from(i32::from_ne_bytes(0xff53_4d42_u32.to_ne_bytes()));
         assert_eq!(network_name(negative), Some("SMB"));
-        // ext4, tmpfs, overlay, xfs, btrfs, zfs.
+        // These are the numbers of ext4, tmpfs, overlay, xfs, btrfs and zfs.
         for local in [
             0xef53,
             0x0102_1994,

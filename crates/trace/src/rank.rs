@@ -17,11 +17,12 @@ use crate::read::{Amount, Site, Trace};
 
 const MS_PER_HOUR: f64 = 3_600_000.0;
 const BYTES_PER_GIB: f64 = (1_u64 << 30) as f64;
-/// The work is uneven if its share and the share of the time differ by more than this.
+/// The work is uneven if, at any point, the share of the work done differs by more than this from the share of the
+/// time.
 const UNEVEN_PART: f64 = 0.125;
 /// Maximum number of points by work.
 const PARTS_OF_WORK: usize = 64;
-/// Number of medians that a trend is computed from, each of one part of the points.
+/// Number of medians that a trend is computed from. Each is the median of one part of the points.
 const PARTS: usize = 8;
 /// Growth below 1/1000 of the live bytes of all sites counts as no growth.
 const NOISE_PART: u64 = 1000;
@@ -39,17 +40,17 @@ pub enum By {
 /// The verdict on a candidate, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// It certainly grows across collections of the whole heap, and growth continues.
+    /// The figures certainly grow across collections of the whole heap, and growth continues.
     Leak,
-    /// It grows, but less certainly, or more and more slowly, or without a major collection as evidence.
+    /// The figures grow, but less certainly, or more and more slowly, or without a major collection as evidence.
     Growth,
-    /// It seems to grow, but there are too few collections.
+    /// The figures seem to grow, but there are too few collections.
     Unclear,
-    /// It grew and is full.
+    /// The figures grew, and then stayed level.
     Plateau,
-    /// It grew only at the start.
+    /// The figures grew only at the start.
     Warmup,
-    /// It does not grow.
+    /// The figures do not grow.
     Level,
 }
 
@@ -73,7 +74,8 @@ impl Verdict {
 pub struct HourlySlope {
     /// The Theil-Sen estimate.
     pub slope: i64,
-    /// Its 95 % confidence interval, which includes the error of the samples. `None` with fewer than five points.
+    /// 95 % confidence interval of the slope, which includes the error of the samples. `None` with fewer than five
+    /// points.
     pub ci95: Option<[i64; 2]>,
 }
 
@@ -105,9 +107,9 @@ pub struct Trending {
     pub grown_objects: i64,
     /// Bytes at the last point minus bytes at the first.
     pub grown_bytes: i64,
-    /// Bytes per hour.
+    /// Slope in bytes per hour.
     pub bytes: HourlySlope,
-    /// Objects per hour. Its interval does not include the error of the samples.
+    /// Slope in objects per hour. Its confidence interval does not include the error of the samples.
     pub objects: HourlySlope,
     /// The trend by work done, if the work was uneven over time.
     pub per_work: Option<PerWork>,
@@ -185,7 +187,7 @@ pub struct Candidate {
     pub collected: Amount,
     /// The trend of its figures.
     pub trending: Trending,
-    /// Its sort key.
+    /// The sort key of the candidate.
     pub standing: Standing,
 }
 
@@ -359,9 +361,9 @@ impl Evidence {
         }
     }
 
-    /// Returns the verdict when the load was uneven. Growth is over only if it shows neither by time nor by work. One
-    /// exception: if the final level period is short but much of the work was done in it, the verdict by work decides,
-    /// provided that the period shows no growth.
+    /// Returns the verdict when the load was uneven. Growth is over only if neither the verdict by time nor the one by
+    /// work shows it. There is one exception: the verdict by work decides if the final level period is short, much of
+    /// the work was done in it, and the period shows no growth.
     fn of_both(&self, by_time: Verdict, by_work: Verdict) -> Verdict {
         let acquits = |verdict| verdict > Verdict::Unclear;
         match (acquits(by_time), acquits(by_work)) {
@@ -381,7 +383,7 @@ impl Evidence {
     }
 
     /// Returns the live amounts by work done instead of time, as medians of equal parts of the work. `None` if the work
-    /// is unknown, or even over time: then the result would be the same as by time.
+    /// is unknown. Also `None` if it was even over time, because the result would be the same as by time.
     fn by_work(&self) -> Option<Vec<Moment>> {
         let (first, last) = (self.points.first()?.0, self.points.last()?.0);
         let (begin, end) = (*self.work.first()?, *self.work.last()?);
@@ -412,9 +414,9 @@ impl Evidence {
         Some(medians.collect())
     }
 
-    /// Returns the standard error of the growth. Samples that exist at both ends cancel out. What remains are the
-    /// samples of the growth itself, the samples that were collected in between (at most those of the first point), and
-    /// the samples that replaced these.
+    /// Returns the standard error of the growth. Samples that exist at both ends cancel out. Three groups of samples
+    /// remain: those of the growth itself, those that were collected in between (at most those of the first point), and
+    /// those that replaced the collected ones.
     fn sigma(&self, first: &Live, last: &Live) -> f64 {
         let ratio = [last, first]
             .iter()
@@ -434,14 +436,14 @@ struct Known {
     across_major: Option<bool>,
 }
 
-/// The result on one axis.
+/// The result for one axis: time or work.
 struct Told {
     verdict: Verdict,
     trend: Trend,
     bytes: HourlySlope,
 }
 
-/// Figures by time, or by work (bytes allocated).
+/// Figures along an axis: time, or work (bytes allocated).
 struct Axis<'a> {
     points: &'a [Moment],
     /// Length of one unit of the slope: an hour in milliseconds, or a GiB in bytes.
@@ -477,7 +479,7 @@ impl Axis<'_> {
         };
         let verdict = match trend {
             Trend::Level | Trend::Sawtooth => Verdict::Level,
-            // A certain rise is not over only because a few points in the last moments are level.
+            // If a rise is certain, growth is not over only because the last few points are level.
             Trend::WarmUp | Trend::Plateau | Trend::Jump
                 if bytes.is_sure() && !self.split(3).is_some_and(end_is_shown) =>
             {
@@ -485,7 +487,7 @@ impl Axis<'_> {
             }
             Trend::WarmUp => Verdict::Warmup,
             Trend::Plateau | Trend::Jump => Verdict::Plateau,
-            // The shape is growth, but the last figure is not above the first one.
+            // The shape looks like growth, but the last figure is not above the first one.
             _ if !bytes.is_sure() && grown <= i64::try_from(noise).unwrap_or(i64::MAX) => {
                 Verdict::Level
             }
@@ -580,7 +582,7 @@ fn change(from: u64, to: u64) -> i64 {
     i64::try_from(change).unwrap_or(if change < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// Combines the confidence interval of the line with the error of the samples. The two are independent.
+/// Combines the confidence interval of the fitted line with the error of the samples. The two errors are independent.
 fn widened(slope: &Slope, sigma: f64, hours: f64) -> HourlySlope {
     let sampling = if hours > 0.0 {
         Z95 * sigma / hours
@@ -588,7 +590,7 @@ fn widened(slope: &Slope, sigma: f64, hours: f64) -> HourlySlope {
         0.0
     };
     HourlySlope {
-        // `as` saturates.
+        // A cast with `as` saturates: it never overflows.
         slope: slope.slope.round() as i64,
         ci95: slope.ci95.map(|[low, high]| {
             let below = (slope.slope - low).hypot(sampling);
@@ -611,7 +613,7 @@ pub fn trending(steps: &Steps, timeline: &Timeline, points: &Points) -> Trending
 mod tests {
     use super::*;
 
-    /// Returns the verdict on figures in kilobytes at seconds, taken after collections of the whole heap.
+    /// Returns the verdict on figures after collections of the whole heap. Points are (time in seconds, kilobytes).
     fn verdict(points: &[(u64, u64)]) -> Verdict {
         let live = |kb: u64| Live {
             amount: Amount {
@@ -646,7 +648,7 @@ mod tests {
             verdict(&series(&times, |t| 100 + t.min(1140) * 10)),
             Verdict::Leak
         );
-        // It is a plateau once the level period is long and has enough points.
+        // The verdict is plateau once the level period is long and has enough points.
         let times: Vec<u64> = (0..20).map(|i| i * 60).collect();
         assert_eq!(
             verdict(&series(&times, |t| 100 + t.min(300) * 10)),
@@ -659,7 +661,7 @@ mod tests {
         let times: Vec<u64> = (0..20).map(|i| i * 60).collect();
         let leak = |n: usize| verdict(&series(&times[..n], |t| 100 + t * 10));
         assert_eq!((leak(9), leak(10)), (Verdict::Growth, Verdict::Leak));
-        // The program had run for as long before the first point.
+        // Before the first point, the program had run for as long as the points span.
         let later: Vec<u64> = (9..18).map(|i| i * 60).collect();
         assert_eq!(verdict(&series(&later, |t| 100 + t * 10)), Verdict::Leak);
     }

@@ -37,13 +37,13 @@ const LARGEST_ROW: i32 = 16 << 20;
 /// A JVM that wrote to a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Its row id.
+    /// Row id of the run.
     pub id: i64,
     /// The id of the run, as in the agent's objects in the heap.
     pub uid: String,
-    /// The process id.
+    /// Process id of the JVM.
     pub pid: u64,
-    /// The host name.
+    /// Name of the host.
     pub host: String,
     /// The service name that the user gave.
     pub service: Option<String>,
@@ -68,15 +68,15 @@ pub struct Run {
 /// A period of a run, with the state at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tick {
-    /// Its row id.
+    /// Row id of the tick.
     pub id: i64,
-    /// Its end by the machine's clock, in milliseconds since 1970.
+    /// End of the tick by the machine's clock, in milliseconds since 1970.
     pub time_ms: u64,
-    /// Its end, in milliseconds since the run began. Uptimes never go backwards.
+    /// End of the tick, in milliseconds since the run began. Uptimes never go backwards.
     pub uptime_ms: u64,
-    /// Its length in milliseconds.
+    /// Length of the tick in milliseconds.
     pub span_ms: u64,
-    /// Heap bytes in use at its end.
+    /// Heap bytes in use at the end of the tick.
     pub heap_used: u64,
     /// Heap bytes committed.
     pub heap_committed: u64,
@@ -84,9 +84,9 @@ pub struct Tick {
     pub metaspace_used: u64,
     /// Metaspace bytes committed.
     pub metaspace_committed: u64,
-    /// Number of classes loaded at its end.
+    /// Number of classes loaded at the end of the tick.
     pub loaded_classes: u64,
-    /// Number of samples taken in it.
+    /// Number of samples taken in the tick.
     pub samples: u64,
     /// Number of these samples that were lost.
     pub lost_samples: u64,
@@ -100,15 +100,15 @@ pub struct Tick {
 /// A garbage collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collection {
-    /// Its end, in milliseconds since 1970.
+    /// End of the collection, in milliseconds since 1970.
     pub time_ms: u64,
-    /// Its end, in milliseconds since the run began.
+    /// End of the collection, in milliseconds since the run began.
     pub uptime_ms: u64,
     /// The collector's name, as in the JVM's GC MXBeans.
     pub collector: String,
     /// True if the whole heap was collected.
     pub major: bool,
-    /// Its cause; empty if the JVM does not report one.
+    /// Cause of the collection. Empty if the JVM does not report one.
     pub cause: String,
     /// Pause of the program, in microseconds.
     pub pause_us: u64,
@@ -121,31 +121,31 @@ pub struct Collection {
 /// A heap dump that was taken of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dump {
-    /// Its time, in milliseconds since 1970.
+    /// Time of the dump, in milliseconds since 1970.
     pub time_ms: u64,
-    /// Its time, in milliseconds since the run began.
+    /// Time of the dump, in milliseconds since the run began.
     pub uptime_ms: u64,
-    /// Its path, if the agent knew it.
+    /// Path of the dump, if the agent knew it.
     pub path: Option<String>,
 }
 
 /// A note for readers of the trace, such as a warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// Its time, in milliseconds since 1970.
+    /// Time of the note, in milliseconds since 1970.
     pub time_ms: u64,
-    /// Its text.
+    /// Text of the note.
     pub text: String,
 }
 
 /// An allocation site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// Its row id.
+    /// Row id of the site.
     pub id: i64,
     /// The allocated class.
     pub class: Arc<str>,
-    /// The row id of its stack. `None` for allocations outside of Java code.
+    /// Row id of the site's stack. `None` for allocations outside of Java code.
     pub stack: Option<i64>,
 }
 
@@ -257,7 +257,7 @@ impl Trace {
         *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
     }
 
-    /// Returns an error if the deadline has passed. For work that consists of many short queries.
+    /// Returns an error if the deadline has passed. Use it in work that consists of many short queries.
     pub(crate) fn check_deadline(&self) -> Result<(), TraceError> {
         if is_over(&self.deadline) {
             Err(TraceError::Late {
@@ -404,7 +404,7 @@ impl Trace {
         let sql = "SELECT tick, total(allocated_samples), total(allocated_bytes) FROM site_tick
             WHERE tick BETWEEN ?1 AND ?2 GROUP BY tick";
         self.list(sql, [first, last], |row| {
-            // `as` saturates.
+            // A cast with `as` saturates: it never overflows.
             let sum = |column| row.get(column).map_or(0, |sum: f64| sum as u64);
             (self.id(row, 0).unwrap_or(0), sum(1), sum(2))
         })
@@ -595,7 +595,8 @@ impl Trace {
         self.list(sql, [site, first, last], |row| self.site_tick(row))
     }
 
-    /// Returns the figures of each site with activity in a tick. The field `tick` holds the row id of the site.
+    /// Returns the figures of each site with activity in a tick. In the results, the field `tick` holds the row id of
+    /// the site instead.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.

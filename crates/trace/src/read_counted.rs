@@ -16,7 +16,7 @@ use crate::window::Window;
 /// The tables for counts. A run that counts has all of them.
 const NAMES: [&str; 4] = ["counting", "counted_site", "counted_span", "counted_amount"];
 
-/// Number of lines kept in addition to the requested ones, until the list is sorted.
+/// Number of lines that are collected in addition to the requested ones, before the list is sorted and cut.
 const SPARE: usize = 4096;
 
 /// The state of the counting in a run.
@@ -30,9 +30,9 @@ pub struct CountedRun {
     pub jdk: bool,
     /// Number of class files that got counters.
     pub classes: u64,
-    /// Number of sites without a counter.
+    /// Number of allocation sites without a counter.
     pub missed_sites: u64,
-    /// Number of methods that cannot be rewritten.
+    /// Number of methods that could not be rewritten.
     pub missed_methods: u64,
     /// Number of classes that cannot be rewritten, or whose new version the JVM rejected.
     pub missed_classes: u64,
@@ -41,9 +41,9 @@ pub struct CountedRun {
 /// A part of a run with known counts. It consists of whole spans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountedPart {
-    /// Its start, in milliseconds since the run began.
+    /// Start of the part, in milliseconds since the run began.
     pub from_ms: u64,
-    /// Its end, in milliseconds since the run began.
+    /// End of the part, in milliseconds since the run began.
     pub to_ms: u64,
 }
 

@@ -23,7 +23,7 @@ pub enum Which {
 pub struct SampleRow {
     /// Id of the sample, unique in its run. The JVM's heap dumps contain the same id.
     pub uid: u64,
-    /// Row id of its allocation site.
+    /// Row id of the sample's allocation site.
     pub site: i64,
     /// Id of the allocating thread, to look up in [`Trace::threads`]. `None` if unknown.
     pub thread: Option<i64>,
@@ -42,8 +42,8 @@ impl Trace {
         self.database().version() > 1
     }
 
-    /// Passes samples of a run to a callback, in the order of their uids. A trace [without samples](Self::has_samples)
-    /// has none.
+    /// Passes samples of a run to a callback, in the order of their uids. Does nothing for a trace [without
+    /// samples](Self::has_samples).
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.

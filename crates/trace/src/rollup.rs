@@ -6,8 +6,9 @@
 //! older than a day: 1 h per tick | older than an hour: 1 min per tick | last hour: unchanged
 //! ```
 //!
-//! Figures of activity are summed; of states the last one is kept. Data older than `retain` is deleted. If the file is
-//! too large, more is deleted, oldest first. Each step is a short transaction after a tick.
+//! Merging adds up activity, such as allocated bytes. Of a state, such as live bytes, it keeps the last value. Data
+//! older than `retain` is deleted. If the file is too large, more is deleted, oldest first. Each step is a short
+//! transaction after a tick.
 //!
 //! The live amount of a site at a moment is in the site's last row at or before it. So when ticks are deleted, the last
 //! row of each site is kept as a baseline, at the last tick before the cut.
@@ -31,17 +32,17 @@ const PERIOD: i64 = 10_000;
 const AT_A_TIME: usize = 8;
 /// Maximum number of pages returned to the file system at a time.
 const VACUUM_PAGES: i64 = 2000;
-/// The states in the newest row of a group. In a query with `max`, SQLite takes the other columns from the row with the
-/// maximum.
+/// SQL columns: the states in the newest row of a group. In a query with `max`, SQLite takes the other columns from the
+/// row with the maximum.
 const NEWEST: &str = "max(tick), live_samples, live_objects, live_bytes, live_bytes_variance";
-/// If a large file has at most this many ticks, its size is due to names.
+/// If a file is too large, but has at most this many ticks, names take up its space.
 const FEW: i64 = 64;
 const NO_SAMPLES: &str = "the names of allocation sites take almost all of trace_max: individual samples are no longer stored";
 /// Divisor of the number of ticks: 1/8 of them are deleted when the file is too large.
 const PART: i64 = 8;
 
 impl Writer {
-    /// Merges and deletes old data if it is time to, at this uptime.
+    /// Merges and deletes old data, unless the last pass was shortly before this uptime and the file is not too large.
     pub(crate) fn tend(&mut self, uptime_ms: i64, time_ms: i64) -> rusqlite::Result<()> {
         if uptime_ms - self.tended_ms < PERIOD && (self.full || !self.is_large()?) {
             return Ok(());
@@ -110,7 +111,7 @@ impl Writer {
             full = self.drop_names(time_ms)?;
         }
         if full && drop_samples(self.database.connection(), run, time_ms)? {
-            // Individual samples are given up before new sites are refused. They are not written again, because they
+            // Individual samples are deleted before new sites are refused. No more samples are written, because they
             // would fill the file again.
             self.rows.stop();
             full = self.drop_names(time_ms)?;
@@ -140,7 +141,7 @@ impl Writer {
     /// system.
     pub(crate) fn is_large(&self) -> rusqlite::Result<bool> {
         let used = self.database.used_bytes()?;
-        // The last 10 % are for the next ticks, and for the log until it is moved into the database.
+        // The last 10 % of the limit are for the next ticks, and for the log until it is moved into the database.
         Ok(used > int(self.limits.max_bytes) / 10 * 9)
     }
 }
@@ -214,7 +215,7 @@ fn roll_up(connection: &Connection, runs: Runs, until: i64, span: i64) -> rusqli
         Runs::This(run) => (run, "uptime_ms", "="),
         Runs::Others(run) => (run, "time_ms", "<>"),
     };
-    // Find periods that are completely in the past and have more than one tick. Ticks of at least this length are
+    // Finds periods that are completely in the past and have more than one tick. Ticks of at least this length are
     // already merged. A tick that overlaps two periods belongs to the one that it ends in.
     let sql = format!(
         "SELECT run, uptime_ms / ?3, max(id) FROM tick
@@ -321,7 +322,7 @@ fn drop_run(
 }
 
 /// Deletes the individual samples of all runs, except those of other JVMs that may still be writing: their writers rely
-/// on the rows. Returns true if there were any.
+/// on the rows. Returns true if there were such samples.
 fn drop_samples(connection: &Connection, own: i64, now_ms: i64) -> rusqlite::Result<bool> {
     let delete = format!("DELETE FROM sample WHERE run NOT IN ({ALIVE})");
     let dropped = connection.execute(&delete, [now_ms - SILENT, own])?;
@@ -480,7 +481,7 @@ mod tests {
         let ticks = 26 * 60 * 4;
         for n in 1..=ticks {
             let uptime = i64::from(n) * 15_000;
-            // Site 1 gains one object in each tick, site 2 in every hundredth.
+            // Site 1 gains one object in each tick, and site 2 in every hundredth tick.
             let mut sites = vec![activity(1, n)];
             if n % 100 == 0 {
                 sites.push(activity(2, n / 100));

@@ -80,7 +80,7 @@ mod tests {
             None
         }
 
-        /// Returned in the first tick, and later only on request.
+        /// Returns the collected samples only on request. The writer requests them in the first tick.
         fn collected(&self, anew: bool) -> Option<Vec<Collected>> {
             anew.then(|| {
                 vec![Collected {
@@ -120,7 +120,7 @@ mod tests {
         }
     }
 
-    /// A tick that does not fit leaves nothing in the file or in the writer, which continues later.
+    /// If a tick does not fit, nothing of it remains in the file or in the writer. The writer can continue later.
     #[test]
     fn a_writer_goes_on_when_there_is_room() {
         let folder = tempfile::tempdir().unwrap();
@@ -148,7 +148,7 @@ mod tests {
             assert_eq!(set, Ok(pages));
         };
         limit(&writer, pages);
-        // Many new names. Samples 2 and 3 have died, 5 is new. The clock was changed.
+        // A tick with many new names. Samples 2 and 3 have died and 5 is new. The machine's clock was changed.
         *heap.0.borrow_mut() = vec![1, 5, 0];
         let mut more = tick(2000, 0..2000);
         more.time_ms += 60_000;

@@ -1,8 +1,8 @@
 //! Adds rows to a trace while an agent writes to it: notes on the progress of a hunt, and the paths of dumps.
 //!
-//! Neither side waits for such a row. Adding it is one short transaction, which is given up if the file is locked for
-//! more than some milliseconds. Slow work is left to the agent, such as moving the log into the database. The file may
-//! be malicious, so triggers are disabled and slow statements are cancelled.
+//! Neither this writer nor the agent waits long for the other. Adding a row is one short transaction, which is
+//! cancelled if the file is locked for more than some milliseconds. Slow work is left to the agent, such as moving the
+//! log into the database. The file may be malicious, so triggers are disabled and slow statements are cancelled.
 
 use std::path::Path;
 use std::time::Duration;
@@ -27,11 +27,11 @@ pub struct SideWriter {
 /// A heap dump that was taken.
 #[derive(Clone, Copy, Debug)]
 pub struct DumpTaken<'a> {
-    /// When it was requested, in milliseconds since 1970.
+    /// Time of the request, in milliseconds since 1970.
     pub asked_ms: i64,
-    /// When it was finished, in milliseconds since 1970.
+    /// End of the dump, in milliseconds since 1970.
     pub done_ms: i64,
-    /// Its path.
+    /// Path of the dump.
     pub path: &'a str,
 }
 
@@ -57,7 +57,8 @@ impl SideWriter {
         let Some((run, started)) = found else {
             return Ok(None);
         };
-        // The difference is that of the last tick, because the machine's clock may have been set since the run began.
+        // The difference is taken from the last tick, because the machine's clock may have been set since the run
+        // began.
         let tick =
             "SELECT time_ms - uptime_ms FROM tick WHERE run = ?1 ORDER BY uptime_ms DESC LIMIT 1";
         let clock = database
@@ -191,10 +192,10 @@ mod tests {
         // The agent records the dump first: the dump took longer than a tick.
         wrote(tick(1000, Some((900, 40))));
         told(850, 2100, "/d/one");
-        // The agent records the dump later; its GC took nine seconds.
+        // The agent records the dump later. The GC for the dump took nine seconds.
         told(3000, 14_000, "/d/two");
         wrote(tick(15_000, Some((13_500, 9000))));
-        // A dump without a GC, and one without a path.
+        // Two more dumps: one without a GC, and one without a path.
         told(30_000, 31_000, "/d/all");
         wrote(tick(50_000, Some((45_000, 40))));
         // The next run in the file is not affected.

@@ -13,7 +13,7 @@ use crate::{Database, FrameName, Names, TraceError};
 /// Start of the first run, in milliseconds since 1970.
 pub const STARTED_MS: i64 = 1_760_000_000_000;
 
-/// Names made of numbers. Each stack has two frames; stacks with odd numbers are marked as cut.
+/// A source of names that are made of numbers. Each stack has two frames. Stacks with odd numbers are marked as cut.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbered;
 
@@ -41,7 +41,7 @@ pub type SceneFrame<'a> = (&'a str, &'a str, &'a str, i64);
 pub struct SceneSite<'a> {
     /// The allocated class.
     pub class: &'a str,
-    /// Its stack, leaf first.
+    /// Stack of the site, leaf first.
     pub frames: &'a [SceneFrame<'a>],
     /// Bytes of an object.
     pub size: i64,
@@ -95,8 +95,9 @@ impl Default for Scene<'_> {
 
 const MAIN: SceneFrame<'static> = ("com.acme.Main", "main", "Main.java", 12);
 
-/// A service with five sites: a leak that keeps one buffer per request from the 20th tick on; a cache that fills and
-/// stays full; tables that are loaded at the start; sessions that come and go; short-lived strings.
+/// A service with five sites. One is a leak that keeps one buffer per request from the 20th tick on. The others are a
+/// cache that fills and stays full, tables that are loaded at the start, sessions that come and go, and short-lived
+/// strings.
 pub const SITES: [SceneSite<'static>; 5] = [
     SceneSite {
         class: "byte[]",
@@ -158,8 +159,8 @@ pub const SITES: [SceneSite<'static>; 5] = [
     },
 ];
 
-/// Lines of the same service: buffers and pages, which are sampled as often as counted; points, whose allocations the
-/// compiler removes; plugins of two sizes.
+/// Lines of code of the same service. Samples and counts of buffers and pages agree. Points have no samples, because
+/// the compiler removes their allocations. Plugins have two sizes, so the size of one is unknown.
 pub const LINES: [SceneLine<'static>; 4] = [
     SceneLine {
         place: ("com.acme.Interceptor", "record", 31),

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::counted::Counting;
 
-/// Maximum distance between the request of a dump and its GC, in addition to the pause. The JVM may be busy, and the
-/// two clocks are read at different times.
+/// Maximum time between the request of a dump and its GC, in addition to the pause. The JVM may be busy, and the two
+/// clocks are read at different times.
 pub(crate) const APART_MS: i64 = 5000;
 
 /// A JVM: a row of the table `run`.
@@ -25,7 +25,7 @@ pub struct NewRun {
     pub strategy: String,
 }
 
-/// Limits of what a trace keeps.
+/// Limits of the data that a trace keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum age of data.
@@ -45,7 +45,7 @@ impl Default for Limits {
     }
 }
 
-/// A number of samples with the estimates made of them.
+/// A number of samples, and the objects and bytes that they represent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EstimatedAmount {
     /// Number of samples.
@@ -140,7 +140,7 @@ pub struct NewTick {
 pub enum Written {
     /// The tick is in the file.
     Done,
-    /// Another process has locked the file. The caller was not asked for the tick; it keeps its data and makes a longer
-    /// tick next time.
+    /// Another process has locked the file. The caller was not asked for the tick. It keeps its data, and its next tick
+    /// is longer.
     Busy,
 }

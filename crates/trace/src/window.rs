@@ -19,7 +19,8 @@ impl Window {
     /// Returns the additional condition for a query on a run.
     pub(crate) const fn condition(self) -> &'static str {
         match (self.from_ms, self.to_ms) {
-            // No condition, because the times in a damaged trace may have any type.
+            // The whole run needs no condition. A condition on times would lose rows in a damaged trace, where times
+            // may have any type.
             (0, u64::MAX) => "",
             _ => " AND uptime_ms >= ?2 AND uptime_ms <= ?3",
         }

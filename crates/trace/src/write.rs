@@ -20,8 +20,8 @@ const LOG_BYTES: i64 = 4 << 20;
 /// Maximum size of the log. While it is longer, because a reader prevents checkpoints, no ticks are written.
 const MOST_LOG_BYTES: u64 = 64 << 20;
 
-/// Minimum change of the difference between the machine's clock and the monotonic clock since the last tick that counts
-/// as a clock change.
+/// The machine's clock counts as changed if its difference from the monotonic clock has changed by at least this many
+/// milliseconds since the last tick.
 const CLOCK_SLACK_MS: i64 = 2000;
 
 const PUT_BACK: &str = "the trace considered this run ended and deleted it: earlier data is lost, except for live objects";
@@ -59,7 +59,7 @@ impl Writer {
             .used_bytes()
             .is_ok_and(|used| used > int(limits.max_bytes) / 2)
         {
-            // Make room for the names of this run.
+            // Deletes unused names, to make room for the names of this run.
             let dropped = drop_names(database.connection(), 0, run.started_ms);
             dropped.map_err(|source| database.error(source))?;
         }
@@ -210,7 +210,8 @@ impl Writer {
                 params![self.run, time_ms, self.row.uid],
             )
             .map_err(|source| self.database.error(source))?;
-        // A checkpoint here is best. If another process is reading, the last one to close the file does it.
+        // A checkpoint is useful here, but not required: if another process is reading, the last process that closes
+        // the file makes the checkpoint.
         let _ = self.checkpoint();
         Ok(())
     }
@@ -248,8 +249,8 @@ impl Writer {
 
 fn begin(database: &mut Database, run: &NewRun) -> rusqlite::Result<i64> {
     let connection = database.connection_mut();
-    // Memory is bounded, and only the log index is mapped: the process would crash if the disk had no space for a
-    // mapped page.
+    // These settings limit SQLite's memory, and keep SQLite from mapping the database itself into memory. Only the log
+    // index is mapped. If the disk had no space for a mapped page, the process would crash.
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     connection.pragma_update(None, "mmap_size", 0)?;
     connection.pragma_update(None, "temp_store", "memory")?;
@@ -263,7 +264,7 @@ fn begin(database: &mut Database, run: &NewRun) -> rusqlite::Result<i64> {
 
 /// Returns the row id of a run, and true if the run had to be inserted again because another process deleted it.
 fn present(transaction: &Transaction<'_>, id: i64, run: &NewRun) -> rusqlite::Result<(i64, bool)> {
-    // Another run may have taken the row id.
+    // Another run may have taken the row id, so the uid is compared.
     let mut find = transaction.prepare_cached("SELECT uid FROM run WHERE id = ?1")?;
     let uid: Option<String> = find.query_row([id], |row| row.get(0)).optional()?;
     Ok(match uid {

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 /// Maximum number of cached stack ids. Beyond it the cache is cleared.
 const MOST_STEPS: usize = 1 << 16;
-/// The class name of a frame that marks cut frames.
+/// Class name of the frame that stands for frames that were cut off.
 const CUT: &str = "...";
 
 /// A JVM is considered ended if it has written nothing for this many milliseconds in addition to the length of its last
@@ -36,7 +36,7 @@ pub struct FrameName {
 pub trait Names {
     /// Returns the name of a class, as in Java source.
     fn class(&self, class: u32) -> Option<Arc<str>>;
-    /// Returns the frames of a stack, leaf first, and true if the stack was deeper.
+    /// Returns the frames of a stack, leaf first, and true if outer frames were cut off.
     fn stack(&self, stack: u32) -> (Vec<FrameName>, bool);
 }
 

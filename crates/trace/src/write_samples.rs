@@ -102,7 +102,7 @@ pub(crate) struct Rows {
     forgotten: bool,
 }
 
-/// The place where rows are written, and the sources of their values.
+/// The database and the run that rows are written to, and the sources of their values.
 pub(crate) struct Target<'a, N, S> {
     pub(crate) connection: &'a Connection,
     pub(crate) run: i64,
@@ -129,7 +129,7 @@ impl Rows {
         self.forgotten = true;
     }
 
-    /// Reads the cached rows of the run from the table, and deletes those of live samples that no longer exist.
+    /// Reads the cached rows of the run from the table, and deletes the rows of live samples that no longer exist.
     fn reload<N, S: Samples>(&mut self, target: &Target<'_, N, S>) -> rusqlite::Result<()> {
         let connection = target.connection;
         let mut live = FxHashSet::default();
@@ -225,7 +225,8 @@ impl Rows {
             let uid = int(c.sample.uid);
             let marked =
                 mark.execute(params![target.run, uid, c.collected_ms, c.recent, c.chosen])?;
-            // A sample that was known but has no row any more was deleted because of its age.
+            // If a sample was known but has no row any more, the row was deleted because of its age. It is not written
+            // again.
             if marked == 0 && known.is_none() {
                 if self.all < most {
                     self.insert(target, c)?;
@@ -247,13 +248,13 @@ impl Rows {
         if self.live.len() < places {
             self.live.resize(places, 0);
         }
-        // The row of a live sample may have become that of a collected one, which stays.
+        // A row of a live sample that became the row of a collected sample is not deleted.
         let mut forget = target.connection.prepare_cached(
             "DELETE FROM sample WHERE run = ?1 AND uid = ?2 AND collected_ms IS NULL",
         )?;
         let mut new = Vec::new();
-        // Continue where the last tick stopped. Otherwise, if samples change faster than they are written, the last
-        // places would never get a row.
+        // Writing continues where the last tick stopped. Otherwise, if samples change faster than they are written, the
+        // last places would never get a row.
         let start = self.next.min(places);
         for place in (start..places).chain(0..start) {
             let Ok(number) = u32::try_from(place) else {
@@ -297,7 +298,7 @@ impl Rows {
         Ok(true)
     }
 
-    /// Adds a row: of a collected sample if it is recent or chosen, otherwise of a live one.
+    /// Adds the row of a sample. If the sample is recent or chosen, it is a collected one, and otherwise a live one.
     fn insert<N: Names, S: Samples>(
         &mut self,
         target: &mut Target<'_, N, S>,

@@ -53,7 +53,7 @@ fn the_leak_comes_first_and_nothing_else_is_one() {
             of(&ranking, "com.acme.Session").trending.verdict,
             Verdict::Level
         );
-        // 160 buffers of 2064 bytes per second.
+        // The leak grows by 160 buffers of 2064 bytes per second.
         let slope = ranking.candidates[0].trending.bytes;
         let [low, high] = slope.ci95.unwrap();
         let truth = 160 * 2064 * 3600;
@@ -207,7 +207,7 @@ fn under_generational_zgc_alive_is_what_a_major_collection_has_left() {
         (Basis::Collections, 2)
     );
     assert!(of(&ranking, "com.acme.Page").trending.verdict > Verdict::Unclear);
-    // Without a major collection nothing is known.
+    // Without a major collection, it is unknown which objects are dead.
     let (ranking, timeline, ..) = ranked(&scene(0, 35), By::Class, Window::ALL);
     assert_eq!(timeline.alive_at(), AliveAt::Unknown);
     let page = of(&ranking, "com.acme.Page").trending;
@@ -225,8 +225,8 @@ fn under_generational_zgc_alive_is_what_a_major_collection_has_left() {
     assert_eq!(timeline.alive_at(), AliveAt::End);
 }
 
-/// The same, except that a major collection finds nothing dead that was allocated in the ten ticks before it, because
-/// it was young then.
+/// Like [`STEADY_Z`], except that a major collection finds nothing dead that was allocated in the ten ticks before it,
+/// because it was young then.
 const STEADY_Z_YOUNG: [SceneSite<'static>; 1] = [SceneSite {
     live: |t| 1600 + if t < 40 { t } else { t % 40 + 10 } * 800,
     ..STEADY_Z[0]
@@ -250,7 +250,7 @@ fn under_generational_zgc_what_was_young_at_a_major_collection_is_not_known() {
     let page = of(&ranking, "com.acme.Page");
     assert!(page.live.amount.objects.abs_diff(1600) <= 800, "{page:?}");
     assert!(page.trending.verdict > Verdict::Unclear, "{page:?}");
-    // A window in which nothing was found dead uses what is known from before the window.
+    // In this window nothing was found dead, so the ranking uses what is known from before the window.
     let window = Window {
         from_ms: 205_000,
         to_ms: u64::MAX,
@@ -258,7 +258,7 @@ fn under_generational_zgc_what_was_young_at_a_major_collection_is_not_known() {
     let run = trace.runs().unwrap().remove(0);
     let timeline = Timeline::of(&trace, &run, window).unwrap();
     assert_eq!(timeline.alive_at(), at);
-    // If no agent recorded how far collections looked, the figure is an upper bound.
+    // If no agent recorded which objects the collections examined, the figure is an upper bound.
     let untold = Scene {
         newest: |_| None,
         ticks: 155,
@@ -285,7 +285,7 @@ fn what_is_old_for_certain_was_tried_by_a_major_collection() {
         sites: &LEAK,
         ticks: 235,
         major: 20,
-        // Except for one object at the start.
+        // One object at the start is the exception: it dies.
         newest: |t| (t == 20).then_some(500),
         ..generational_z()
     };
@@ -343,10 +343,10 @@ fn an_idle_night_is_no_end_of_growth() {
         !by_work.trend.is_over() && by_work.bytes.is_sure(),
         "{by_work:?}"
     );
-    // With as much work as before, growth is over.
+    // If the program works as much as before while the figure is level, growth is over.
     let busy = verdict_of(&sites, |_| 50);
     assert_eq!((busy.verdict, busy.per_work), (Verdict::Plateau, None));
-    // It is also over with less work, as long as there is some.
+    // Growth is also over if the program works less, as long as it does some work.
     let less = verdict_of(&sites, |t| if t <= 100 { 50 } else { 20 });
     assert_eq!(less.verdict, Verdict::Plateau, "{less:?}");
 }
@@ -364,10 +364,10 @@ fn what_comes_with_load_and_stays_level_under_it_is_no_growth() {
     ];
     let morning = verdict_of(&sites, |t| if t <= 250 { 1 } else { 10 });
     assert!(morning.verdict > Verdict::Unclear, "{morning:?}");
-    // Under even load it is not observed for long enough.
+    // If the load is the same all the time, the level period is too short to show that growth is over.
     let even = verdict_of(&sites, |_| 50);
     assert_eq!((even.trend, even.verdict), (Trend::Late, Verdict::Growth));
-    // Growth by the clock is not over because a short burst of work showed none.
+    // Growth over time is not over only because a short burst of work showed none.
     let clock = [
         SceneSite {
             class: "com.acme.Timer",
@@ -435,9 +435,9 @@ fn in_a_short_trace_growth_comes_first() {
         let first = &ranking.candidates[0];
         (first.class.to_string(), first.trending)
     };
-    // Before the large one first grows there is nothing to choose between.
+    // Before the large object first grows, only the small one grows.
     assert_eq!(first(3).0, "com.acme.Slow");
-    // The slope of the small one is certain and that of the large one is not, but the large one has grown by more.
+    // The small object's slope is certain and the large object's is not. But the large object has grown by more bytes.
     let (ranking, ..) = ranked(&scene(9), By::Site, Window::ALL);
     let [large, slow] = ["com.acme.Large", "com.acme.Slow"].map(|c| of(&ranking, c).trending);
     assert_eq!(
@@ -459,7 +459,7 @@ fn a_window_is_read_as_a_part_of_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.db");
     let long = Scene::default();
-    // Two runs in one file share their sites, but the live objects of one do not affect the other.
+    // Two runs in one file share their sites, but the live objects of one run do not affect the other run.
     write(&path, &long).unwrap();
     write(&path, &Scene { ticks: 30, ..long }).unwrap();
     let trace = Trace::open(&path).unwrap();

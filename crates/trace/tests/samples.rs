@@ -135,7 +135,7 @@ fn rows_follow_the_samples() {
     heap.live([3, 4, 0, 5, 6]);
     tick(&mut writer, &heap, 1000);
     assert_eq!(uids(&path, Which::Live), [3, 4, 5, 6]);
-    // 4 and 5 are collected, 7 already has the place of 4, and 8 was never seen alive.
+    // Samples 4 and 5 are collected. Sample 7 already has the place of 4. Sample 8 was never seen alive.
     heap.live([3, 7, 0, 0, 6]);
     heap.gone(vec![
         collected(4, 1500, true, true),
@@ -146,7 +146,8 @@ fn rows_follow_the_samples() {
     assert_eq!(uids(&path, Which::Live), [3, 6, 7]);
     assert_eq!(uids(&path, Which::Recent), [4, 5, 8]);
     assert_eq!(uids(&path, Which::Chosen), [4, 8]);
-    // 3 was downsampled; 4 and 5 make room for 9, but the random choice keeps 4. 9 is still in its place.
+    // Sample 3 was downsampled. Samples 4 and 5 leave the recent list because of 9, but the random choice keeps 4.
+    // Sample 9 is still in its place.
     heap.live([9, 7, 0, 0, 6]);
     heap.gone(vec![
         collected(4, 1500, false, true),
@@ -266,7 +267,8 @@ fn expunging_keeps_what_lives() {
     }
     let mut database = Database::create(&path).unwrap();
     database.prune(START + 10_500).unwrap();
-    // The run has written nothing for years and is considered ended, but it has newer ticks.
+    // The run is considered ended, because it has written nothing for years. It is not deleted, because it has newer
+    // ticks.
     assert_eq!(uids(&path, Which::Live), [1, 2, 3]);
     assert_eq!(uids(&path, Which::Chosen), [] as [u64; 0]);
     assert_eq!(uids(&path, Which::Recent), [5]);
@@ -369,7 +371,7 @@ fn a_busy_trace_stays_under_the_cap() {
     assert_eq!(uids(&path, Which::Recent).len(), 512);
 }
 
-/// A trace of version 1 is read as it is. The next writer adds what it lacks.
+/// A trace of version 1 can be read unchanged. The next writer adds the missing tables.
 #[test]
 fn older_traces_are_read_and_brought_up_to_date() {
     let folder = tempfile::tempdir().unwrap();

@@ -49,7 +49,8 @@ pub(super) fn kill(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Returns how a child ended whose output has ended. A child that still runs after `timeout` is killed.
+/// Returns the exit status of a child whose output has ended, as text. A child that still runs after `timeout` is
+/// killed.
 pub(super) fn ended(child: &mut Child, timeout: Duration) -> String {
     let in_time = matches!(wait(child, timeout), Ok(Some(_)));
     if !in_time {
@@ -73,7 +74,8 @@ pub(super) fn describe(command: &Command) -> String {
     words.join(" ")
 }
 
-/// Returns `Some(success)` if the child ended in time.
+/// Returns `Some(true)` if the child succeeded and `Some(false)` if it failed, or `None` if it still runs after
+/// `timeout`.
 fn wait(child: &mut Child, timeout: Duration) -> std::io::Result<Option<bool>> {
     let deadline = Instant::now() + timeout;
     loop {
@@ -90,7 +92,7 @@ fn wait(child: &mut Child, timeout: Duration) -> std::io::Result<Option<bool>> {
 fn drain(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        // Text before a broken pipe is still worth showing.
+        // If the pipe breaks, the text before that is still worth showing, so the error is ignored.
         let _ = pipe.read_to_end(&mut bytes);
         bytes
     })

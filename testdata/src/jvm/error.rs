@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum JvmError {
-    /// The folder has no `bin/java` and `bin/jcmd`, or its version is unknown.
+    /// The folder lacks `bin/java` or `bin/jcmd`, or its version is unknown.
     NotAJdk(PathBuf),
     /// No JDK of the requested version was found.
     NoJdk(String),
@@ -31,7 +31,7 @@ pub enum JvmError {
     Failed {
         /// The command line.
         command: String,
-        /// Its standard output and error.
+        /// The command's standard output and error.
         output: String,
     },
     /// A program ended earlier than expected.

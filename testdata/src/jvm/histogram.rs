@@ -7,7 +7,7 @@ pub struct ClassCount {
     pub class: String,
     /// Number of objects.
     pub instances: u64,
-    /// Sum of their shallow sizes in bytes.
+    /// Sum of the objects' shallow sizes in bytes.
     pub bytes: u64,
 }
 
@@ -66,7 +66,7 @@ fn entry(line: &str) -> Option<ClassCount> {
     })
 }
 
-/// Returns `java.lang.String[][]` for `[[Ljava.lang.String;`. Other names than those of arrays stay as they are.
+/// Returns `java.lang.String[][]` for `[[Ljava.lang.String;`. Names that are not those of arrays do not change.
 fn source_name(name: &str) -> String {
     let element = name.trim_start_matches('[');
     let dimensions = name.len() - element.len();

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 const COMPILE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// An environment variable with homes of further JVMs, separated as in `PATH`. A JVM without a compiler is accepted.
+/// Name of an environment variable with the home folders of further JVMs, separated as in `PATH`. A JVM without a
+/// compiler is accepted.
 pub const HOMES: &str = "HEAPDIFF_JAVA_HOMES";
 
 /// A JDK: a folder with at least `bin/java` and `bin/jcmd`.
@@ -117,8 +118,8 @@ impl Jdk {
 
     /// Compiles one source file and returns the folder with its classes.
     ///
-    /// The classes are kept in [`class_cache`] under the hash of the source and the jars' folder, so that only the
-    /// first run compiles. They are compiled for Java 17, so one compilation serves every later JDK.
+    /// The classes are kept in [`class_cache`] under the hash of the source and of the jars' folder, so only the first
+    /// run compiles. They are compiled for Java 17, so one compilation serves every later JDK.
     pub fn compile(&self, source: &Path) -> Result<PathBuf, JvmError> {
         self.compiled(source, None)
     }
@@ -142,7 +143,8 @@ impl Jdk {
         if classes.is_dir() {
             return Ok(classes);
         }
-        // Compile to another folder and rename it, so that tests in parallel see either all classes or none.
+        // Classes are compiled to another folder, which is then renamed. So tests in parallel see either all classes or
+        // none.
         let scratch = scratch_dir(stem)?;
         let compiled = self
             .run_compiler(source, release, jars, &scratch)
@@ -150,12 +152,12 @@ impl Jdk {
                 Err(error) if !classes.is_dir() => Err(JvmError::file(&classes, error)),
                 _ => Ok(classes),
             });
-        // The folder is gone if it was renamed. It is left over if another thread was first.
+        // If the folder was renamed, it no longer exists. If another thread was first, it must be removed.
         let _ = fs::remove_dir_all(&scratch);
         compiled
     }
 
-    /// Writes a jar that only names the agent class for `-javaagent`; the class itself is on the program's class path.
+    /// Writes a jar for `-javaagent` that only names the agent class. The class itself is on the program's class path.
     /// `attributes` are further lines of the manifest.
     pub fn agent_jar(
         &self,
@@ -180,7 +182,7 @@ impl Jdk {
         jars: Option<&Path>,
         into: &Path,
     ) -> Result<(), JvmError> {
-        // For a JVM without a compiler, the oldest JDK on this machine compiles.
+        // If this JVM has no compiler, the oldest JDK on this machine compiles for it.
         let others = || {
             Jdk::all()
                 .iter()

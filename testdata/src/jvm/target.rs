@@ -17,10 +17,12 @@ use std::time::{Duration, Instant};
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Maximum number of skipped output lines that are shown when the program has ended: the head of a crash report.
+/// Maximum number of skipped output lines that are shown if the program ends unexpectedly. The lines are the start of a
+/// crash report.
 const LINES_SHOWN: usize = 40;
 
-/// Maximum time between the end of a program's output and its end. A JVM that crashes writes its report first.
+/// Maximum time from the end of a program's output to the end of its process. A JVM that crashes writes its report in
+/// this time.
 const ENDING: Duration = Duration::from_secs(10);
 
 /// The command that starts a Java program.
@@ -200,7 +202,7 @@ pub enum Selection {
 pub struct DumpOptions {
     /// The objects to include.
     pub selection: Selection,
-    /// Compression level, 1 to 9 (`-gz`), with JDK 15 and later.
+    /// Compression level, 1 to 9 (`-gz`). Requires JDK 15 or later.
     pub gzip: Option<u8>,
 }
 
@@ -219,7 +221,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Returns the ID of the process.
+    /// Returns the process ID.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -275,7 +277,7 @@ impl Target {
     /// Returns the reason for the end of the output: how the program ended, and its last lines on both streams.
     fn ended(&mut self, prefix: &str) -> JvmError {
         let status = command::ended(&mut self.child, ENDING);
-        // The thread only reads and cannot panic.
+        // Joining cannot fail: the thread only reads, so it does not panic.
         if let Some(reader) = self.error_reader.take() {
             let _ = reader.join();
         }
@@ -362,7 +364,7 @@ impl Target {
         let (reader, errors) = (self.error_reader.take(), Arc::clone(&self.errors));
         let ended_well = self.finish()?;
         if let Some(reader) = reader {
-            // The thread only reads and cannot panic.
+            // Joining cannot fail: the thread only reads, so it does not panic.
             let _ = reader.join();
         }
         let text = errors.lock().unwrap_or_else(PoisonError::into_inner);

@@ -21,11 +21,11 @@ pub struct Control {
     pub allowed: &'static [&'static str],
     /// The class whose live instances are counted.
     pub class: &'static str,
-    /// Number of instances at the end of each phase; 5 % more or fewer are accepted.
+    /// Number of instances at the end of each phase. A deviation of at most 5 % is accepted.
     pub instances: [u64; CONTROL_PHASES as usize],
-    /// True if it uses published libraries, which [`super::fetch_libraries`] fetches.
+    /// True if the program uses published libraries, which [`super::fetch_libraries`] fetches.
     pub libraries: bool,
-    /// The runs that are dumped.
+    /// The runs whose heaps are dumped.
     pub dumped: Dumped,
 }
 
@@ -34,13 +34,13 @@ pub struct Control {
 pub enum Dumped {
     /// One run, dumped after each phase.
     Phases,
-    /// One run for each dump, all on one JDK, each dumped after its last phase.
+    /// One run for each dump. All runs use one JDK, and each is dumped after its last phase.
     Runs,
-    /// Like [`Dumped::Runs`], but each run uses another JDK than the one before, if there are two.
+    /// Like [`Dumped::Runs`], but each run uses another JDK than the run before, if there are at least two.
     Jdks,
 }
 
-/// The common values of most controls.
+/// The values that most controls have in common.
 const LEVEL: Control = Control {
     name: "",
     about: "",

@@ -14,7 +14,7 @@ pub const SESSION_REGISTRY: Scenario = Scenario {
     ..PLAIN
 };
 
-/// The first scenarios. The tests of the diff run the first [`super::CORE`] of them.
+/// The scenarios that come first in the list of all. [`super::CORE`] contains the first of these.
 pub(super) const LEAKS: &[Scenario] = &[
     SESSION_REGISTRY,
     Scenario {
@@ -138,7 +138,7 @@ pub(super) const LEAKS: &[Scenario] = &[
         name: "direct_buffers",
         leak: "direct buffers return to a pool that never hands them out again",
         main_class: "com.acme.io.ProxyServer",
-        // The JDK's list of cleaners grows together with the pool.
+        // The JDK's list of cleaners grows together with the pool, so it is accepted, too.
         holders: &[
             "com.acme.io.BufferPool.idle",
             "jdk.internal.ref.Cleaner.first",
@@ -213,7 +213,7 @@ pub(super) const LEAKS: &[Scenario] = &[
             "java.lang.ThreadLocal$ThreadLocalMap.table",
             "java.lang.Thread.threadLocals",
             "com.acme.deploy.AppServer.workers",
-            // The thread local, named by the field that holds it.
+            // This is the field that holds the thread local.
             "com.acme.deploy.OrderModule.CURRENT",
         ],
         classes: &[

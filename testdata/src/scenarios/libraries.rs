@@ -10,13 +10,13 @@ use crate::jvm::{JvmError, class_cache};
 /// The Maven plugin has a fixed version, because Maven's default version changes.
 const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies";
 
-/// Returns the folder with their jars, if they have been fetched.
+/// Returns the folder with the jars of the libraries, if they have been fetched.
 pub fn libraries() -> Option<PathBuf> {
     let folder = folder();
     folder.is_dir().then_some(folder)
 }
 
-/// Fetches them, unless that has been done before.
+/// Fetches the libraries, unless that has been done before.
 pub fn fetch_libraries() -> Result<PathBuf, JvmError> {
     let folder = folder();
     if folder.is_dir() {

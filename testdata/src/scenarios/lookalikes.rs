@@ -1,9 +1,9 @@
-//! More leaks: objects that look bounded, weakly held, level or short-lived but are not, and leaks held by other
-//! structures.
+//! More leaks. Some look harmless: their objects only seem to be bounded, weakly held, level in number or short-lived.
+//! Others are held by further data structures.
 
 use super::{Growth, PLAIN, Scenario};
 
-/// These scenarios.
+/// The scenarios of this module.
 pub(super) const LEAKS: &[Scenario] = &[
     Scenario {
         name: "caffeine_unbounded",

@@ -168,7 +168,7 @@ impl HeapBuilder {
     }
 
     /// Adds `java.lang.System` with these properties, in the table that JDKs from 9 on use. Some entries are alone in
-    /// their bucket, the others are in lists.
+    /// their hash bucket. Other buckets have lists of entries.
     pub fn set_system_properties(&mut self, properties: &[(&str, &str)]) {
         const BUCKETS: usize = 4;
         let object = self.boot().object;
@@ -248,7 +248,7 @@ impl HeapBuilder {
         self.set_field(reference, "referent", referent);
         if kind == ReferenceKind::Finalizer {
             let first = self.classes[boot.finalizer.0].statics[1].1;
-            // This `next` is the finalizer's own field, which hides that of `Reference`.
+            // This `next` is a field that `Finalizer` itself declares. It hides the field `next` of `Reference`.
             self.set_field(reference, "next", first);
             if let Value::Ref(Ref::Object(next)) = first {
                 self.set_field(next, "prev", reference);

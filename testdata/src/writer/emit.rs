@@ -45,7 +45,7 @@ impl HeapBuilder {
     /// Returns the dump's bytes.
     ///
     /// # Panics
-    /// If the description has a mistake; [`HeapBuilder::try_build`] returns it instead.
+    /// Panics if the description has a mistake; [`HeapBuilder::try_build`] returns it instead.
     pub fn build(self) -> Vec<u8> {
         self.build_with_offsets().0
     }
@@ -54,7 +54,7 @@ impl HeapBuilder {
     /// The offsets are those of the uncompressed file.
     ///
     /// # Panics
-    /// As [`HeapBuilder::build`].
+    /// Panics as [`HeapBuilder::build`] does.
     pub fn build_with_offsets(self) -> (Vec<u8>, Vec<usize>) {
         match self.try_build() {
             Ok(dump) => (dump.bytes, dump.boundaries),
@@ -279,8 +279,8 @@ impl HeapBuilder {
         Ok(body.into_bytes())
     }
 
-    /// Returns the instance size in a CLASS_DUMP. HotSpot sums the widths of all fields in the file; Android writes the
-    /// size of an object.
+    /// Returns the instance size in a CLASS_DUMP. HotSpot writes the sum of the widths of all fields in the file.
+    /// Android writes the size of an object.
     fn declared_size(&self, class: &ClassEntry) -> u32 {
         if class.name.starts_with('[') {
             return 0;

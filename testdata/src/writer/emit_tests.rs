@@ -158,7 +158,7 @@ fn strings_take_the_form_of_their_jvm() {
         let bytes = heap.build();
         bytes.windows(needle.len()).any(|part| part == needle)
     };
-    // Length, type, contents.
+    // The bytes are the length, the type and the contents of an array.
     assert!(find(StringForm::Bytes, b"\0\0\0\x01\x08\xe9"));
     assert!(find(StringForm::Bytes, b"\0\0\0\x02\x08\x3a\x26"));
     assert!(find(StringForm::Chars, b"\0\0\0\x01\x05\x26\x3a"));
@@ -180,7 +180,7 @@ fn shuffled_and_repeated_objects() {
     heap.set_copies(never, 0);
     let (address, absent) = (heap.address(twice), heap.address(never));
     let (_, bytes) = walk(&heap.build());
-    // The class is first, then the instances without fields: tag, ID, trace, class, length.
+    // The class is first. The instances without fields follow, each with its tag, ID, trace, class and length.
     let ids: Vec<u64> = bytes[43..]
         .chunks(17)
         .map(|record| {
@@ -231,7 +231,7 @@ fn compressed_dumps_hold_the_same() {
         assert_eq!(unpacked, plain);
     }
     let blocks = with(Gzip::Blocks { bytes: 1000 });
-    // Magic bytes, deflate, flag FCOMMENT; the comment begins at byte 10.
+    // The first bytes are the magic bytes, the method (deflate) and the flag FCOMMENT. The comment begins at byte 10.
     assert_eq!(blocks[..4], [0x1f, 0x8b, 8, 0x10]);
     assert!(blocks[10..].starts_with(b"HPROF BLOCKSIZE=1000\0"));
     let members = blocks.windows(3).filter(|w| *w == [0x1f, 0x8b, 8]).count();
@@ -281,7 +281,7 @@ fn a_graph_keeps_its_edges_in_order() {
     assert!(found(&[id(1), id(0), id(0)]));
     assert_eq!(dump.addresses.len(), 3);
     assert_eq!(dump.addresses[0] + dump.sizes[0], {
-        // Node 1 is an array whose class already existed.
+        // Node 1 is an array of a class that already existed.
         dump.addresses[1]
     });
 }

@@ -291,11 +291,11 @@ pub struct ClassDump {
     pub signers: u64,
     pub protection_domain: u64,
     pub instance_size: u32,
-    /// Index and value.
+    /// Constants of the constant pool: index and value.
     pub constants: Vec<(u16, Datum)>,
-    /// Name ID and value.
+    /// Static fields: name ID and value.
     pub statics: Vec<(u64, Datum)>,
-    /// Name ID and type.
+    /// Instance fields: name ID and type.
     pub fields: Vec<(u64, FieldType)>,
 }
 

@@ -7,7 +7,7 @@ use super::value::{Elements, Ref};
 /// The kind of object for each node of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeKind {
-    /// Instances and object arrays by turns. Nodes without out-edges become byte arrays and empty instances.
+    /// Instances and object arrays in turn. Nodes without outgoing edges become byte arrays and empty instances.
     Mixed,
     /// Object arrays only.
     Arrays,
@@ -28,14 +28,14 @@ pub struct GraphDump {
     pub sizes: Vec<u64>,
 }
 
-/// Writes a dump in which node `i` is an object that refers to the heads of its edges, in the order of the edges.
-/// Duplicate edges and loops are kept. Each root is a JNI global.
+/// Writes a dump in which each node is an object. The object refers to the targets of the node's edges, in the order of
+/// the edges. Duplicate edges and loops are kept. Each root is a JNI global.
 ///
 /// Besides the nodes, the dump contains only classes, which refer to no node. They are sticky roots unless the options
 /// say otherwise.
 ///
 /// # Panics
-/// If an edge or a root names a node that is not below `nodes`.
+/// Panics if an edge or a root names a node that is not below `nodes`.
 pub fn dump(
     nodes: usize,
     edges: &[(usize, usize)],
@@ -58,10 +58,11 @@ pub fn dump(
     }
 }
 
-/// Returns the heap of such a dump before it is built, and the object of each node, so that a test can add more.
+/// Returns the heap for such a dump before the dump is built, and the object of each node. So a test can add more
+/// objects.
 ///
 /// # Panics
-/// As [`dump`].
+/// Panics as [`dump`] does.
 pub fn heap(
     nodes: usize,
     edges: &[(usize, usize)],

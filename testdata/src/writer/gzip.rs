@@ -11,8 +11,8 @@ pub enum Gzip {
     None,
     /// One gzip member, as `gzip` writes it.
     Plain,
-    /// One member for each block of `bytes` bytes. The comment in the first member's header contains this number, as in
-    /// the output of `jcmd GC.heap_dump -gz=1`.
+    /// One gzip member for each block of `bytes` bytes. The comment in the first member's header contains this number,
+    /// as in the output of `jcmd GC.heap_dump -gz=1`.
     Blocks {
         /// Uncompressed bytes of a block.
         bytes: usize,

@@ -22,21 +22,21 @@ pub struct Obj(pub(super) usize);
 /// The order of objects in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileOrder {
-    /// By ascending address, as G1 does.
+    /// Ordered by ascending address, as in dumps of G1.
     ByAddress,
-    /// In this number of runs with ascending addresses, the run with the highest addresses first, as Parallel GC does
-    /// with its young generation.
+    /// Ordered in this number of runs. Addresses ascend within each run, and the run with the highest addresses is
+    /// first. Parallel GC writes its young generation like this.
     Runs(usize),
-    /// In random order, from this seed.
+    /// Shuffled, with this seed.
     Shuffled(u64),
 }
 
-/// A place before or after the other records.
+/// The place of some records before or after the other records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// Before.
+    /// Before the other records.
     Start,
-    /// After.
+    /// After the other records.
     End,
 }
 
@@ -58,13 +58,13 @@ pub struct Options {
     pub id_size: IdSize,
     /// Time of the dump, in milliseconds since 1970.
     pub timestamp_ms: u64,
-    /// One heap record, or segments.
+    /// The grouping into records: one heap record, or segments.
     pub framing: Framing,
     /// Compression.
     pub gzip: Gzip,
-    /// Sizes and alignment.
+    /// Sizes and alignment of objects.
     pub layout: JvmLayout,
-    /// Address of the first object. With `None` it is a default for the ID size.
+    /// Address of the first object. If `None`, it is the default for the ID size.
     pub base_address: Option<u64>,
     /// The order of objects in the file.
     pub order: FileOrder,
@@ -151,9 +151,8 @@ pub(super) struct ObjectEntry {
 
 /// Describes a heap and writes it as a dump.
 ///
-/// Addresses are handed out in the order in which classes and objects are added, each right
-/// behind the one before. Mistakes (an unknown field, a value of the wrong type) are
-/// kept and returned by [`HeapBuilder::try_build`].
+/// Classes and objects get addresses in the order in which they are added, without gaps. Mistakes (an unknown field, a
+/// value of the wrong type) are kept and returned by [`HeapBuilder::try_build`].
 ///
 /// ```
 /// use testdata::writer::{FieldType, HeapBuilder, Options, Root, Value};
@@ -233,7 +232,7 @@ impl HeapBuilder {
     }
 
     /// Adds a class. Names may contain dots or slashes. `fields` are the fields that the class itself declares. The
-    /// types of `statics` are those of their values. Statics whose names begin with `<`, such as
+    /// type of each of `statics` is the type of its value. Statics whose names begin with `<`, such as
     /// `<resolved_references>`, are pseudo fields that take no room in the class object.
     pub fn add_class(
         &mut self,
@@ -385,8 +384,8 @@ impl HeapBuilder {
         self.roots.push((root, target.into()));
     }
 
-    /// Sets a field of an instance by name. If several classes of the instance have such a field, the lowest subclass
-    /// wins.
+    /// Sets a field of an instance by name. If several classes in the hierarchy have a field of this name, that of the
+    /// most derived class is set.
     pub fn set_field(&mut self, object: Obj, field: &str, value: impl Into<Value>) {
         let entry = &self.objects[object.0];
         let Content::Instance { class, .. } = &entry.content else {
@@ -414,8 +413,8 @@ impl HeapBuilder {
         }
     }
 
-    /// Sets an element of an object array, or a field of an instance by its position in the file. Earlier fields that
-    /// were never set must be references.
+    /// Sets an element of an object array, or a field of an instance by its position in the file. If earlier fields
+    /// were never set, they must be references.
     pub(super) fn set_reference(&mut self, object: Obj, slot: usize, target: Obj) {
         match &mut self.objects[object.0].content {
             Content::Instance { values, .. } => {
@@ -463,12 +462,12 @@ impl HeapBuilder {
         self.objects[object.0].copies = copies;
     }
 
-    /// Gives an object any ID. References to it follow.
+    /// Gives an object this ID. References to the object get the ID, too.
     pub fn set_address(&mut self, object: Obj, address: u64) {
         self.objects[object.0].address = address;
     }
 
-    /// Gives a class object any ID. References to it follow.
+    /// Gives a class object this ID. References to the class object get the ID, too.
     pub fn set_class_address(&mut self, class: ClassId, address: u64) {
         self.classes[class.0].address = address;
     }

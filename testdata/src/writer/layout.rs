@@ -7,28 +7,29 @@ use super::format::FieldType;
 pub struct JvmLayout {
     /// Bytes of a reference: 4 (compressed or 32 bit) or 8.
     pub reference: u64,
-    /// Bytes of an instance's header: 12, 16 (no compressed class pointers) or 8 (compact).
+    /// Bytes of an instance's header: 12, 16 (without compressed class pointers), or 8 (compact headers, or 32 bit).
     pub header: u64,
-    /// Bytes before an array's elements: 16, 20 or 24 (no compressed class pointers), 12 (compact).
+    /// Bytes before an array's elements: 16, 20 or 24 (without compressed class pointers), or 12 (compact headers, or
+    /// 32 bit).
     pub array_header: u64,
     /// Alignment of objects: 8 or 16 bytes.
     pub alignment: u64,
 }
 
 impl JvmLayout {
-    /// 64 bit with compressed references: the usual JVM below 32 GB.
+    /// A 64-bit JVM with compressed references, as is usual for heaps below 32 GB.
     pub const COMPRESSED: Self = Self::of(4, 12, 16, 8);
     /// Compressed references with `-XX:ObjectAlignmentInBytes=16`.
     pub const ALIGN_16: Self = Self::of(4, 12, 16, 16);
-    /// Wide references, compressed class pointers: ZGC, heaps above 32 GB.
+    /// 8-byte references and compressed class pointers, as with ZGC or heaps above 32 GB.
     pub const WIDE: Self = Self::of(8, 12, 16, 8);
-    /// Wide references and class pointers, up to JDK 22.
+    /// 8-byte references and 8-byte class pointers, up to JDK 22.
     pub const WIDE_CLASSES: Self = Self::of(8, 16, 24, 8);
-    /// Wide references and class pointers since JDK 23, where bytes start at 20.
+    /// 8-byte references and 8-byte class pointers since JDK 23, where the elements of a byte array start at offset 20.
     pub const WIDE_CLASSES_JDK23: Self = Self::of(8, 16, 20, 8);
     /// `-XX:+UseCompactObjectHeaders` with compressed references.
     pub const COMPACT: Self = Self::of(4, 8, 12, 8);
-    /// A 32-bit JVM or Android.
+    /// A 32-bit JVM, or Android.
     pub const BITS_32: Self = Self::of(4, 8, 12, 8);
 
     const fn of(reference: u64, header: u64, array_header: u64, alignment: u64) -> Self {
@@ -72,8 +73,8 @@ impl JvmLayout {
     }
 }
 
-/// The used bytes of an instance, in the layout of HotSpot since JDK 15: fields fill the gaps that alignment left, also
-/// those in superclasses.
+/// The parts of an instance that fields use, in the layout of HotSpot since JDK 15. In this layout fields fill the gaps
+/// that alignment left, also the gaps in superclasses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
     gaps: Vec<(u64, u64)>,
@@ -153,7 +154,7 @@ mod tests {
 
     #[test]
     fn instance_sizes_are_those_of_hotspot() {
-        // java.lang.Object, Integer, Long, and String (ref, int, byte, boolean).
+        // Sizes of java.lang.Object, Integer, Long, and String (with fields of type reference, int, byte and boolean).
         for (layout, sizes) in [
             (JvmLayout::COMPRESSED, [16, 16, 24, 24]),
             (JvmLayout::WIDE, [16, 16, 24, 32]),
@@ -170,7 +171,7 @@ mod tests {
 
     #[test]
     fn fields_fill_gaps_of_the_superclass() {
-        // Long at 16 leaves a gap at 12, into which the subclass puts its int.
+        // The long of the superclass is at offset 16. It leaves a gap at 12, into which the subclass puts its int.
         assert_eq!(size(JvmLayout::COMPRESSED, &[&[Long], &[Int]]), 24);
         assert_eq!(size(JvmLayout::COMPRESSED, &[&[Byte], &[Byte]]), 16);
     }

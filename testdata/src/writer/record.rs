@@ -18,7 +18,7 @@ pub struct Header {
 /// The grouping of the heap's sub-records into records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
-    /// All in one HEAP_DUMP record. Its length field overflows above 4 GiB, as in very old dumps.
+    /// All sub-records in one HEAP_DUMP record. Its length field overflows above 4 GiB, as in very old dumps.
     Single,
     /// HEAP_DUMP_SEGMENT records of about `bytes` bytes, and a HEAP_DUMP_END. A sub-record is never split, so a larger
     /// one has its own segment.
@@ -26,9 +26,9 @@ pub enum Framing {
         /// Maximum size of a segment with more than one sub-record.
         bytes: usize,
     },
-    /// The same without the HEAP_DUMP_END.
+    /// HEAP_DUMP_SEGMENT records as in `Segments`, without a HEAP_DUMP_END.
     SegmentsWithoutEnd {
-        /// As in `Segments`.
+        /// Maximum size of a segment with more than one sub-record.
         bytes: usize,
     },
 }
@@ -72,7 +72,7 @@ impl<W: Write> RecordWriter<W> {
         })
     }
 
-    /// Records the offsets of all following records and sub-records.
+    /// From now on, stores the offsets of all records and sub-records that are written.
     pub fn track_boundaries(&mut self) {
         self.boundaries.get_or_insert_default();
     }

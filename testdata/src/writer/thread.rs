@@ -11,11 +11,11 @@ pub struct Frame {
     pub class: ClassId,
     /// The method's name.
     pub method: String,
-    /// Its signature, such as `(I)V`.
+    /// The method's signature, such as `(I)V`.
     pub signature: String,
     /// The source file.
     pub source: Option<String>,
-    /// The line number; 0 for none, -1 unknown, -2 compiled, -3 native.
+    /// The line number; 0 for no line, -1 unknown, -2 compiled, -3 native.
     pub line: i32,
 }
 
@@ -42,7 +42,7 @@ pub struct Thread {
     pub object: Obj,
     /// The thread's serial number, for roots.
     pub serial: u32,
-    /// The serial number of its stack trace.
+    /// The serial number of the thread's stack trace.
     pub trace: u32,
 }
 

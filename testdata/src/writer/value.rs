@@ -12,7 +12,7 @@ pub enum Ref {
     Object(Obj),
     /// The class object of a class of the builder.
     Class(ClassId),
-    /// Any address, even one without an object.
+    /// Any address. There may be no object at it.
     Address(u64),
 }
 
@@ -96,7 +96,7 @@ pub enum Elements {
     Short(Vec<i16>),
     Int(Vec<i32>),
     Long(Vec<i64>),
-    /// This number of zeros.
+    /// The given number of zeros.
     Zeros(FieldType, usize),
     /// A length without elements, as in Android's stripped dumps (PRIMITIVE_ARRAY_NODATA).
     NoData(FieldType, usize),

@@ -98,9 +98,9 @@ impl Browser {
         }
     }
 
-    /// Returns the events that have arrived, and forgets them.
+    /// Returns the events that have arrived, and removes them from the list.
     pub(crate) fn events(&mut self) -> Result<Vec<Value>> {
-        // Events and answers arrive in order, so this answer follows all earlier events.
+        // Events and answers arrive in order, so all earlier events have arrived before this answer.
         self.call("Runtime.evaluate", json!({"expression": "0"}))?;
         Ok(std::mem::take(&mut self.events))
     }
@@ -219,7 +219,7 @@ impl Browser {
 impl Drop for Browser {
     fn drop(&mut self) {
         self.session = None;
-        // A browser that closes also ends its child processes. One that does not answer is killed.
+        // A browser that closes also ends its child processes. A browser that does not answer is killed.
         let closed = self.call("Browser.close", json!({})).is_ok();
         let start = Instant::now();
         while closed && start.elapsed() < Duration::from_secs(5) {

@@ -1,4 +1,4 @@
-//! Tests what a flame graph or an icicle graph draws, with the mouse and the keyboard.
+//! Tests what a flame graph or an icicle graph draws, and how it reacts to the mouse and the keyboard.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -16,9 +16,9 @@ fn is_whole(left: f64, width: f64) -> bool {
 /// A graph of frames on a page.
 pub(super) struct Graph<'a> {
     pub(super) browser: &'a mut Browser,
-    /// ID of its element.
+    /// ID of the HTML element of the graph.
     pub(super) id: &'a str,
-    /// ID of its search field.
+    /// ID of the search field.
     pub(super) field: &'a str,
     /// Text that occurs in the names of some frames.
     pub(super) find: &'a str,
@@ -33,7 +33,7 @@ impl Graph<'_> {
         let down = ROW * f64::from(row) + ROW / 2.0;
         let canvas = format!("document.querySelector('#{} canvas')", self.id);
         let side = |side: &str| format!("{canvas}.getBoundingClientRect().{side}");
-        // Parts of the page get their height only when they become visible, so this takes several attempts.
+        // Parts of the page get their height only when they become visible, so the test scrolls several times.
         for _ in 0..3 {
             self.browser.eval(&format!(
                 "scrollBy(0, {} + {down} - innerHeight / 2); \
@@ -52,11 +52,11 @@ impl Graph<'_> {
         Ok((x, y))
     }
 
-    /// Returns the frames that are painted now: row, left edge and width, the latter two as fractions of the whole
-    /// width.
+    /// Returns the frames that are painted now, each as (row, left edge, width). Edge and width are fractions of the
+    /// whole width.
     pub(super) fn painted(&mut self) -> Result<Vec<(u32, f64, f64)>> {
-        // The page cannot be asked what is on a canvas, so the test records the drawing calls. A graph draws once when
-        // it gets the focus, and once when it loses it.
+        // The content of a canvas cannot be read from the page, so the test records the drawing calls. A graph is drawn
+        // when it gets the focus, and when it loses the focus.
         let painted = self.browser.eval(&format!(
             "(() => {{ const paint = CanvasRenderingContext2D.prototype.fillRect; \
              const canvas = document.querySelector('#{} canvas'); const all = []; canvas.blur(); \
@@ -94,7 +94,7 @@ impl Graph<'_> {
         let narrow = painted
             .iter()
             .find(|&&(row, _, w)| row > 0 && (0.03..0.9).contains(&w));
-        // If all stacks share one path, no frame is narrower than the view.
+        // If all stacks share one path, all frames are as wide as the view.
         let (row, share) = narrow.map_or((2, 0.5), |&(row, x, w)| (row, x + w / 2.0));
         let (x, y) = self.place(row, share)?;
         self.browser.mouse(x, y, true)?;
@@ -102,7 +102,7 @@ impl Graph<'_> {
         self.browser
             .wait(&format!("{zoom} && !{zoom}.startsWith('all ')"))
             .with_context(|| format!("{at}: {:?}", self.browser.eval(&zoom)))?;
-        // The callers of the frame stay above it.
+        // The callers of the frame stay above it, so its row has only this frame.
         let painted = self.painted()?;
         let in_row: Vec<_> = painted.iter().filter(|frame| frame.0 == row).collect();
         let is_alone = matches!(in_row[..], [&(_, x, w)] if is_whole(x, w));
@@ -116,7 +116,7 @@ impl Graph<'_> {
         let data = |key: &str| format!("document.getElementById('{graph}').dataset.{key}");
         let drawn = self.browser.number(&format!("Number({})", data("drawn")))?;
         ensure!((3.0..20_000.0).contains(&drawn), "{drawn} frames are drawn");
-        // Tooltip.
+        // Checks the tooltip.
         let (x, y) = self.place(2, 0.5)?;
         self.browser.mouse(x, y, false)?;
         let tip = format!("document.querySelector('#{graph} .tip')");
@@ -137,7 +137,7 @@ impl Graph<'_> {
         self.browser.key("Escape")?;
         self.browser
             .wait(&format!("{}.startsWith('all ')", data("zoom")))?;
-        // The keyboard alone: walk, zoom, reset.
+        // Checks the graph with the keyboard alone: move, zoom, reset.
         for key in [
             "ArrowDown",
             "ArrowDown",
@@ -166,7 +166,7 @@ impl Graph<'_> {
         self.browser.key("Escape")?;
         self.browser
             .wait(&format!("{}.startsWith('all ')", data("zoom")))?;
-        // Keys that belong to the browser keep their meaning.
+        // The graph must not handle keys that belong to the browser.
         let left = format!(
             "document.querySelector('#{graph} canvas').dispatchEvent(new KeyboardEvent('keydown', \
              {{key: 'ArrowDown', altKey: true, cancelable: true}}))"

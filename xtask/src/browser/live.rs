@@ -18,9 +18,9 @@ use super::seen::{self, Axe};
 use heapdiff_lab::java;
 use heapdiff_lab::run::Products;
 
-/// Maximum number of requests until the leak is the first line.
+/// Maximum number of requests until the leak must be in the first line.
 const REQUESTS: usize = 10;
-/// JavaScript for the element of the graph.
+/// JavaScript expression for the HTML element of the graph.
 const GRAPH: &str = "document.getElementById('graph')";
 
 /// A name that would run code if a page inserted it as HTML.
@@ -191,7 +191,7 @@ fn leak(
     ui.no_fault(browser)?;
     drop(ui);
     browser.wait("document.getElementById('state').textContent === 'connection lost'")?;
-    // The page keeps requesting data until it is left.
+    // The page requests data repeatedly until the browser leaves it.
     browser.call("Page.navigate", json!({"url": "about:blank"}))?;
     browser.events()?;
     Ok(())
@@ -245,7 +245,8 @@ fn stacks(browser: &mut Browser) -> Result<()> {
             .is_some_and(|t| t.contains("Heapster$Interceptor.record")),
         "the stacks are the stacks of {of}"
     );
-    // The page jumps to the new stacks when they arrive, which would undo keys pressed before.
+    // The test waits for the new stacks. The page jumps to them when they arrive, which would undo the effect of keys
+    // pressed before.
     let shown = "document.querySelector('#flame > .flame').dataset.seen";
     browser.eval(&format!("{shown} = 'yes'"))?;
     focus(browser, GRAPH)?;
@@ -280,7 +281,7 @@ fn rows(browser: &mut Browser) -> Result<()> {
         at("#flame canvas", "top"),
         at("#flame canvas", "top")
     ))?;
-    // Focus the row's button, and scroll it out of sight.
+    // The test gives the row's button the focus, and scrolls it out of sight.
     browser.eval("document.querySelector('#list tbody button').focus(); scrollTo(0, document.body.scrollHeight)")?;
     let before = number(browser, "scrollY")?;
     let answers = "Number(document.documentElement.dataset.answers)";

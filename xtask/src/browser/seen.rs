@@ -1,5 +1,5 @@
-//! Tests how a page looks: on a wide screen and on a phone, light and dark, on paper, and by axe's rules for
-//! accessibility.
+//! Tests how a page looks on a wide screen, on a phone and on paper, in light and dark colours. Also checks the
+//! accessibility rules of axe.
 
 use std::fs;
 use std::process::Command;
@@ -11,10 +11,10 @@ use super::devtools::Browser;
 use heapdiff_lab::run::target_dir;
 use heapdiff_lab::tools;
 
-/// Widths of the window in pixels, and the height of a phone's screen.
+/// Tested widths of the window, and the height of a phone's screen, in pixels.
 const WIDTHS: [u32; 2] = [1400, 400];
 const PHONE_HEIGHT: u32 = 800;
-/// Width of a sheet of paper between its margins, and the maximum number of classes that are printed.
+/// Width of a sheet of paper between its margins, in pixels, and maximum number of classes that are printed.
 const PAPER: u32 = 720;
 const PRINTED: f64 = 100.0;
 
@@ -22,7 +22,7 @@ const PRINTED: f64 = 100.0;
 pub(super) struct Axe(String);
 
 impl Axe {
-    /// Installs the Python package that contains the script, without its dependencies, which are not needed.
+    /// Installs the Python package that contains the script. Its dependencies are not needed and not installed.
     pub(super) fn ensure() -> Result<Self> {
         let packages = ["--no-deps", "axe-playwright-python==0.1.8"];
         let python = tools::ensure_python(&target_dir().join("axe"), &packages)?;
@@ -36,7 +36,7 @@ impl Axe {
     /// Ensures that the page in its present state violates none of the rules.
     fn check(&self, browser: &mut Browser) -> Result<()> {
         browser.eval(&format!("{};0", self.0))?;
-        // Each violation as text: the number of places, and the first of them.
+        // The result has a text for each violation: the rule, the number of places, and the first place.
         let broken = browser.eval(
             "axe.run(document).then((found) => found.violations.map((v) => \
              `${v.id} (${v.nodes.length}): ${v.nodes[0].html.slice(0, 200)} ${v.nodes[0].failureSummary}`))",
@@ -49,7 +49,7 @@ impl Axe {
     }
 }
 
-/// Checks a loaded page. `answer` is the element that says what the page is about.
+/// Checks a loaded page. `answer` is the element with the main result of the page.
 pub(super) fn everywhere(browser: &mut Browser, axe: &Axe, answer: &str) -> Result<()> {
     for width in WIDTHS {
         let window = json!({"width": width, "height": PHONE_HEIGHT, "deviceScaleFactor": 1, "mobile": false});

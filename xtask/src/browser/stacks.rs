@@ -1,4 +1,4 @@
-//! Tests pages that contain only a flame graph: they draw what the same command reports in other formats.
+//! Tests pages that contain only a flame graph: they must show the same data as other formats of the same command.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ use super::live::HOSTILE;
 use super::{ALONE, load, readable};
 use heapdiff_lab::run::{Products, root, run};
 
-/// The command behind a page, and another source for its total.
+/// The command that writes a page, and a command that reports the same total.
 struct Case<'a> {
     name: &'a str,
     /// Arguments of the command, without the output format.
@@ -103,7 +103,7 @@ pub(super) fn stacks(program: &Path, keep: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// Returns what a command prints.
+/// Returns the standard output of a command.
 fn printed(built: &Products, args: &[&str], format: &str) -> Result<String> {
     let mut command = Command::new(built.heapdiff());
     let command = command.args(args).args(["--format", format]);
@@ -116,7 +116,7 @@ fn printed(built: &Products, args: &[&str], format: &str) -> Result<String> {
     Ok(String::from_utf8(done.stdout)?)
 }
 
-/// The stacks in the format of other programs: the frames of each, callers first, and its bytes.
+/// The stacks in the collapsed format of other tools: the frames of each stack, callers first, and its bytes.
 struct Lines(Vec<(Vec<String>, u64)>);
 
 impl Lines {
@@ -135,10 +135,10 @@ impl Lines {
             .pointer(place)
             .and_then(Value::as_u64)
             .context("a total")?;
-        // The total includes the stacks without a sample.
+        // The total includes stacks without a sample, which the format lacks.
         let others = json.pointer("/totals/other_stacks_bytes");
         let others = others.and_then(Value::as_u64).unwrap_or(0);
-        // The bytes of each stack are rounded.
+        // The bytes of each stack are rounded, so the sum may differ by one byte for each stack.
         let (sum, stacks) = (all.sum(), all.0.len() as u64);
         ensure!(
             (sum + others).abs_diff(told) <= stacks,
@@ -159,7 +159,7 @@ impl Lines {
         found.map(|line| line.1).sum()
     }
 
-    /// Returns the share of the total that each frame in the second row has, the largest first.
+    /// Returns the share of the total bytes of each frame in the second row, largest first.
     fn shares(&self, callees_first: bool) -> Vec<f64> {
         let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
         for (steps, bytes) in &self.0 {
@@ -240,7 +240,7 @@ fn focus(browser: &mut Browser) -> Result<()> {
 
 /// Checks that the widths of the frames in the second row match their shares of the bytes.
 fn widths(graph: &mut Graph<'_>, shares: &[f64]) -> Result<()> {
-    // There is a gap beside a frame, and very narrow frames are not drawn.
+    // There is a gap beside each frame. Very narrow frames are not drawn.
     const GAP: f64 = 0.003;
     let painted = graph.painted()?;
     let mut drawn: Vec<f64> = painted.iter().filter(|f| f.0 == 1).map(|f| f.2).collect();
@@ -283,11 +283,11 @@ fn schemes(browser: &mut Browser) -> Result<()> {
     Ok(())
 }
 
-/// Maximum number of rows that are drawn, and the maximum above the zoomed frame.
+/// Maximum number of rows that are drawn, and maximum number of rows above the zoomed frame.
 const MOST_ROWS: usize = 400;
 const MOST_ABOVE: usize = 200;
 
-/// Checks that the page says that rows are left out exactly when that is true.
+/// Checks that the page reports that rows are left out if, and only if, some are.
 fn rows(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
     const DATA: &str = "document.getElementById('flame-graph').dataset";
     let told = format!(
@@ -296,7 +296,7 @@ fn rows(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
     );
     let methods: Vec<String> = (0..MOST_ROWS).map(|n| format!("m{n}")).collect();
     let frames: Vec<_> = methods.iter().map(|m| ("a.A", &**m, "A.java", 1)).collect();
-    // The first row shows all stacks, the last row the class.
+    // The first row shows all stacks, and the last row shows the class.
     for (depth, is_cut) in [(MOST_ROWS - 2, false), (MOST_ROWS - 1, true)] {
         let page = format!("deep-{depth}");
         let frames = frames.get(..depth).context("frames")?;
@@ -304,7 +304,7 @@ fn rows(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
         load(browser, &page)?;
         let whole = format!("{DATA}.drawn === '{MOST_ROWS}' && ({told}) === {is_cut}");
         browser.wait(&whole)?;
-        // The rows above the zoomed frame stay, as far as there is room for them.
+        // The rows above the zoomed frame remain, as far as there is room for them.
         focus(browser)?;
         for (down, folded) in [(MOST_ABOVE, 0), (20, 20)] {
             for _ in 0..down {

@@ -135,7 +135,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Packs a folder. `rename` is tar's expression that changes the names.
+/// Packs a folder. `rename` is an expression by which tar changes the names of the files.
 fn tar(folder: &Path, rename: &str, to: &Path) -> Result<()> {
     run(Command::new("tar")
         .args([
@@ -162,7 +162,7 @@ fn tar(folder: &Path, rename: &str, to: &Path) -> Result<()> {
         .arg("."))
 }
 
-/// Returns the time of the last commit in seconds since 1970, or the time that the environment sets.
+/// Returns the time of the last commit in seconds since 1970. If the environment sets a time, returns that time.
 fn committed() -> Result<u64> {
     let text = match std::env::var("SOURCE_DATE_EPOCH") {
         Ok(text) => text,

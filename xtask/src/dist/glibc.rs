@@ -7,7 +7,8 @@ use anyhow::{Result, bail, ensure};
 
 use crate::tryout::output;
 
-/// Fails if a file needs a later glibc, whose symbols the error names, or a library that not every system has.
+/// Fails if a file needs a later glibc, or a library that some systems lack. The error lists the symbols of the later
+/// glibc.
 pub(super) fn check(file: &Path, oldest: (u32, u32)) -> Result<()> {
     const EVERYWHERE: [&str; 7] = [
         "libc.so.6",
@@ -53,10 +54,11 @@ pub(super) fn check(file: &Path, oldest: (u32, u32)) -> Result<()> {
 /// Prefix of the version names of glibc.
 const VERSION: &str = "GLIBC_";
 
-/// Returns what an older glibc lacks: symbols of `readelf --dyn-syms`, and versions of `readelf --version-info`. The
-/// loader requires the versions, and some belong to no symbol, such as the version for a form of relocations.
+/// Returns the symbols (from `readelf --dyn-syms`) and versions (from `readelf --version-info`) that glibc `oldest`
+/// lacks. Versions are checked separately, because the loader requires them even if no symbol has them. An example is
+/// the version for a form of relocations.
 fn later<'t>(symbols: &'t str, versions: &'t str, oldest: (u32, u32)) -> Vec<&'t str> {
-    // A version name without a number only promises some glibc.
+    // A version name without a number counts as later, because it does not say which glibc has it.
     let is_later = |version: &str| match version.strip_prefix(VERSION) {
         Some(rest) => number(rest).is_none_or(|number| number > oldest),
         None => false,
@@ -78,12 +80,12 @@ fn later<'t>(symbols: &'t str, versions: &'t str, oldest: (u32, u32)) -> Vec<&'t
     later
 }
 
-/// Returns the word after the name of a symbol, if there is one.
+/// Returns the version in a symbol's name, if it has one.
 fn version_of(symbol: &str) -> Option<&str> {
     symbol.rsplit_once('@').map(|(_, version)| version)
 }
 
-/// Returns the first two numbers of a version: `2.17`, and 2.2 of `2.2.5`.
+/// Returns the first two numbers of a version. For `2.2.5` these are 2 and 2.
 fn number(version: &str) -> Option<(u32, u32)> {
     let mut parts = version.split('.').map(str::parse);
     match (parts.next(), parts.next()) {

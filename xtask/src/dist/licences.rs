@@ -23,13 +23,13 @@ struct Package {
     version: String,
     license: Option<String>,
     repository: Option<String>,
-    /// `None` for crates of this workspace.
+    /// The registry or repository of the crate. `None` for crates of this workspace.
     source: Option<String>,
     manifest_path: PathBuf,
 }
 
-/// Returns names, versions, licences and sources, followed by each licence text once with the crates that it applies
-/// to.
+/// Returns a list of all crates with their versions, licences and sources. Each licence text follows once, with the
+/// crates that it applies to.
 pub(super) fn text() -> Result<String> {
     let linked = linked()?;
     let metadata = output(run::cargo().args(["metadata", "--format-version", "1", "--locked"]))?;

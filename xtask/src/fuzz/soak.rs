@@ -14,7 +14,7 @@ use heapdiff_lab::run;
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Total {
     executions: u64,
-    /// Inputs added to the corpus.
+    /// Number of inputs added to the corpus.
     kept: u64,
     edges: u64,
     peak_mb: u64,
@@ -71,7 +71,7 @@ fn one_run(target: &str, seconds: u64, log: &Path) -> Result<Total> {
         .with_context(|| format!("cannot start {}", run::shown(&command)))?;
     let text = fs::read(log).with_context(|| format!("{}", log.display()))?;
     let mut total = read(&String::from_utf8_lossy(&text));
-    // Without a single execution the target did not build or start, so continuing is useless.
+    // If there was not a single execution, the target did not build or start, so the soak ends.
     ensure!(total.executions > 0, "{target}: see {}", log.display());
     total.failed = u64::from(!status.success());
     Ok(total)

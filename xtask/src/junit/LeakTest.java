@@ -5,7 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/** Fails: what a leak says in a build. */
+/** Contains a leak, so that the build fails and prints the message of a leak. */
 class LeakTest {
     static final List<byte[]> KEPT = new ArrayList<>();
 

@@ -24,7 +24,7 @@ pub(super) struct Judgement {
 pub(super) enum Outcome {
     /// The JDK lacks a feature that the program needs. The value is the first JDK version that has it.
     NotApplicable(u32),
-    /// One row for each leak, and the result for the fixed twin.
+    /// One entry for each leak, and the result for the fixed twin.
     Leak {
         leaks: Vec<Found>,
         twin: Quiet,
@@ -38,15 +38,15 @@ pub(super) enum Outcome {
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) expected: Expected,
-    /// Position of the expected holder among the suspects, from 1, in the worst report. Other expected leaks of the
-    /// program are not counted.
+    /// Position of the expected holder among the suspects, from 1, in the report where it is lowest in the list. Other
+    /// expected leaks of the program are not counted.
     pub(super) place: Option<usize>,
-    /// True if, in all reports, the holder is the best of the expected ones: usually the application's own field, where
-    /// a field of the JDK is accepted too.
+    /// True if all reports name the best of the expected holders. This is usually a field of the application, even if a
+    /// field of the JDK is accepted too.
     pub(super) best: bool,
     /// True if, in all reports, the suspect with the expected holder has an expected class.
     pub(super) class: bool,
-    /// True if, in all reports, the first stack of the suspect is the expected one.
+    /// True if, in all reports, the first stack of the suspect contains the expected method.
     pub(super) stack: bool,
     /// True if, in at least one report, the stack comes from the allocations of the class, because no tracked sample
     /// covers the suspect.
@@ -76,7 +76,7 @@ pub(super) struct Quiet {
     pub(super) alarms: Vec<String>,
     /// Verdicts that are not alarms.
     pub(super) verdicts: Vec<String>,
-    /// Verdicts that are not alarms, but are wrong.
+    /// Verdicts that are wrong, although they are not alarms.
     pub(super) faults: Vec<String>,
 }
 
@@ -95,7 +95,8 @@ fn outcome(jdk: &Jdk, subject: &Subject, tools: &Tools<'_>) -> Result<Outcome> {
         Subject::Leak(scenario) if !scenario.runs_on(jdk) => Outcome::NotApplicable(scenario.since),
         Subject::Leak(scenario) => {
             let (reports, one) = tools.leak(jdk, scenario)?;
-            // The first of the two reports covers two dumps.
+            // The first of the two reports compares two dumps. If a scenario needs three dumps, only the second report
+            // is judged.
             let judged = scenario.dumps - 2..;
             let mut twin = Quiet::default();
             for _ in 0..tools.repeat {
@@ -142,8 +143,8 @@ fn leaks(scenario: &Scenario, reports: &[Report], alone: &OneDump) -> Vec<Found>
     (0..all.len()).map(one).collect()
 }
 
-/// Combines the reports on one leak; the report on the most dumps is last. `lists` no longer contains other expected
-/// leaks.
+/// Combines the reports on one leak. The report on the most dumps is last. Other expected leaks are already removed
+/// from `lists`.
 fn found(expected: &Expected, lists: &[Listed<'_>]) -> Found {
     let right = |s: &&Suspect| expected.accepts_holder(&s.holder);
     let places: Vec<Option<usize>> = lists
@@ -338,7 +339,7 @@ impl fmt::Display for Judgement {
     }
 }
 
-/// A fraction: how many of all.
+/// A fraction: `part` of `all`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Share {
     pub(super) part: u32,
@@ -355,7 +356,7 @@ impl Share {
         self.all += all;
     }
 
-    /// Returns the percentage, rounded down; `None` if the total is zero.
+    /// Returns the percentage, rounded down, or `None` if `all` is zero.
     pub(super) fn percent(self) -> Option<u32> {
         (self.part * 100).checked_div(self.all)
     }
@@ -378,18 +379,18 @@ pub(super) struct Totals {
     pub(super) best: Share,
     pub(super) class: Share,
     pub(super) stack_first: Share,
-    /// Number of these leaks whose stack is known only from the allocations of the class.
+    /// Number of leaks in `stack_first` whose stack is known only from the allocations of the class.
     pub(super) counted: usize,
     pub(super) verdict: Share,
     pub(super) detector: Share,
-    /// Leaks whose holder is among the first three suspects of the last dump alone.
+    /// Number of leaks whose holder is among the first three suspects of the last dump alone.
     pub(super) one_dump: Share,
-    /// Leaks whose reports contain no unexpected suspect with the verdict leak or growth.
+    /// Number of leaks whose reports contain no unexpected suspect with the verdict leak or growth.
     pub(super) alone: Share,
     pub(super) alarms: usize,
-    /// Subjects that could not be run.
+    /// Number of subjects that could not be run.
     pub(super) failed: usize,
-    /// Runs without an alarm.
+    /// Number of runs without an alarm.
     pub(super) quiet: Share,
 }
 

@@ -32,7 +32,7 @@ struct Leak {
     expected: Expected,
     /// Position of the holder among the suspects, from 1.
     place: Option<usize>,
-    /// The first suspects, as text.
+    /// The first suspects in heapdiff's report, as text.
     said: String,
     /// MAT's answer and its first suspects, if MAT runs.
     mat: Option<(Told, String)>,
@@ -89,7 +89,7 @@ impl Leak {
         self.place.is_some_and(|place| place <= READ)
     }
 
-    /// Returns both answers if exactly one of the two programs is right.
+    /// Returns the answers of heapdiff and MAT if exactly one of the two is right.
     fn difference(&self) -> Option<String> {
         let (told, said) = self.mat.as_ref()?;
         (told.names_field() != self.is_right()).then(|| {

@@ -14,7 +14,7 @@ use super::report::{OneDump, Report};
 /// Maximum time for a phase or a dump, on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(240);
 
-/// A leak scenario, which runs leaking and fixed, or a control.
+/// A program to judge. A leak scenario runs twice: leaking and fixed.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Subject {
     Leak(&'static Scenario),
@@ -156,13 +156,13 @@ impl Tools<'_> {
         self.plain(launch).agent(self.agent, self.sampling)
     }
 
-    /// Adds the flags of a JVM without the agent.
+    /// Adds the flags that a JVM gets if it runs without the agent.
     fn plain(&self, launch: Launch) -> Launch {
         let collector = format!("-XX:+Use{}GC", self.collector);
         launch.flag(collector).flags(self.flags).timeout(TIMEOUT)
     }
 
-    /// Runs the program once for each phase, on the JDKs in turn, and dumps each run after its last phase.
+    /// Runs the program once for each dump, on the JDKs in turn. Each run is dumped after its last phase.
     fn dumps_of_runs(
         &self,
         control: &Control,

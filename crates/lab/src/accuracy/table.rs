@@ -9,7 +9,8 @@ use testdata::scenarios::{CONTROLS, Scenario, by_name};
 use super::explained;
 use super::judge::{Found, Judgement, Outcome, Quiet, Totals};
 
-/// Returns the table. `with` describes the run: the agent's options, the collector, and further flags of the JVM.
+/// Returns the table. `with` is a description of the run: the agent's options, the collector, and further flags of the
+/// JVM.
 pub(super) fn of(
     jdks: &[Jdk],
     with: &str,

@@ -38,7 +38,7 @@ impl Heap {
     }
 
     fn command(self, scale: f64) -> Result<Command> {
-        // The heap has 2.5 GB at scale 1; the rest is room for the collector.
+        // The objects take 2.5 GB at scale 1. The rest is room for the collector.
         let gigabytes = (12.0 * scale.min(1.0) + 6.0 * (scale - 1.0).max(0.0)).ceil();
         let mut command = Command::new(java::ensure_jdk()?.java());
         command.arg(format!("-Xmx{gigabytes}g"));
@@ -51,7 +51,7 @@ impl Heap {
                     .args(["-cp", &format!("{}/*", h2.display())]);
             }
             Self::Young => {
-                // The young generation must not fill up before the dump; it holds a third of the heap.
+                // The young generation must not fill up before the dump. It holds a third of the heap.
                 let young = (1024.0 * scale).ceil().max(16.0);
                 // Without the adaptive size policy the old generation hardly grows, and GCs would follow one another.
                 let all = (5120.0 * scale).ceil().max(96.0);
@@ -83,7 +83,7 @@ impl fmt::Display for Heap {
     }
 }
 
-/// Returns two dumps of one program; the leak is larger in the second.
+/// Returns two dumps of one program. The leak is larger in the second dump.
 pub(super) fn pair(heap: Heap, scale: f64, scratch: &Path) -> Result<[PathBuf; 2]> {
     let files = [1, 2].map(|i| scratch.join(format!("{heap}-{scale}-{i}.hprof")));
     generate(heap, scale, &files)?;

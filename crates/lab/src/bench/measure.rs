@@ -11,7 +11,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::run::shown;
 
-/// Interval of the checks for the end of the process, and so the error of the wall time.
+/// Time between two checks whether the process has ended. It is also the maximum error of the wall time.
 const TICK: Duration = Duration::from_millis(1);
 /// Number of ticks between two samples of the memory.
 const SAMPLE_EVERY: u32 = 5;
@@ -23,9 +23,9 @@ pub(crate) struct Measurement {
     pub(crate) wall: Duration,
     /// User and system time of all threads.
     pub(crate) cpu: Duration,
-    /// Maximum anonymous memory that was sampled: heap and stacks.
+    /// Maximum of the anonymous memory (heap and stacks) in all samples.
     pub(crate) anonymous: u64,
-    /// Maximum file-backed memory that was sampled: mapped pages, which the kernel can drop.
+    /// Maximum of the file-backed memory in all samples. These are mapped pages, which the kernel can drop.
     pub(crate) file_backed: u64,
     /// Maximum resident memory of both kinds at one moment: the kernel's own high-water mark, read with the last
     /// sample.
@@ -33,7 +33,8 @@ pub(crate) struct Measurement {
 }
 
 impl Measurement {
-    /// Adds the measurement of a process that ran after this one.
+    /// Adds the measurement of a process that ran after this one: the sum of the times, and the larger of each memory
+    /// figure.
     pub(super) fn add(&mut self, next: &Self) {
         self.wall += next.wall;
         self.cpu += next.cpu;
@@ -77,7 +78,7 @@ impl fmt::Display for Measurement {
     }
 }
 
-/// Kills and reaps the process if it is dropped before the process was seen to end.
+/// Kills and reaps the process, unless it was seen to end before this is dropped.
 struct Guard {
     child: Child,
     reaped: bool,
@@ -86,7 +87,7 @@ struct Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         if !self.reaped {
-            // The process may just have ended; the error does not matter.
+            // The error does not matter: the process may just have ended.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
@@ -95,7 +96,7 @@ impl Drop for Guard {
 
 /// Runs a command until it ends. Exceeding the time limit is an error.
 pub(crate) fn measure(command: &mut Command, limit: Duration) -> Result<(ExitStatus, Measurement)> {
-    // Processes are measured one after the other, so the difference belongs to this process.
+    // Processes are measured one after the other, so the increase since this moment belongs to this process.
     let cpu_before = children_cpu()?;
     let start = Instant::now();
     let child = command

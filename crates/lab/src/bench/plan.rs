@@ -22,7 +22,7 @@ pub(super) enum Group {
     Diff,
     /// Changes between two dumps, from cached summaries of an earlier comparison.
     Kept,
-    /// Questions about one dump that has an index.
+    /// Queries on one dump that has an index.
     Indexed,
     /// Deep and retained size of more than a million objects as one set.
     Sizes,
@@ -30,7 +30,7 @@ pub(super) enum Group {
     Waste,
 }
 
-/// A measured command, or several commands that together do one task.
+/// A measured command, or several commands that do one task together.
 #[derive(Debug)]
 pub(super) struct Job {
     /// Name in the tables.
@@ -73,7 +73,7 @@ impl Job {
         self
     }
 
-    /// Runs the job. Times are added up; memory is that of the largest step.
+    /// Runs the job. The time is the sum over all steps. The memory is that of the largest step.
     pub(super) fn measure(&self, limit: Duration) -> Result<Measurement> {
         let mut total = Measurement::default();
         if let Some(file) = &self.without {
@@ -100,15 +100,15 @@ impl Job {
         Ok(total)
     }
 
-    /// Returns what the command wrote to stdout.
+    /// Returns the standard output of the command.
     pub(super) fn stdout(&self) -> Result<String> {
         let file = self.report.with_extension("txt");
         fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))
     }
 }
 
-/// A class with many objects in every dump. The generated heap has 1.75 million, and they lead to most of the other
-/// objects.
+/// A class with many objects in every dump. The generated heap has 1.75 million of its objects, and they refer to most
+/// of the other objects.
 const MANY: &str = "java.util.HashMap$Node";
 
 fn ours(heapdiff: &Path, what: &str, group: Group, dumps: &[&Path], scratch: &Path) -> Job {
@@ -150,8 +150,8 @@ pub(super) fn heapdiff(heapdiff: &Path, before: &Path, after: &Path, scratch: &P
     ]
 }
 
-/// Returns two comparisons that use cached summaries of an earlier comparison. The first has only the summary of the
-/// first dump, as a second comparison with the same BEFORE has. The second has both summaries.
+/// Returns two comparisons that use cached summaries of an earlier comparison. The first one finds only the summary of
+/// the first dump, as if BEFORE had been compared with another dump. The second one finds the summaries of both dumps.
 pub(super) fn kept(heapdiff: &Path, before: &Path, after: &Path, scratch: &Path) -> [Job; 2] {
     let both = || ours(heapdiff, "diff", Group::Kept, &[before, after], scratch);
     let mut first = both();

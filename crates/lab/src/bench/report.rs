@@ -33,8 +33,8 @@ pub(super) fn median(runs: &[Measurement]) -> Option<Measurement> {
     })
 }
 
-/// Returns the number of objects in the first dump, if an output shows it: heapdiff's count, or else that of
-/// hprof-slurp, which leaves out class objects.
+/// Returns the number of objects in the first dump, if an output shows it. This is heapdiff's count or, without it, the
+/// count of hprof-slurp, which leaves out class objects.
 pub(super) fn objects(outcomes: &[Outcome]) -> Option<u64> {
     let mut done = outcomes.iter().filter(|outcome| !outcome.runs.is_empty());
     let ours = done.clone().find_map(|outcome| {
@@ -168,17 +168,17 @@ fn ratios(outcomes: &[Outcome]) -> Result<String> {
     Ok(text)
 }
 
-/// One size of a heap.
+/// The measurements for one size of a heap.
 pub(super) struct Size {
     /// Size relative to the first heap.
     pub(super) factor: f64,
-    /// Bytes of the dump.
+    /// Size of the dump in bytes.
     pub(super) bytes: u64,
     pub(super) objects: Option<u64>,
     pub(super) outcomes: Vec<Outcome>,
 }
 
-/// Returns a table that shows how one command grows with the size of the dump.
+/// Returns a table that shows how the time and memory of one command grow with the size of the dump.
 pub(super) fn linear(base: f64, runs: u32, sizes: &[Size]) -> Result<String> {
     let mut text = format!(
         "# `heapdiff top` by size of the heap\n\n{}- base scale {base}; median of {runs} runs, \
@@ -216,8 +216,8 @@ pub(super) fn linear(base: f64, runs: u32, sizes: &[Size]) -> Result<String> {
     Ok(text)
 }
 
-/// Returns a table of the same commands with more and more threads. Each row has two outcomes for each number of
-/// threads.
+/// Returns a table of the time of the same commands with more and more threads. Each entry of `rows` has two outcomes
+/// (one for each command) for each number of threads.
 pub(super) fn threads(counts: &[usize], runs: u32, rows: &[(Heap, Vec<Outcome>)]) -> String {
     let mut text = format!(
         "# Threads\n\n{}- median of {runs} runs, page cache warm; the sequential share follows from Amdahl's law\n\n\
@@ -255,7 +255,7 @@ fn sequential_share(speed_up: f64, threads: usize) -> f64 {
     ((1.0 / speed_up - ideal) / (1.0 - ideal)).clamp(0.0, 1.0)
 }
 
-/// Returns the processor, memory, kernel and commit, as far as they are known.
+/// Returns the processor, memory, kernel and commit of this run, if they are known.
 pub(crate) fn machine() -> String {
     let field = |file: &str, key: &str| {
         let text = fs::read_to_string(file).ok()?;

@@ -32,7 +32,7 @@ pub(super) fn check(outcomes: &[Outcome]) -> Result<()> {
         }
     }
     if let (Some(ours), Some(theirs)) = (counted, outcomes.iter().find_map(objects_of_slurp)) {
-        // hprof-slurp leaves out class objects, of which there are a few thousand.
+        // hprof-slurp does not count class objects, of which there are a few thousand.
         ensure!(
             ours.abs_diff(theirs) < 20_000,
             "heapdiff counts {ours} objects, but hprof-slurp counts {theirs}"

@@ -23,7 +23,7 @@ pub(super) struct Setting {
 }
 
 impl Setting {
-    /// If the agent counts, waits until it has copied its counts. It copies them once a second.
+    /// If the agent counts allocations, waits until it has copied the counts. It copies them once a second.
     fn until_copied(&self) {
         if self.counts {
             std::thread::sleep(Duration::from_millis(1500));
@@ -47,20 +47,20 @@ impl fmt::Display for Setting {
     }
 }
 
-/// The dumps and the question that a figure answers.
+/// The quantity that is estimated, and the dumps that the estimate is made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Asked {
     /// Live bytes, from a dump of a JVM that was started with the agent.
     Sites,
     /// Growth between two dumps of a JVM that was started with the agent.
     Diff,
-    /// Growth between two dumps of a JVM into which the agent was loaded before the first dump.
+    /// Growth between two dumps of a JVM that the agent was loaded into before the first dump.
     AttachedDiff,
-    /// Live bytes, from the second dump alone of a JVM into which the agent was loaded.
+    /// Live bytes, from the second dump alone of a JVM that the agent was loaded into.
     AttachedSites,
     /// Allocated bytes, from a dump of a JVM that was started with the agent.
     Allocated,
-    /// Allocated bytes, from a dump of a JVM into which the agent was loaded.
+    /// Allocated bytes, from a dump of a JVM that the agent was loaded into.
     AttachedAllocated,
 }
 
@@ -95,12 +95,12 @@ pub(super) struct Stack {
     pub(super) samples: u64,
     pub(super) estimated_bytes: u64,
     pub(super) ci95: [u64; 2],
-    /// The estimate from samples alone, present if counts improved it.
+    /// The estimate from samples alone. Present only if exact counts improved the estimate.
     #[serde(default)]
     sampled: Option<Sampled>,
     #[serde(default)]
     survival_permille: Option<u64>,
-    /// Absent in reports on allocated bytes.
+    /// `None` in reports on allocated bytes.
     #[serde(default)]
     survival_known: Option<bool>,
 }
@@ -121,7 +121,7 @@ impl Stack {
         alone
     }
 
-    /// True if the report knows which part of the objects is alive.
+    /// True if the report states which share of the objects is alive.
     pub(super) fn tells_survival(&self) -> bool {
         self.survival_known
             .unwrap_or(self.survival_permille.is_some())
@@ -154,14 +154,14 @@ pub(super) struct Tools<'a> {
     pub(super) heapdiff: &'a Path,
     pub(super) agent: &'a Path,
     pub(super) scratch: &'a Path,
-    /// Mebibytes of each object size before each dump.
+    /// Mebibytes of each object size that the program keeps before each dump.
     pub(super) size: u32,
 }
 
 type Bytes = BTreeMap<String, u64>;
 
 impl Tools<'_> {
-    /// Runs the program twice: started with the agent, and with the agent attached later.
+    /// Runs the program twice: once started with the agent, and once with the agent attached later.
     pub(super) fn measure(&self, setting: &Setting, seed: u64) -> Result<Vec<Measured>> {
         let mut found = Vec::new();
         for attached in [false, true] {
@@ -216,7 +216,7 @@ impl Tools<'_> {
         Ok(found)
     }
 
-    /// Returns two dumps, and the bytes that each stack had allocated at the time of each.
+    /// Takes two dumps. Returns the bytes that each stack had allocated by the time of each dump.
     fn dumps(
         &self,
         setting: &Setting,

@@ -12,15 +12,15 @@ struct Tally {
     named: u32,
     /// Number of true values inside their interval.
     covered: u32,
-    /// Numbers of true values below and above their interval.
+    /// Number of true values below their interval, and number of true values above it.
     outside: [u32; 2],
     /// Number of stacks that the report does not name.
     unnamed: u32,
-    /// Number of stacks for which the report does not know which part is alive.
+    /// Number of stacks for which the report does not state which share of the objects is alive.
     unknown: u32,
     /// Sum of the relative errors: estimate / truth - 1.
     error: f64,
-    /// Half-widths of the intervals, divided by the true value.
+    /// Half-width of each interval, divided by the true value.
     widths: Vec<f64>,
     /// Sum of the estimates and sum of the true values, over the stacks that the report names.
     sums: [f64; 2],
@@ -105,7 +105,8 @@ pub(super) fn of(found: &[Measured], repeats: u32) -> String {
     text
 }
 
-/// Appends a table that compares, for each question, the intervals with counts and without.
+/// Appends a table that compares the intervals with counts and without: coverage, bias and half-width for each
+/// question.
 fn with_and_without(found: &[Measured], text: &mut String) {
     let _ = writeln!(
         text,
@@ -147,7 +148,7 @@ fn with_and_without(found: &[Measured], text: &mut String) {
     text.push('\n');
 }
 
-/// Returns the sampling interval and the group of stacks with a similar number of samples.
+/// Returns a name for the sampling interval and the number of samples, such as `64k, 3 to 9`.
 fn group(one: &Measured) -> String {
     let interval = one.setting.rsplit(", ").find(|part| part.ends_with('k'));
     let interval = interval.unwrap_or_default();
@@ -161,7 +162,7 @@ fn group(one: &Measured) -> String {
     format!("{interval}, {group}")
 }
 
-/// Returns the row of a stack. All small stacks share one row.
+/// Returns the name of the row for a stack. All small stacks share one row.
 fn place(one: &Measured) -> String {
     if one.stack.starts_with("rare") {
         "rare".to_owned()

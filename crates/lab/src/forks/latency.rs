@@ -25,20 +25,20 @@ Four connections, 100 requests per second each; a latency is measured from the p
 
 const CONNECTIONS: u32 = 4;
 const PERIOD: Duration = Duration::from_millis(10);
-/// How long requests are made before and after each dump.
+/// Time for which requests are made before each dump and after it.
 const AROUND: Duration = Duration::from_secs(1);
 
-/// A request: when it was due, in seconds from the start of the dump, and its latency in milliseconds.
+/// A request: the time at which it was due, in seconds from the start of the dump, and its latency in milliseconds.
 pub(super) type Sample = (f64, f64);
 
 /// The measurements on one JVM.
 pub(super) struct Measured {
     pub(super) rows: String,
-    /// The latencies by name: at rest, and during both kinds of dump.
+    /// Three series of latencies, with their names: at rest, and during each of the two kinds of dump.
     pub(super) series: Vec<(&'static str, Vec<Sample>)>,
 }
 
-/// Measures a service at rest and during both kinds of dump.
+/// Measures a service at rest and during each of the two kinds of dump.
 pub(super) fn latency(jdk: &Jdk, live: u32, more: &[String], tools: &Tools) -> Result<Measured> {
     let mut flags = loading(jdk);
     let heap = live * 2;
@@ -51,7 +51,7 @@ pub(super) fn latency(jdk: &Jdk, live: u32, more: &[String], tools: &Tools) -> R
     flags.extend_from_slice(more);
     let service = Service::start(jdk, live, 0, &flags)?;
     let file = tools.scratch.join("latency.hprof");
-    // This dump loads the agent, and lets the JVM compile the code that serves requests.
+    // This first dump loads the agent. The requests let the JVM compile the code that serves them.
     tools.forked(service.target.pid(), &file)?;
     around(service.port, || {
         sleep(Duration::from_secs(5));

@@ -12,7 +12,7 @@ use testdata::jvm::Jdk;
 
 use super::service::{Service, Tools, children, loading};
 
-/// Megabytes of live objects: few, so that a thousand dumps do not take hours.
+/// Megabytes of live objects. The number is small, so that a thousand dumps do not take hours.
 const LIVE: u32 = 8;
 /// Maximum growth of the JVM's memory in kilobytes. Its own buffers and compiled code grow too.
 const GAINED: u64 = 48 << 10;
@@ -75,7 +75,7 @@ pub(super) fn many(
     let begun = Instant::now();
     let mut all = loading(jdk);
     all.extend(flags.iter().map(|flag| (*flag).to_owned()));
-    // A heap that grows later, and threads that come and go, would look like a leak.
+    // These flags keep the heap size and the number of threads constant, because changes would look like a leak.
     let steady = [
         "-Xms128m",
         "-Xmx128m",
@@ -83,7 +83,7 @@ pub(super) fn many(
         "-XX:-UseDynamicNumberOfGCThreads",
         "-XX:-UseDynamicNumberOfCompilerThreads",
         "-Xcheck:jni",
-        // The messages of -Xcheck:jni would go to standard output otherwise.
+        // Otherwise the messages of -Xcheck:jni would go to standard output.
         "-XX:+DisplayVMOutputToStderr",
     ];
     all.extend(steady.map(str::to_owned));
@@ -114,7 +114,8 @@ pub(super) fn many(
             }
             let left = fs::read_dir(home.path())?.flatten();
             for part in left.filter(|entry| entry.file_name() != "dump.hprof") {
-                // A client that gets SIGKILL cannot remove its temporary file. The file has a name that nobody reads.
+                // A client that gets SIGKILL cannot remove its temporary file. This is accepted, because no program
+                // reads a file of that name.
                 if who != 0 {
                     wrong.push(format!(
                         "{number}: the file {} was not removed",
@@ -166,7 +167,7 @@ pub(super) fn many(
     })
 }
 
-/// Records a dump that is incomplete.
+/// Records an error unless the dump has the expected number of entries.
 fn check(
     wrong: &mut Vec<String>,
     tools: &Tools,
@@ -207,7 +208,7 @@ fn kill(
     let is_there = client.try_wait()?.is_none();
     if let (Some(victim), true) = (victim, is_there) {
         let signal = if who == 1 { "-TERM" } else { "-KILL" };
-        // The process may have ended at this moment.
+        // The process may just have ended, so an error of `kill` is ignored.
         let _ = Command::new("kill")
             .args([signal, &victim.to_string()])
             .output()?;
@@ -216,7 +217,7 @@ fn kill(
     Ok(is_there && victim.is_some())
 }
 
-/// Waits until the child of a killed client has ended, too.
+/// Waits until the forked child has ended, too.
 fn gone(pid: u32) -> Result<()> {
     let until = Instant::now() + ENDING;
     while !children(pid).is_empty() {

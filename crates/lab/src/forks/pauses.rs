@@ -17,7 +17,7 @@ From the JVM's safepoint log: the total time of each pause; G1.
 |---|---|---|---|---|---|---|---|
 ";
 
-/// Forked dumps of each JVM.
+/// Number of forked dumps of each JVM.
 const TIMES: usize = 3;
 
 /// Takes both kinds of dump and returns a row of the table.

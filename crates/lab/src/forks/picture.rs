@@ -8,7 +8,7 @@ use super::latency::Sample;
 
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 380.0;
-/// Margins for labels: left, right, top, bottom.
+/// Margins for labels, in SVG units.
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 50.0;
@@ -16,10 +16,10 @@ const BOTTOM: f64 = 45.0;
 const COLORS: [&str; 2] = ["#1565c0", "#c62828"];
 /// The lowest latency that is drawn, in milliseconds.
 const LOWEST: f64 = 0.05;
-/// Seconds that one point covers. It shows the slowest request of that time.
+/// Number of seconds that one point covers. The point shows the slowest request in that time.
 const STEP: f64 = 0.05;
 
-/// Draws the highest latency of each moment on a logarithmic scale.
+/// Draws the highest latency in each interval of [`STEP`] seconds, on a logarithmic scale.
 pub(super) fn svg(title: &str, series: &[(&str, Vec<Sample>)]) -> Result<String> {
     let all = || series.iter().flat_map(|(_, samples)| samples);
     let (first, last) = all().fold((0.0_f64, 1.0_f64), |(a, b), s| (a.min(s.0), b.max(s.0)));

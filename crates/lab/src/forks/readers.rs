@@ -1,4 +1,4 @@
-//! Reads a forked dump with other programs, which must find the same as in the JVM's own dump.
+//! Reads a forked dump with other programs. They must find the same objects as in the JVM's own dump.
 
 use std::fmt::Write as _;
 use std::path::Path;

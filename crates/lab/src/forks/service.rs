@@ -50,7 +50,7 @@ impl Service {
     }
 }
 
-/// Returns the flags with which the JVM loads agents without a warning, if it knows them.
+/// Returns the flags that let the JVM load agents without a warning. Empty if the JVM does not know these flags.
 pub(super) fn loading(jdk: &Jdk) -> Vec<String> {
     match jdk.major() {
         0..21 => Vec::new(),
@@ -93,7 +93,7 @@ impl Tools {
         Ok(begun.elapsed())
     }
 
-    /// Returns the number of entries in a dump, counted by the tested heapdiff.
+    /// Returns the number of entries of the service in a dump, counted by the tested heapdiff.
     pub(super) fn entries(&self, file: &Path) -> Result<u64> {
         let mut command = Command::new(&self.heapdiff);
         command.args(["histo", "--format", "json", "--strict", "--no-index"]);

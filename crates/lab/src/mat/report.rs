@@ -1,5 +1,5 @@
-//! Reads the HTML pages in MAT's zipped report on leak suspects. (MAT's text format has no end if a list has many
-//! nodes.)
+//! Reads the HTML pages in MAT's zipped report on leak suspects. (MAT's text format is not used, because MAT never
+//! stops writing it if a list has many nodes.)
 
 use std::fmt;
 use std::fs::File;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use heapdiff_sites::packages;
 use zip::ZipArchive;
 
-/// Maximum bytes of a page, more than any such page has. A longer page is cut off.
+/// Maximum number of bytes of a page. A longer page is truncated, but no page is expected to be so long.
 const LONGEST: u64 = 16 << 20;
 
 /// A suspect of MAT.
@@ -26,7 +26,7 @@ pub(super) struct Suspect {
     accumulated: Vec<Row>,
 }
 
-/// A row of a table, about an object or a class.
+/// A row of a table in MAT's report. It describes an object or a class.
 #[derive(Debug, PartialEq, Eq)]
 struct Row {
     /// The fields by which the object refers to the object in the row above.
@@ -49,7 +49,7 @@ impl Suspect {
     }
 
     /// True if a path goes through this field. MAT shows the class of the object, even if a superclass declares the
-    /// field. Therefore a class in the same package or in a subpackage counts as a subclass.
+    /// field. Therefore any class in the same package or in a subpackage is accepted as a subclass.
     pub(super) fn shows(&self, class: &str, field: &str) -> bool {
         self.path.iter().any(|row| {
             let is_same = row.class == class || is_below(&row.class, package(class));
@@ -158,7 +158,7 @@ fn sections(index: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Reads one suspect. Its text is in the index; its paths and lists are on a separate page.
+/// Reads one suspect. Its text is in the index. Its paths and lists are on a separate page.
 fn suspect(section: &str, page: &mut dyn FnMut(&str) -> Result<String>) -> Result<Suspect> {
     let (_, section) = section.split_once("</h3>").unwrap_or(("", section));
     let text = section

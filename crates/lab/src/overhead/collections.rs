@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 pub(super) fn flag(log: &Path) -> OsString {
     let mut flag = OsString::from("-Xlog:gc:file=");
     flag.push(log);
-    // Write one file, however long it gets.
+    // The JVM writes a single file, whatever its length.
     flag.push("::filecount=0");
     flag
 }
@@ -20,9 +20,9 @@ pub(super) fn flag(log: &Path) -> OsString {
 pub(super) struct Collections {
     /// Young GCs.
     pub(super) young: u32,
-    /// GCs of the whole heap, concurrent or not.
+    /// GCs of the whole heap, whether concurrent or not.
     pub(super) other: u32,
-    /// Number of times that a thread had to wait for memory (ZGC).
+    /// Number of times that a thread had to wait for free memory (ZGC allocation stalls).
     pub(super) stalls: u32,
 }
 
@@ -62,7 +62,7 @@ impl Collections {
 mod tests {
     use super::*;
 
-    /// Uses lines as JDK 17 and 25 write them.
+    /// The test uses lines as JDK 17 and JDK 25 write them.
     #[test]
     fn collections_are_told_from_other_lines() {
         let of = |text: &str| {

@@ -5,15 +5,15 @@ use super::collections::Collections;
 /// Resources that a JVM used for its slices.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Figures {
-    /// Slices done.
+    /// Number of slices done.
     pub(super) slices: u32,
-    /// Operations done.
+    /// Number of operations done.
     pub(super) operations: u64,
     /// Processor time of the whole process in nanoseconds.
     pub(super) cpu: u64,
     /// Bytes that the program's thread allocated.
     pub(super) allocated: u64,
-    /// Maximum resident memory during the JVM's whole life, as the kernel counted it.
+    /// Maximum resident memory during the JVM's whole life, as the kernel measured it.
     pub(super) peak_bytes: u64,
     /// GCs during the JVM's whole life.
     pub(super) collections: Collections,

@@ -18,14 +18,14 @@ use crate::java;
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) name: &'static str,
-    /// Its arguments: the number of threads, and whether they share an allocation site.
+    /// Arguments of the program: the number of threads, and whether the threads share an allocation site.
     args: &'static [&'static str],
     /// The folder with a `pom.xml` that names the program's libraries, if it has any.
     pub(super) folder: Option<&'static str>,
     pub(super) about: &'static str,
-    /// Operations per slice: about half a second.
+    /// Number of operations per slice. A slice takes about half a second.
     slice: u32,
-    /// Slices for the warm-up.
+    /// Number of slices for the warm-up.
     warm_up: u32,
 }
 
@@ -89,7 +89,7 @@ pub(super) struct Compiled {
 }
 
 impl Program {
-    /// True if CI runs the program: briefly, and without downloads.
+    /// True if CI runs the program. The run must be short and must download nothing.
     pub(super) fn is_smoke(&self) -> bool {
         self.folder.is_none() && self.args.is_empty()
     }
@@ -122,8 +122,8 @@ impl Program {
     }
 }
 
-/// The heap is small, so that memory outside it is visible. One compiler compiles every method, and no thread runs
-/// during a compilation. This minimises the differences between JVMs with the same flags.
+/// The heap is small, so that differences in memory outside of the heap are visible. One compiler compiles every
+/// method, and no thread runs during a compilation. This minimises the differences between JVMs with the same flags.
 const FLAGS: [&str; 4] = ["-Xms256m", "-Xmx256m", "-XX:-TieredCompilation", "-Xbatch"];
 
 /// A JVM between two slices. It is killed and reaped when dropped.
@@ -132,7 +132,7 @@ pub(super) struct Running {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
-    /// Divisor of the operations in a slice.
+    /// The operations of a slice are divided by this number.
     part: u32,
     /// The GC log.
     log: PathBuf,
@@ -230,7 +230,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // The process may have ended already; the error does not matter.
+        // The error does not matter: the process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

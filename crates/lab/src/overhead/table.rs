@@ -9,8 +9,8 @@ use super::Outcome;
 use super::figures::{Figures, median};
 use super::program::Program;
 
-/// Returns the table of one program on one JDK. The overhead compares medians. The spread compares single rounds with
-/// the median without a tool.
+/// Returns the table of one program on one JDK. The column `overhead` compares medians with the median without a tool.
+/// The spread compares the single rounds with that median.
 pub(super) fn of(
     jdk: &Jdk,
     program: &Program,

@@ -69,7 +69,7 @@ pub(super) fn all(
                 vec![flag(&[&"-agentpath:", &agent, &"=", &options])],
             )
         });
-        // The same interval with a trace, which is a new file each time.
+        // This configuration has the same interval, and writes a trace to a new file each time.
         let trace = scratch.join(format!("trace-{kib}-{}.db", jdk.major()));
         for end in ["", "-wal", "-shm"] {
             let mut file = trace.clone().into_os_string();
@@ -104,7 +104,7 @@ pub(super) fn all(
             });
         }
     }
-    // Shows what a shorter stack walk saves.
+    // This configuration shows how much a shorter stack walk saves.
     tools.push(Tool {
         ours: true,
         interval: Some(64 << 10),
@@ -113,7 +113,7 @@ pub(super) fn all(
             vec![flag(&[&"-agentpath:", &agent, &"=interval=64k,depth=16"])],
         )
     });
-    // Count every allocation: with samples at the default interval, and with almost no samples.
+    // These configurations count every allocation, with samples at the default interval and with almost no samples.
     for options in [
         "interval=512k,count=on",
         "interval=512k,count=jdk",
@@ -129,7 +129,7 @@ pub(super) fn all(
             )
         });
     }
-    // Sample every allocation.
+    // These configurations sample every allocation.
     tools.push(Tool {
         part: SLOW,
         ..Tool::new(

@@ -8,7 +8,7 @@ pub(super) struct Program {
     pub(super) source: &'static str,
     /// The last version with the leak and the first without, if the library itself leaked.
     pub(super) versions: Option<Versions>,
-    /// The accepted holders. If several hold the objects equally, each of them is right.
+    /// The holders that a report may name. If several fields hold the objects equally, each of them is right.
     pub(super) holders: &'static [&'static str],
     /// The accepted classes that accumulate.
     pub(super) classes: &'static [&'static str],

@@ -12,7 +12,7 @@ use zip::ZipArchive;
 use super::loaded::{self, Class, Outcome};
 use crate::{java, run};
 
-/// A jar that `testdata/rewrite/pom.xml` names, and the compiler of its classes.
+/// A jar that `testdata/rewrite/pom.xml` names, and the compiler that produced its classes.
 struct Jar {
     name: &'static str,
     about: &'static str,

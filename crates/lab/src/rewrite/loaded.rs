@@ -25,7 +25,7 @@ const HOOKS: Hooks<'static> = Hooks {
 /// A class file in a jar.
 pub(super) struct Class {
     pub(super) path: String,
-    /// The first Java version in which this class replaces another one (multi-release jar); 0 for the others.
+    /// The first Java version for which this class replaces another one in a multi-release jar. 0 if it replaces none.
     pub(super) version: u8,
     pub(super) bytes: Vec<u8>,
 }
@@ -36,12 +36,12 @@ pub(super) struct Outcome {
     pub(super) classes: usize,
     pub(super) rewritten: usize,
     pub(super) sites: usize,
-    /// Methods and whole classes that were not rewritten, with the reason.
+    /// Methods and classes that were not rewritten, each with the reason.
     pub(super) left_alone: Vec<String>,
-    /// Attributes of code that were dropped.
+    /// Attributes of methods' code that were dropped.
     pub(super) dropped: Vec<String>,
     pub(super) on: Vec<On>,
-    /// Classes that the JVM rejects in the original form, too.
+    /// Classes that the JVM rejects both in the original and in the rewritten form.
     pub(super) refused: BTreeSet<String>,
     pub(super) wrong: Vec<String>,
 }
@@ -49,10 +49,10 @@ pub(super) struct Outcome {
 /// The results on one JDK.
 pub(super) struct On {
     pub(super) jdk: String,
-    /// Numbers of classes: linked; not linked because another class is missing; rejected in both forms; rejected or
-    /// accepted only in the rewritten form.
+    /// Number of classes in each group: linked; not linked because another class is missing; rejected in both forms;
+    /// rejected or accepted only in the rewritten form.
     pub(super) loaded: [u64; 4],
-    /// Numbers of methods: compared; unreadable in the original form; different.
+    /// Number of methods in each group: compared; unreadable in the original form; different after rewriting.
     pub(super) compared: Option<[u64; 3]>,
 }
 

@@ -1,7 +1,8 @@
 //! Writes a dump many times as large as a real one, with its sizes and shapes: the real dump, and copies of its objects
 //! at higher addresses.
 //!
-//! Class objects are not copied. Objects that statics and roots refer to are roots in each copy.
+//! Class objects are not copied. If a static field or a GC root refers to an object, each copy of the object is a GC
+//! root.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -69,11 +70,12 @@ struct Model {
     /// Distance between the addresses of two copies.
     span: u64,
     lowest: u64,
-    /// One bit for each 8 bytes from the lowest address, set if a class object is there.
+    /// A bitmap with one bit for each 8 bytes from the lowest address. A bit is set if a class object is at its
+    /// address.
     class_objects: Vec<u64>,
     /// Offsets of the references in the instances of each class, by the ID of the class object.
     references: HashMap<ObjectId, Vec<usize>>,
-    /// Objects that statics and roots refer to.
+    /// Objects that static fields and GC roots refer to.
     held: Vec<u64>,
 }
 
@@ -129,7 +131,7 @@ impl Model {
         model
     }
 
-    /// True if an object with this ID is copied.
+    /// True if an object with this ID is copied: the ID is an address in the dump, and no class object is there.
     fn moves(&self, id: u64) -> bool {
         let Some(bit) = id.checked_sub(self.lowest).map(|distance| distance / 8) else {
             return false;

@@ -22,17 +22,17 @@ use crate::heap::Heap;
 use crate::schema::{Columns, Table};
 use crate::value::{Scalar, Value};
 
-/// Assumed number of values in an `IN`, which is unknown while a query is planned.
+/// Assumed number of values in the list of an `IN`. The real number is unknown while a query is planned.
 const LISTED: u64 = 25;
 
 /// A request for rows of a table.
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
-    /// One bit for each column that is read.
+    /// A bit set of the columns that the query reads.
     pub(crate) used: u64,
     /// True if rows must be sorted by class.
     pub(crate) by_class: bool,
-    /// Comparisons that allow rows to be skipped. SQLite checks all columns again.
+    /// Comparisons by which the table may skip rows. SQLite checks all comparisons again.
     pub(crate) constraints: Vec<Constraint>,
     /// Set when the search must end.
     pub(crate) stop: Stop,
@@ -51,7 +51,7 @@ impl Ask {
         self.used >> column & 1 != 0
     }
 
-    /// Returns the ids that a column must have, or `None` if it may have others.
+    /// Returns the ids that conditions allow for a column, or `None` if they allow other ids, too.
     pub(crate) fn ids(&self, column: usize) -> Option<Vec<ObjectId>> {
         let of_column = self.constraints.iter().filter(|c| c.column == column);
         let mut lists = of_column.filter_map(|c| match (c.op, &c.value) {
@@ -62,7 +62,8 @@ impl Ask {
         lists.next()
     }
 
-    /// Returns the operator if the ids of a column are looked up, as far as known while the query is planned.
+    /// Returns the operator by which ids of a column can be looked up, if there is one. Also works while the query is
+    /// planned and values are unknown.
     pub(crate) fn looks_up(&self, column: usize) -> Option<Op> {
         let mut of_column = self.constraints.iter();
         let found = of_column.find(|c| c.column == column && c.op.is_of_ids());
@@ -75,7 +76,7 @@ impl Ask {
     }
 }
 
-/// Returns the integers in a list, or `None` if another value in it may equal an integer.
+/// Returns the ids in a list, or `None` if another value in the list may equal an integer.
 fn ids(list: &[Scalar]) -> Option<Vec<ObjectId>> {
     let mut ids = Vec::with_capacity(list.len());
     for value in list {
@@ -91,7 +92,7 @@ fn ids(list: &[Scalar]) -> Option<Vec<ObjectId>> {
 
 /// An iterator over rows.
 pub(crate) trait Cursor {
-    /// Moves to the next row; at first, to the first one. Returns false after the last row.
+    /// Moves to the next row. The first call moves to the first row. Returns false after the last row.
     fn advance(&mut self) -> Result<bool>;
     /// Returns a cell of the current row.
     fn cell(&self, column: usize) -> Value<'_>;

@@ -25,11 +25,12 @@ const REACHABLE: usize = place(OBJECTS, "reachable");
 const ROOT: usize = place(OBJECTS, "root");
 const DOMINATOR: usize = place(OBJECTS, "dominator_id");
 
-/// Number of objects in the first batch, and the maximum. The first batch is small, because a query with a limit may
-/// need only a few rows.
+/// Number of objects in the first batch, and the maximum number in later ones. The first batch is small, because a
+/// query with a limit may need only a few rows.
 const FIRST: usize = 1 << 12;
 const MOST: usize = 1 << 18;
-/// Up to this number of objects, ids are looked up one by one in the file. For more, all ids are read.
+/// Up to this number of objects, the id of each is looked up in the file. For more objects, the ids of all objects are
+/// read.
 const FEW: usize = 1 << 9;
 
 pub(super) fn accepts(column: usize, op: Op) -> bool {
@@ -65,11 +66,11 @@ pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
         };
         rows = rows.min(left);
     }
-    // Comparing the classes or sizes of all objects is fast; creating a row is not.
+    // Comparing the classes or sizes of all objects is fast, but creating a row is slow.
     (all as f64 / 20.0 + rows as f64, rows)
 }
 
-/// Objects that a query may need, according to its conditions on classes and sizes.
+/// The conditions on classes and sizes that select the objects that a query may need.
 #[derive(Clone, Debug)]
 pub(super) struct WantedObjects {
     pub(super) classes: Option<ClassSet>,
@@ -114,21 +115,21 @@ impl WantedObjects {
     }
 }
 
-/// The origin of the objects.
+/// The objects that a cursor goes through.
 enum Source {
     /// Objects that were looked up.
     List(Vec<ObjectIndex>),
-    /// All objects with numbers in this range.
+    /// All objects whose indexes are in this range.
     Numbers(Range<u32>),
-    /// Objects at these positions in the order by class.
+    /// All objects at these positions of the list sorted by class name.
     ByClass(Range<usize>),
 }
 
-/// One row.
+/// The object of one row, with the ids that the query reads.
 #[derive(Clone, Copy, Debug)]
 struct ObjectRow {
     object: ObjectIndex,
-    /// Null if the query does not read ids.
+    /// The null id if the query does not read ids.
     id: ObjectId,
     dominator: ObjectId,
 }
@@ -139,7 +140,7 @@ pub(super) struct Objects {
     stop: Stop,
     wanted: WantedObjects,
     source: Source,
-    /// The ids by which the objects were found, in the order of the objects.
+    /// The objects that were looked up by id, each with its id.
     known: Option<Vec<(ObjectIndex, ObjectId)>>,
     with_id: bool,
     with_dominator: bool,
@@ -193,7 +194,7 @@ impl Objects {
     /// Returns the matching objects of the next batch, or `None` after the last batch.
     fn candidates(&mut self) -> Result<Option<Vec<ObjectIndex>>> {
         let step = self.step;
-        // Many objects may contain only a few that match, so the next batch is larger.
+        // A large batch may contain only a few objects that match, so the next batch is larger.
         self.step = (step * 4).min(MOST);
         let (heap, wanted) = (&self.heap, &self.wanted);
         let has = |object: &ObjectIndex| wanted.has(heap, *object);

@@ -28,9 +28,9 @@ const STRENGTH: usize = place(REFS, "strength");
 const TARGET: usize = place(REFS, "target_id");
 const TARGET_CLASS: usize = place(REFS, "target_class");
 
-/// Maximum number of references that one part returns at a time.
+/// Maximum number of references that are read from one part at a time.
 const BATCH: usize = 1 << 16;
-/// Number of parts that are read at once: at first, and at most.
+/// Number of parts that are read at once: the number for the first rows, and the maximum.
 const FIRST: usize = 1;
 const MOST: usize = 16;
 
@@ -65,11 +65,11 @@ pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
     (pass + rows as f64 * 2.0, rows)
 }
 
-/// References that a query may need.
+/// The conditions that select the references that a query may need.
 struct WantedRefs {
     source: Option<ClassSet>,
     target: Option<ClassSet>,
-    /// In ascending order.
+    /// The allowed target ids, in ascending order.
     target_ids: Option<Vec<ObjectId>>,
 }
 
@@ -131,7 +131,7 @@ impl Refs {
         }
         let (mut todo, mut batch, mut sources) = (VecDeque::new(), Vec::new(), VecDeque::new());
         if ask.is_nothing() {
-            // A reference never has null at an end.
+            // The id at either end of a reference is never null.
         } else if let Some(ids) = ask.ids(SOURCE) {
             let mut found: Vec<_> = ids
                 .into_iter()
@@ -154,7 +154,7 @@ impl Refs {
             todo,
             step: FIRST,
             batch,
-            // Before the first row.
+            // The cursor is before the first row.
             at: usize::MAX,
             via: None,
             with_via: [KIND, VIA, POSITION, STRENGTH].iter().any(|&c| ask.uses(c)),
@@ -242,7 +242,7 @@ impl Cursor for Refs {
         }
     }
 
-    /// A reference has no number, so this is a hash of its ends and its kind.
+    /// A reference has no number of its own, so its row id is a hash of its ends and its kind.
     fn rowid(&self) -> Option<i64> {
         let link = self.batch.get(self.at)?;
         let (via, _) = self
@@ -254,7 +254,7 @@ impl Cursor for Refs {
     }
 }
 
-/// Returns the kind of a reference in one word.
+/// Returns the kind of a reference as one word.
 const fn kind(via: Via) -> &'static str {
     match via {
         Via::Field(..) => "field",

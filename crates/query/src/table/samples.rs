@@ -25,10 +25,11 @@ const IS_DEFINITION: usize = place(SAMPLES, "is_definition");
 const FRAME: usize = place(SAMPLES, "frame");
 const STACK: usize = place(SAMPLES, "stack");
 
-/// Up to this number of samples, ids are looked up one by one in the file. For more, all ids are read.
+/// Up to this number of samples, the id of each object is looked up in the file. For more samples, the ids of all
+/// objects are read.
 const FEW: usize = 1 << 9;
 
-/// Returns the cost. The number of samples is unknown until all are read, so it is a guess.
+/// Returns the estimated cost. The number of samples is unknown until all are read.
 pub(super) fn cost(heap: &Heap) -> (f64, u64) {
     if heap.own().is_empty() {
         (1.0, 1)
@@ -46,7 +47,7 @@ pub(super) struct Samples {
     next: usize,
 }
 
-/// A row.
+/// The sample of one row.
 enum SampleRow<'a> {
     Live(&'a Sample, ObjectId),
     Collected(&'a Collected),

@@ -23,7 +23,7 @@ const RETAINED: usize = place(STRINGS, "retained_bytes");
 /// Maximum number of characters of a value; `…` marks a longer string. Many strings can share one long array, so
 /// without a limit a small dump could fill the memory.
 pub(crate) const CHARS: usize = 4096;
-/// Number of strings in a batch: at first, and at most.
+/// Number of strings in the first batch, and the maximum number in later ones.
 const FIRST: usize = 1 << 8;
 const MOST: usize = 1 << 14;
 
@@ -101,7 +101,7 @@ impl Strings {
             }
         }
         let has = |&object: &ObjectIndex| {
-            // Once the flag is set no row is read, so the list may be incomplete.
+            // Once the flag is set, the query returns no more rows. So the list may be incomplete.
             !ask.stop.is_set()
                 && (shallow == Span::ALL || shallow.has(snapshot.shallow_bytes(object)))
                 && (retained == Span::ALL

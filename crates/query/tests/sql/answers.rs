@@ -110,7 +110,7 @@ fn objects_are_as_the_reader_says() {
     assert!(lengths > 1000);
 }
 
-/// An object retains itself and what the objects that it immediately dominates retain.
+/// The retained size of an object is its own size plus the retained sizes of the objects that it immediately dominates.
 #[test]
 fn retained_sizes_add_up_along_the_dominator_tree() {
     let wrong = one(
@@ -225,7 +225,7 @@ fn threads_roots_and_frames_fit_together() {
         "select class, method from frames where thread = 'main' order by depth limit 1",
     );
     assert_eq!(top, [["java.io.FileInputStream", "readBytes"]]);
-    // Each local variable of a frame is a root at the frame's depth.
+    // Each local variable of a frame is a GC root at the frame's depth.
     let locals = one(
         shop(),
         "select count(*) from (select distinct r.id, f.depth from roots r join frames f
@@ -256,7 +256,7 @@ fn a_reference_that_field_returns_is_an_id() {
         &format!("select field(id, 'size') from objects where id = {id}"),
     );
     assert!(size.parse::<u32>().is_ok(), "{size}");
-    // The column is found with and without sorting, with and without an alias, and after a star.
+    // The column that contains ids is found with and without sorting, with and without an alias, and after a star.
     for columns in ["field(id, 'table')", "FIELD(id, 'table') as t"] {
         assert_eq!(
             one(
@@ -271,7 +271,7 @@ fn a_reference_that_field_returns_is_an_id() {
         &format!("select *, field(id, 'table') t, field(id, 'size') {of} order by id limit 1"),
     );
     assert_eq!(rows[0][rows[0].len() - 2..], [table.clone(), size.clone()]);
-    // For other functions and comparisons the id is a number.
+    // If the statement applies other functions or comparisons to an id, the result is a number.
     let nested = format!(
         "select class from objects where id = (select field(id, 'table') {of} order by id limit 1)"
     );

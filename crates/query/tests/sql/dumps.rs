@@ -45,7 +45,7 @@ fn dumps_have_their_names() {
     let count = |heap| one(heap, sessions).parse::<i64>().unwrap();
     let expected = count(shop()) - count(&before);
     assert_eq!(grown[0][1], expected.to_string());
-    // Sums by class are those of the named dump.
+    // Sums by class come from the dump that the statement names.
     let sums = "select class, count(*) from after.objects group by class";
     assert_eq!(
         ask_both(&dumps, sums),
@@ -112,7 +112,7 @@ fn tables_and_columns_are_told() {
     let told: Vec<_> = tables.iter().map(|row| row[0].clone()).collect();
     assert_eq!(listed, told);
     for table in &told {
-        // The column names are those of a SELECT.
+        // The result has the same column names as a SELECT.
         let columns: Vec<_> = ask(shop(), &format!("describe {table};"))
             .into_iter()
             .map(|row| (row[1].clone(), row[2].clone()))

@@ -4,7 +4,8 @@ use heapdiff_query::{Limits, run};
 
 use crate::{Kept, ask, one, shop};
 
-/// Comparisons that SQLite passes to tables. With `+` before the column it does not.
+/// Comparisons that SQLite passes to tables. If `+` is written before the column, SQLite does not pass the comparison,
+/// and scans instead.
 const WHERE: &[(&str, &str, &str)] = &[
     ("objects", "class", "= 'java.lang.String'"),
     ("objects", "class", "= 'no.such.Class'"),
@@ -172,7 +173,7 @@ fn comparisons_reach_the_tables() {
     assert_eq!(steps.len(), 1, "{steps:?}");
 }
 
-/// A row that two terms find counts once, because it has the same row id in both.
+/// A row that matches both terms of an `OR` is returned once, because its row id is the same in both searches.
 #[test]
 fn terms_of_an_or_are_looked_up_and_overlap() {
     let main = one(shop(), "select id from threads where name = 'main'");
@@ -266,7 +267,7 @@ fn sums_are_those_of_objects() {
             ] {
                 let sql = |from: &str| format!("select {columns} from {from} {filter} {rest}");
                 let fast = ask(heap, &sql("objects"));
-                // With an alias, the statement is not rewritten.
+                // If the table has an alias, the statement is not rewritten.
                 assert_eq!(fast, ask(heap, &sql("objects as o")), "{}", sql("objects"));
             }
         }

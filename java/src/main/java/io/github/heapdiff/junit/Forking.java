@@ -2,10 +2,10 @@ package io.github.heapdiff.junit;
 
 /** The process that writes the snapshots of the heap. */
 public enum Forking {
-    /** A forked child, while the JVM continues, if heapdiff's agent is in the JVM. Otherwise the JVM itself. */
+    /** A forked child, if heapdiff's agent is in the JVM. The JVM continues meanwhile. Without the agent, the JVM itself. */
     AUTO,
-    /** A forked child. The library loads the agent. If that is not possible, no decision is possible. */
+    /** A forked child. The library loads the agent. If it cannot, the result of the check is undecided. */
     ALWAYS,
-    /** The JVM itself, which stops meanwhile. The library loads no agent. */
+    /** The JVM itself. The program stops meanwhile. The library loads no agent. */
     NEVER
 }

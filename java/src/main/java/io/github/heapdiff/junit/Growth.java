@@ -9,9 +9,9 @@ import java.util.stream.Collectors;
 /** A suspect, and the number of rounds in which its content grew. */
 final class Growth {
     private final Suspect suspect;
-    /** Rounds in which the content grew, of {@code measured} rounds. */
+    /** Number of the {@code measured} rounds in which the content grew. */
     private final int growing;
-    /** Rounds with a snapshot each, or 0 if no round was measured. */
+    /** Number of measured rounds, each with its own snapshot, or 0 if no round was measured. */
     private final int measured;
 
     Growth(Suspect suspect, int growing, int measured) {
@@ -25,7 +25,7 @@ final class Growth {
         return Suspect.all(report).stream().map(suspect -> new Growth(suspect, 0, 0)).collect(Collectors.toList());
     }
 
-    /** Counts the growing rounds in a report whose last {@code rounds + 1} snapshots enclose one round each. */
+    /** Counts the growing rounds in a report. In this report, there is one round between each two of the last {@code rounds + 1} snapshots. */
     Growth measuredIn(Map<?, ?> report, int rounds) {
         return new Growth(suspect, suspect.growingRounds(report, rounds), rounds);
     }

@@ -29,8 +29,8 @@ public @interface NoHeapGrowth {
     int warmUp() default GrowthOptions.WARM_UP;
 
     /**
-     * Minimum share of the measured rounds, from above 0 to 1, in which the content of one holder grows if the test fails. Rounds are
-     * measured one by one in the second step, at most 50 of them.
+     * The test fails if the content of one holder grows in at least this share of the measured rounds. The share is above 0 and at
+     * most 1. In the second step, at most 50 rounds are measured one by one.
      */
     double minGrowingShare() default GrowthOptions.MIN_GROWING_SHARE;
 

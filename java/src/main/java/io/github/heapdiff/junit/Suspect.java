@@ -8,7 +8,7 @@ import java.util.Optional;
 
 /** One suspect of a heapdiff report. */
 final class Suspect {
-    /** The last step of a leak adds at least one part in this many of what any other step of equal work adds. */
+    /** If something leaks, the last step adds at least 1/4 of what any other step of equal work adds. This is the divisor. */
     private static final long LEAST_PART_OF_STEP = 4;
 
     private final Map<?, ?> json;
@@ -156,7 +156,7 @@ final class Suspect {
         return list(json.get("reasons"));
     }
 
-    /** Returns the frames of the stack that allocated most of it, leaf first. Empty without the agent. */
+    /** Returns the frames of the stack that allocated most of the content, leaf first. Empty without the agent. */
     List<?> frames() {
         List<?> stacks = list(json.get("stacks"));
         if (stacks.isEmpty() || !(stacks.get(0) instanceof Map)) {

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Snapshots by forked children, and the fallback if no child can be forked. */
+/** Tests snapshots by forked children, and the fallback if no child can be forked. */
 @Timeout(120)
 @EnabledOnOs(OS.LINUX)
 class ForkedTest {
@@ -56,7 +56,7 @@ class ForkedTest {
         Path first = watched("[ $1 = dump ] && echo no room >&2 && exit 3");
         String said = OneCheck.in(List.of(agent(), "-Dheapdiff.program=" + first), folder, "leakSession", "closeSession");
         assertTrue(said.contains("leakSession: failed: the heap grows") && said.contains("closeSession: passed"), said);
-        // Each JVM makes only one attempt.
+        // Each JVM attempts only once to fork a child.
         assertEquals("dump", asked().get(0));
         assertEquals(1, asked().stream().filter("dump"::equals).count());
         String why = assertThrows(HeapUndecidedException.class, () -> Heap.assertNoGrowth(FORKED.withProgram(first), () -> {}))

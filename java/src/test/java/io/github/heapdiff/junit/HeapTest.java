@@ -168,7 +168,7 @@ class HeapTest {
 
     @Test
     void nothingOfTheLibrarysIsNamedAsHolder(@TempDir Path folder) throws Exception {
-        // A JVM without a test runner, because a test runner refers to threads too.
+        // The check runs in a JVM without a test runner, because a test runner also refers to threads.
         String said = OneCheck.in(List.of(), folder, "neverCleaned");
         assertContains(said, "neverCleaned: failed: the heap grows with each round: io.github.heapdiff.junit.Programs.CLEANER grew by");
     }

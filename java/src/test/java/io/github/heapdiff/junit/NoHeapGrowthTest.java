@@ -20,7 +20,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.junit.platform.testkit.engine.EngineTestKit;
 import org.junit.platform.testkit.engine.Events;
 
-/** The annotation, on test classes that only these tests run. */
+/** Tests the annotation with test classes that only these tests run. */
 @Timeout(120)
 class NoHeapGrowthTest {
     static int calls;
@@ -38,7 +38,8 @@ class NoHeapGrowthTest {
         tests.assertThatEvents().haveExactly(1, event(test("leaks"), finishedWithFailure(
                 instanceOf(AssertionError.class),
                 message(text -> text.contains("Programs.SESSIONS grew by") && text.contains("in 8 rounds")))));
-        // One warm-up round, then steps of two. After the growth of `leaks`, its ten rounds and both steps once more.
+        // The method runs one warm-up round, and one or two steps of two rounds. If `leaks` ran before, ten more rounds
+        // and these steps follow.
         assertTrue(List.of(3, 5, 3 + 10 + 2, 5 + 10 + 2, 3 + 10 + 4, 5 + 10 + 4).contains(calls), () -> calls + " calls");
     }
 
@@ -100,7 +101,7 @@ class NoHeapGrowthTest {
     static class Watched {
         @Test
         void closes() {
-            // Takes so long that other tests would start if they could.
+            // The work takes so long that other tests would start meanwhile if they could.
             Watched.work();
         }
 

@@ -12,7 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
-/** {@code OneCheck WORK...}: checks each work of {@link Programs} in a new JVM. */
+/** {@code OneCheck WORK...}: checks each of these pieces of work from {@link Programs} in a new JVM. */
 final class OneCheck {
     private OneCheck() {}
 

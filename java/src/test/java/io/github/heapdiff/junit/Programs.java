@@ -14,7 +14,7 @@ import java.util.Map;
 import java.util.Random;
 import org.junit.jupiter.api.function.Executable;
 
-/** For each rule, work that leaks and work that does not. */
+/** Work for the tests: for each rule, work that leaks and work that does not. */
 final class Programs {
     static final int SESSION_BYTES = 10_000;
 
@@ -73,7 +73,7 @@ final class Programs {
         buffer = new byte[200_000];
     }
 
-    /** Fills with random keys, so that fewer and fewer keys are new. */
+    /** Fills a cache with random keys, so that fewer and fewer keys are new. */
     static Executable randomKeys() {
         Random random = new Random(7);
         return () -> {
@@ -97,7 +97,7 @@ final class Programs {
         };
     }
 
-    /** Adds two objects in one round and removes one in the next. */
+    /** Returns work that adds two objects in one round and removes one in the next. */
     static Executable slowQueue() {
         int[] round = {0};
         return () -> {
@@ -110,7 +110,7 @@ final class Programs {
         };
     }
 
-    /** Goes up and down, and is a little higher at the end of each step of five rounds. */
+    /** Returns work on a pool whose size goes up and down, and is a little higher at the end of each step of five rounds. */
     static Executable pool() {
         int[] round = {0};
         return () -> {

@@ -11,7 +11,7 @@ import org.junit.jupiter.api.function.Executable;
 final class Soak {
     private static final int BALLAST_OBJECT_BYTES = 1000;
 
-    /** Runs between two lines of output. */
+    /** Number of runs between two lines of output. */
     private static final int PROGRESS = 100;
 
     /** Number of checks with few and with many rounds, to measure the time of a round. */
@@ -78,7 +78,7 @@ final class Soak {
         }
     }
 
-    /** Returns times of one measured round: the difference between a check with many rounds and one with few, divided by the difference in rounds. */
+    /** Returns estimates of the time of one measured round: the difference between checks with many and few rounds, per round. */
     private static List<Long> measuredRounds() throws Throwable {
         List<Long> millis = new ArrayList<>();
         for (int run = 0; run < ROUND_RUNS; run++) {

@@ -34,7 +34,7 @@ class SuspectTest {
     void theLastStepAddsAQuarterOfTheFirst() throws Exception {
         assertEquals(1, growing("leak", "[0,40,50]", "[0,500,1000]", OPTIONS).size());
         assertEquals(0, growing("leak", "[0,50,60]", "[0,500,1000]", OPTIONS).size());
-        // Each of the last rounds grew, so the size of a single round does not matter.
+        // Each of the last rounds grew, so it does not matter how much a single round added.
         assertEquals(1, growing("leak", "[0,10,60]", "[0,500,1000]", OPTIONS).size());
     }
 
@@ -43,15 +43,16 @@ class SuspectTest {
         assertEquals(5, growingRounds("[0,3,4,5,6,7,8]", 5));
         assertEquals(4, growingRounds("[0,3,4,5,5,7,8]", 5));
         assertEquals(1, growingRounds("[0,3,3,3,3,3,8]", 5));
-        // The content goes up and down.
+        // In these cases, the content goes up and down.
         assertEquals(2, growingRounds("[0,3,9,3,8,3,10]", 5));
         assertEquals(3, growingRounds("[0,3,5,4,6,5,7]", 5));
         // Only the last rounds are measured one by one.
         assertEquals(2, growingRounds("[0,3,50,51,52]", 2));
-        // The same objects grow.
+        // Here the number of objects does not change, but their bytes grow.
         assertEquals(3, Suspect.all(report("leak", "[1,1,1]", "[0,500,1000]", "[]")).get(0).growingRounds(
                 report("leak", "[1,1,1,1,1]", "[0,500,600,900,1000]", "[]"), 3));
-        // If the holder is not in the other report, the objects limit the number of rounds.
+        // If the other report does not contain the holder, the number of added objects limits the number of growing
+        // rounds.
         Suspect suspect = Suspect.all(report("leak", "[0,5,9]", "[0,500,1000]", "[]")).get(0);
         assertEquals(4, suspect.growingRounds(Map.of(), 50));
         assertEquals(3, suspect.growingRounds(Map.of(), 3));
@@ -96,7 +97,7 @@ class SuspectTest {
         assertFalse(Suspect.mayAppear(heap(16_000, 3_199)));
         assertTrue(Suspect.mayAppear(heap(16_000, 3_200)));
         assertFalse(Suspect.mayAppear(heap(16_000, -10_000)));
-        // A report of an earlier version of heapdiff.
+        // This is a report of an earlier version of heapdiff.
         assertTrue(Suspect.mayAppear(Map.of("delta", Map.of("shallow_bytes", 1L))));
         assertThrows(HeapUndecidedException.class, () -> Suspect.mayAppear(Map.of()));
     }
