@@ -152,8 +152,8 @@ fn list_of_boxes(nodes: usize, with_table: bool, softly: bool) -> Vec<u8> {
 fn what_is_left_of_rows_is_within_the_limit() {
     const NODES: usize = 60_000;
     let _alone = limits::alone();
-    // The search descends to the next node before it has read the rest of a node's adjacency list. With a table, each
-    // node also has two referrers.
+    // The search descends to the next node before it has read the rest of a node's adjacency list. If the nodes are
+    // also in a table, each node has two referrers: its predecessor and the table.
     for with_table in [false, true] {
         let (taken, snapshot) = allocated(&list_of_boxes(NODES, with_table, false));
         assert!(

@@ -100,8 +100,8 @@ impl Snapshot {
         }
     }
 
-    /// Stores the codes for classes that only one of their instances keeps alive. The graph's adjacency lists do not
-    /// contain the reference from an instance to its class.
+    /// Stores the codes for those classes that are kept alive only by one of their instances. The graph's adjacency
+    /// lists do not contain the reference from an instance to its class.
     fn instances_hold_classes(&self, slots: &[AtomicU16]) {
         for class in (0..self.split.classes).map(ClassIndex) {
             let node = self.tree().dominator(ObjectIndex(class.0));
@@ -244,9 +244,9 @@ impl Snapshot {
 }
 
 impl Holders {
-    /// Returns a code for the way in which an object is held, cheaper to compare than [`Snapshot::hold_of`]. If the
-    /// dominators of two objects have the same class, the codes are equal exactly if the objects are held in the same
-    /// way.
+    /// Returns a code for the way in which an object is held. Comparing two codes costs less than comparing two results
+    /// of [`Snapshot::hold_of`]. If the dominators of two objects have the same class, the codes are equal exactly if
+    /// the objects are held in the same way.
     #[inline]
     #[must_use]
     pub fn key(&self, object: ObjectIndex) -> u16 {

@@ -13,8 +13,8 @@ use crate::records::classes::Reference;
 use crate::records::record::Kind;
 use crate::snapshot::Snapshot;
 
-/// Data about references that is not in records: an index's lists, and the references that are neither in records nor
-/// in the index.
+/// Data about references that is not in records: the lists of an index, and the references that neither the records nor
+/// the index contain.
 pub(crate) struct Rows<'a> {
     snapshot: &'a Snapshot,
     inbound: &'a Inbound,

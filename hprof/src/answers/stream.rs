@@ -56,7 +56,7 @@ pub struct Link {
     way: RawVia,
 }
 
-/// The place of an object's record. See [`Parts::places`].
+/// The location of an object's record in the file. See [`Parts::places`].
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// The object.
@@ -356,7 +356,7 @@ impl Snapshot {
             raw: None,
         };
         if place.at < source.len() {
-            // If there is no whole record at the place, nothing is found.
+            // If no complete record begins at this offset, the result is `None`.
             let _ = walk::walk(source, place.at, source.len(), id_size, &mut one);
         }
         one.raw

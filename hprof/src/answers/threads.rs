@@ -414,7 +414,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns the names of threads up to JDK 7, where a name is an array of characters.
+    /// Returns the names of threads in dumps of JDK 7 and earlier, where a name is an array of characters.
     fn char_names(&self, names: &[ObjectIndex]) -> Vec<Option<String>> {
         let is_array = |o: &ObjectIndex| {
             u64::from(o.0) < self.object_count()

@@ -199,8 +199,8 @@ fn decompress_from(
     mut at: usize,
     out: &mut Tail<'_, impl Write>,
 ) -> std::io::Result<Option<Warning>> {
-    // Count the members. After the only member of a file, bytes that are not a member are other data. After several
-    // members, they can be a member with a damaged header.
+    // Count the members. If the file has one member, the bytes after it that are not a member are other data. If the
+    // file has several members, such bytes can be a member with a damaged header.
     let (start, mut members) = (at, 0);
     let mut buffer = vec![0; 256 << 10];
     while at < input.len() {

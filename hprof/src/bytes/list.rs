@@ -138,7 +138,8 @@ mod tests {
             let (mut list, mut expected) = (List::new(&store).unwrap(), Vec::new());
             let mut next = 0_u32;
             for round in 0..2 {
-                // The list grows and shrinks across the capacity of the `Vec`, in steps that do not divide it.
+                // The list grows and shrinks across the capacity of the `Vec`, in steps by which the capacity cannot be
+                // divided.
                 for (pushed, popped) in [(10, 3), (9_000, 1_000), (5_000, 12_000), (30_001, 7)] {
                     for _ in 0..pushed {
                         list.push(next).unwrap();

@@ -418,7 +418,7 @@ struct Sink {
     path: PathBuf,
     /// Returns true if the expected content, for example a dump, starts with these bytes.
     expected: fn(&[u8]) -> bool,
-    /// True if the content starts with other bytes. Then nothing more is collected.
+    /// True if the content does not start with the expected bytes. Then no more bytes are collected.
     foreign: bool,
     written: u64,
     looked: u64,
@@ -511,7 +511,7 @@ impl Write for Sink {
             return Ok(part.len());
         }
         if self.foreign {
-            // Keep some bytes, which the error about the header shows.
+            // Keep a few bytes so that the error about the header can show them.
             self.memory.extend_from_slice(&buf[..buf.len().min(SHOWN)]);
             return Err(std::io::Error::other("not a heap dump"));
         }

@@ -55,7 +55,7 @@ pub(crate) struct Core {
     /// Merge nodes among the members: members with several referrers, members that GC roots or weaker references hold,
     /// and class objects.
     pub(crate) joins: MappedBits,
-    /// Members whose references to class objects are used in the computation.
+    /// The witnesses: members whose reference to their own class is followed in the computation.
     pub(crate) witnesses: MappedBits,
     pub(crate) count: u32,
     /// Members with a long adjacency list.
@@ -311,7 +311,7 @@ fn only_referrers(graph: &mut AnnotatedGraph, class_of: &(impl Fn(u32) -> u32 + 
         })
 }
 
-/// Makes the objects closest to GC roots witnesses, except class objects, up to a limit.
+/// Chooses as witnesses the objects closest to GC roots (no class objects), up to a limit.
 fn near_roots(graph: &AnnotatedGraph, limit: usize, witnesses: &mut MappedBits) {
     let (inner, classes) = (graph.split.inner, graph.split.classes);
     let roots = graph.roots.iter().map(|r| r.0);

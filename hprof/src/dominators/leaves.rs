@@ -24,7 +24,7 @@ use crate::dominators::thresholds::Thresholds;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// Marks a leaf with several referrers. Node numbers are smaller.
+/// Marks a leaf with several referrers. The value is larger than every node number.
 const SEVERAL: u32 = NONE - 1;
 /// Number of leaves in one task.
 const CHUNK: usize = 1 << 14;

@@ -526,7 +526,8 @@ fn objects(
         .for_each(|(chunk, words)| {
             let mut batch: Vec<(u32, u32)> = Vec::with_capacity(64);
             for (i, &word) in words.iter().enumerate() {
-                // Each object needs two look-ups at distant addresses. They are done in stages for the whole word.
+                // Each object needs two look-ups at distant addresses. To hide their latency, each look-up is done for
+                // all objects of one word of the bitmap before the next look-up begins.
                 each_bit(chunk * WORDS + i, word, |object| {
                     let number = cells.number(object);
                     if number != 0 {

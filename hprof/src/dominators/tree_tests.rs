@@ -463,7 +463,8 @@ fn classes_are_checked_in_every_part_of_the_heap() {
 
 #[test]
 fn witnesses_may_be_wanting_again_and_again() {
-    // Each object of a chain holds one object of the class. Those closest to the end of the chain come first.
+    // Each object of the chain holds one instance of the class. The instances held nearest the end of the chain come
+    // first.
     const LINKS: u32 = 8;
     let link = |n: u32| 1 + LINKS + n;
     let mut rows = Vec::new();

@@ -66,7 +66,8 @@ impl Sifter {
         self.piece = self.piece.wrapping_add(1);
     }
 
-    /// Returns true if the next bare object of a class is a leaf.
+    /// Returns true if the next object of this class, in file order, that refers only to its class is treated as a leaf
+    /// (an object without references).
     #[inline(always)]
     pub(crate) fn is_leaf(&mut self, class: u32) -> bool {
         let Some((piece, seen, leaves)) = self.seen.get_mut(class as usize) else {

@@ -16,7 +16,8 @@ pub(crate) struct Reach {
     pub(crate) range: Range,
     /// True if only blocks with objects have bitmaps.
     in_blocks: bool,
-    /// True if the number of blocks is limited only by the size of the file. The first guess has a lower limit.
+    /// True if only the size of the file limits the number of blocks. False for the first guess, which allows fewer
+    /// blocks.
     is_roomy: bool,
 }
 

@@ -119,7 +119,7 @@ impl Runs {
             })
         };
         let mut rows: Vec<Row> = self.by_address()?.iter().map(row).collect::<Option<_>>()?;
-        // Objects of a class that the dump lacks have no number. A run that consists only of them is left out.
+        // Objects whose class is not in the dump have no number. A run with only such objects is left out.
         let mut above = ranks.marked;
         let mut holds_objects = |r: &Row| std::mem::replace(&mut above, r.ranks) != r.ranks;
         let holds: Vec<bool> = rows.iter().rev().map(&mut holds_objects).collect();

@@ -546,7 +546,7 @@ impl Classes {
     /// keep their role.
     pub(crate) fn rename(&mut self, mapping: &dyn NameMapping) {
         for (i, class) in (0..).zip(&mut self.list) {
-            // Fields come first, because a mapping looks them up by the class's name in the dump.
+            // Rename fields before classes: the mapping finds a field by its class's name in the dump.
             let fields = class.fields.iter_mut().map(|f| (&mut f.name, f.kind));
             let statics = class.statics.iter_mut().map(|f| (&mut f.name, f.kind));
             for (field, kind) in fields.chain(statics) {

@@ -1,4 +1,4 @@
-//! The fields whose numbers a redaction treats by name: lengths in JDK collections, and hashes of content.
+//! Numeric fields that a redaction recognizes by their names: lengths in JDK collections, and hashes of content.
 
 use crate::records::classes::Class;
 use crate::records::record::Kind;

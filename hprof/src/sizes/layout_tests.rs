@@ -112,7 +112,7 @@ fn fields_that_do_not_fit_tell_ids_that_are_no_addresses() {
     for (above, below, expected) in [
         (None, Some(15), true),
         (None, Some(16), false),
-        // Fields of both classes count once.
+        // A field that appears in both classes is counted only once.
         (None, Some(20), false),
         // Half of the classes are not the majority.
         (Some(8), Some(12), false),

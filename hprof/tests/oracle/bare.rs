@@ -227,7 +227,7 @@ fn a_loader_that_refers_to_nothing_but_its_class_keeps_its_classes() {
     heap.heap.set_loader(bare, heap.loader);
     let loader = heap.heap.add_instance(bare, &[]);
     heap.heap.set_loader(heap.class, loader);
-    // Another object holds the class of the loader.
+    // The other loader, which the array also holds, keeps the loader's own class alive.
     heap.holder(vec![Ref::Object(loader), Ref::Object(heap.loader)]);
     assert_eq!(heap.check(), 0);
     let both = both_by(heap.heap.try_build().unwrap().bytes, Refs::Soft, kept(0));

@@ -65,7 +65,7 @@ pub struct Bounds {
     pub limit: u64,
 }
 
-/// The contents of an object of a collection class; see [`Snapshot::contents`].
+/// The contents of an instance of a collection class; see [`Snapshot::contents`].
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Contents {
@@ -231,13 +231,13 @@ impl<'a> Fields<'a> {
 }
 
 impl Snapshot {
-    /// Returns the contents of an object of a JDK collection class: the elements whose indexes are in `range`. `None`
+    /// Returns the contents of an instance of a JDK collection class: the elements whose indexes are in `range`. `None`
     /// for other objects. For JDK collections that only wrap another one (unmodifiable or synchronized collections, key
     /// sets of maps), returns the contents of the other collection.
     ///
     /// Cost: for arrays and hash tables, a few times that of [`Snapshot::ids`]. For chains and trees, a walk over every
-    /// piece of the file (about a megabyte) that has a node up to the end of the range. A piece is walked again if the
-    /// chain returns to it later. At most 10,000 nodes are followed.
+    /// piece of the file (about a megabyte) that contains one of the nodes up to the end of the range. A piece is
+    /// walked again if the chain returns to it later. At most 10,000 nodes are followed.
     #[must_use]
     pub fn contents(&self, object: ObjectIndex, range: Range<u64>) -> Option<Contents> {
         self.contents_within(object, &range, VIEWS)

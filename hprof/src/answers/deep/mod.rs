@@ -1,9 +1,9 @@
 //! Deep sizes: the size of an object, or of a set of objects, with all objects that they reach by fields and elements.
-//! Each object counts once.
+//! Each object is counted once.
 //!
 //! The rules are those of the SizeOf agent, which walks objects by reflection inside a JVM. Only fields and elements
-//! are followed. An object's class does not count, and neither does a class object that a field refers to. Objects on
-//! the stack of a thread and classes of a loader are not in a field, so they do not count either.
+//! are followed. Class objects are not counted, even if a field refers to them. No field refers from a thread to the
+//! objects on its stack, or from a loader to its classes, so they are not counted either.
 
 pub(crate) mod final_fields;
 pub(crate) mod flyweights;
@@ -42,8 +42,8 @@ const LOOKS_OF_LEVEL: usize = 3;
 /// Maximum number of objects that one thread follows (at most half of the heap's objects). If there are more, all
 /// threads start the walk again.
 const NARROW: u64 = 1 << 16;
-/// Number of pieces of the file that are read together. Meanwhile their references are in memory twice: in the list of
-/// one piece and in the list of all pieces.
+/// Number of pieces of the file (about a megabyte each) that are read together. Until the next batch, their references
+/// are in memory twice: in the list of one piece and in the list of all pieces.
 const BATCH: usize = 128;
 
 /// Options for deep sizes: the objects that count, and the references that are followed.
@@ -85,7 +85,7 @@ pub struct Deep<'a> {
     seen: Bits,
 }
 
-/// The position of each object's references in `targets`.
+/// The location in `targets` of each object's references.
 #[derive(Debug)]
 enum RowIndex {
     /// For each object with references, the index in `targets` of its first reference. One more entry holds the end of
@@ -160,8 +160,8 @@ impl Rules {
         }
     }
 
-    /// Calls `f` for each reference of a record that is followed. References to class objects are included, and callers
-    /// have to filter them out. To recognize them, the class of each target must be read.
+    /// Calls `f` for each reference in a record that the rules allow to follow. References to class objects are
+    /// included, because recognizing them takes a look-up of the target's class. Callers have to filter them out.
     #[inline(always)]
     fn each(
         &self,
@@ -352,7 +352,8 @@ impl Visitor for RowsOfPiece<'_> {
     }
     #[inline(always)]
     fn primitive_array(&mut self, object: Object, kind: Kind, len: u32, elements: &[u8]) {
-        // Arrays of primitives have no references. They are leaves, so they advance the numbering of leaves.
+        // Arrays of primitives have no references. They are leaves (objects without references), so the number of the
+        // next leaf increases.
         self.numbering
             .counted(object.id, Body::Primitives(kind, len, elements));
     }
@@ -456,7 +457,7 @@ impl Deep<'_> {
             };
         });
         if !whole {
-            // `reached` lacks the objects that were marked as seen but not visited, so clear all bits.
+            // Some objects were marked as seen but not visited. `reached` does not list them, so clear all bits.
             self.forget();
             return None;
         }
@@ -603,7 +604,7 @@ impl Deep<'_> {
         Ok(true)
     }
 
-    /// Calls `f` for each reference of an object that is followed, with the field or element.
+    /// Calls `f` with each followed reference of an object, and with its field or element.
     pub(crate) fn each_reference(
         &mut self,
         object: u32,

@@ -13,10 +13,10 @@ use crate::sizes::totals::Total;
 
 /// Number of objects that a task visits before the work is distributed again.
 const TURN: usize = 1 << 16;
-/// Minimum number of objects on the stack to distribute them to several threads. With fewer objects, one thread
-/// continues for one turn.
+/// Minimum number of objects on the stack at which they are distributed to several threads. With fewer objects, one
+/// thread visits the next [`TURN`] objects alone.
 const FEW: usize = 1 << 8;
-/// Number of words of the bitmap that one task sums up.
+/// Number of words of the bitmap whose objects one task sums up.
 const WORDS: usize = 1 << 10;
 
 impl Deep<'_> {

@@ -10,7 +10,7 @@ use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
 use crate::records::walk::RootKind;
 use crate::snapshot::Snapshot;
 
-/// Suffixes that describe how objects are held. Before the suffix is the name of a class.
+/// Suffixes that reports print after the name of a class to show how its instances are held.
 const HELD: [&str; 2] = [" (several paths)", " (a chain)"];
 /// The suffix of a class of threads whose local variables hold objects.
 const BY_LOCALS: &str = " (local variable)";

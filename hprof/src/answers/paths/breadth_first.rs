@@ -44,7 +44,8 @@ impl Referents {
     }
 }
 
-/// Returns the weakness of a reference. All references of one weakness are followed before weaker ones.
+/// Returns the weakness of a reference. The search follows all references of one weakness before it follows weaker
+/// ones.
 const fn weakness(kind: Reference) -> u8 {
     match kind {
         Reference::No => 0,

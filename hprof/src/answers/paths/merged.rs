@@ -29,7 +29,8 @@ pub struct PathNode {
     pub depth: u32,
     /// The reference from the objects of the line above. `None` at depth 0.
     pub via: Option<Via>,
-    /// If the objects are referents of reference objects, the kind of those. [`Reference::No`] for strong references.
+    /// If the objects are referents of reference objects, the kind of these reference objects. [`Reference::No`] for
+    /// strong references.
     pub strength: Reference,
     /// At depth 0, the kind of GC root. `None` for static fields of the application.
     pub root: Option<RootKind>,
@@ -69,7 +70,7 @@ struct Group {
     strength: Reference,
     object: u32,
     objects: u64,
-    /// The field that links the objects of the line, if some are below others.
+    /// The field that links the objects of the line, if some of them are below others, as in a list.
     link: Option<Via>,
     targets: u64,
     own_targets: u64,
@@ -223,7 +224,7 @@ fn fold(
     links.then_some(new.parent)
 }
 
-/// True if a field leads to a child of a binary tree's node.
+/// True if the field leads from a node of a binary tree to one of its children.
 fn is_branch(snapshot: &Snapshot, via: Via) -> bool {
     let Via::Field(class, field) = via else {
         return false;

@@ -1,6 +1,7 @@
 //! The JDK classes with content that the search for waste examines, and the places of the fields it needs.
 //!
-//! Field names are those of OpenJDK 8 to 25. A subclass of a JDK class has the form of the JDK class.
+//! Field names are those of OpenJDK 8 to 25. The form of a class shows where its instances store their content. A
+//! subclass of a JDK class has the form of the JDK class.
 
 use crate::ids::ClassIndex;
 use crate::records::classes::Classes;
@@ -76,8 +77,8 @@ struct Subclass<'a> {
 }
 
 impl Subclass<'_> {
-    /// Returns the offset and type of a field of the known class or its superclasses. Fields of subclasses are skipped,
-    /// because they may have the same name.
+    /// Returns the offset and type of a field that the known class or one of its superclasses declares. Fields of
+    /// subclasses are skipped, because they may have the same name.
     fn field(&self, name: &str) -> Option<(u32, Kind)> {
         let mut at = 0_usize;
         let mut below = true;

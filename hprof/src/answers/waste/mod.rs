@@ -44,19 +44,19 @@ pub enum WasteKind {
     DuplicateArrays,
     /// Boxed values equal to another box of the same class. Savings: all but one box of each value.
     DuplicateBoxes,
-    /// Other boxed values that only an array or a collection holds, so that an array of primitives would do. Boxes that
-    /// `valueOf` caches do not count. Savings: the box, less the bytes by which the plain value is larger than a
-    /// reference.
+    /// Other boxed values that only an array or a collection holds, so that an array of primitives could replace them.
+    /// Boxes that `valueOf` caches are not counted. Savings: the size of the box, minus the bytes by which the
+    /// primitive value is larger than a reference.
     BoxedValues,
     /// Collections, maps and string builders without elements. Savings: the object with its array.
     EmptyCollections,
-    /// Collections, maps and string builders that need at most half of their array. Savings: the difference to an array
-    /// of the needed length.
+    /// Collections, maps and string builders that need at most half of their array. Savings: the size of the array
+    /// minus the size of an array of the needed length.
     SparseCollections,
     /// Arrays with at least 32 bytes of elements, all zero or null. Savings: the arrays.
     ZeroArrays,
-    /// Arrays whose second half is zero or null, at least 32 bytes of it. Savings: the difference to an array that ends
-    /// with the last element that is not zero or null.
+    /// Arrays whose second half is zero or null, at least 32 bytes of it. Savings: the size of the array minus the size
+    /// of an array that ends with the last element that is not zero or null.
     LongArrays,
 }
 
@@ -121,7 +121,7 @@ impl std::fmt::Debug for WasteOptions<'_> {
 pub struct WasteTotal {
     /// Number of objects. For duplicates, all equal objects count, also the one that must stay.
     pub objects: u64,
-    /// Their shallow bytes, with those of the arrays that belong to them alone.
+    /// Their shallow bytes, including the arrays that belong only to them.
     pub shallow_bytes: u64,
     /// Savings in bytes.
     pub bytes_to_win: u64,
@@ -357,7 +357,7 @@ impl<'a> WasteFinder<'a> {
         filled.for_each(|(key, &[string, array, wide])| {
             let leaf = array.checked_sub(first);
             let hash = leaf.map_or(0, |leaf| scanned.hashes[leaf as usize]);
-            // The same bytes are a different text if two bytes make a character.
+            // The same bytes are another text if each character takes two bytes.
             *key = [
                 hash.rotate_left(wide),
                 u64::from(array) << 32 | u64::from(string),
@@ -434,7 +434,8 @@ impl<'a> WasteFinder<'a> {
         })
     }
 
-    /// Returns the number of bytes by which a box's value is larger than a reference, in an array.
+    /// Returns how many bytes more an element of an array takes if it is a primitive value of the box's type and not a
+    /// reference.
     fn beyond_a_reference(&self, object: u32) -> u64 {
         let class = self.snapshot.class_of(ObjectIndex(object));
         let name = class.map(|class| &*self.snapshot.classes()[class].name);
@@ -574,7 +575,8 @@ impl<'a> WasteFinder<'a> {
     }
 }
 
-/// The groups, one for each class. A group shows the savings of the object that is its example.
+/// The groups, one for each class. The example of a group is the object with the largest savings, and the group stores
+/// these savings.
 #[derive(Default)]
 struct ByClass {
     groups: FxHashMap<u32, (u64, WasteGroup)>,
