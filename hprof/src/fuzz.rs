@@ -42,8 +42,8 @@ pub fn gzip(bytes: &[u8]) {
     }
 }
 
-/// Reads a dump in three parts. The second and the third part are segments, and some of the second may be merged into
-/// the first.
+/// Reads a dump in three parts. The second and the third part are segments, and the first bytes of the second part may
+/// also be at the end of the first.
 pub fn segments(bytes: &[u8]) {
     let odd = bytes
         .iter()
@@ -52,7 +52,7 @@ pub fn segments(bytes: &[u8]) {
     let end = if has_end(bytes) { RECORD_HEAD } else { 0 };
     let bytes = &bytes[..bytes.len() - end];
     let places = match record::header(bytes) {
-        // Parts that consist of whole records can be joined more often than other parts.
+        // Cut at ends of records, because such parts can be joined more often than parts that are cut elsewhere.
         Ok(header) if odd & 1 == 0 => heap_records(bytes, &header),
         _ => (0..=bytes.len()).collect(),
     };

@@ -1,4 +1,5 @@
-//! Checks that the references from bare leaves to their classes change no dominator.
+//! Checks that no dominator changes if the references from bare leaves to their classes are left out. A bare leaf is an
+//! object that refers only to its class and is treated as an object without references.
 //!
 //! The reference from a leaf to its class changes no dominator if the class's dominator, computed without the
 //! reference, also dominates the leaf.
@@ -57,7 +58,7 @@ impl Checked<'_> {
             if *level == 0 && is_within {
                 return false;
             }
-            // A weaker path to an object does not count if there is a stronger one.
+            // Weaker paths to an object do not count if a stronger path reaches it.
             let own = level_of(leaf);
             !(*level < own || *level == own && is_within)
         };

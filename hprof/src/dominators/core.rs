@@ -343,7 +343,8 @@ struct Choice<'a, F> {
 
 /// Properties of objects, found in one pass over the adjacency lists.
 struct Marks {
-    /// Objects that are in the core whatever they refer to: witnesses, and objects with a long list.
+    /// Objects that are always in the core, whatever objects they refer to: witnesses, and objects with a long
+    /// adjacency list.
     members: MappedBits,
     witnesses: MappedBits,
     /// Objects that refer to merge nodes.
@@ -363,7 +364,7 @@ impl Marks {
     }
 }
 
-/// Fills `marks` and chooses witnesses. Returns the members with a long list.
+/// Fills `marks` and chooses witnesses. Returns the members with a long adjacency list.
 fn mark(
     cells: Cells<'_>,
     targets: &[u32],

@@ -151,8 +151,9 @@ pub(super) fn strong(
 type Noted = Vec<(u32, u32)>;
 
 /// Calls `visit` with each reference from a strongly reached node to a leaf: the number of the leaf, the node, and a
-/// list for recorded references, which is returned. Prefetches `read` at the leaf's number some references ahead,
-/// because an atomic operation that misses the cache delays all that follow it.
+/// list in which it can record references. Returns these lists. Prefetches the element of `read` at the number of each
+/// leaf before `visit` uses it. Without this, an atomic operation that misses the cache would delay all operations
+/// after it.
 fn each_reference<T: Sync>(
     graph: &AnnotatedGraph,
     leaves: u32,
@@ -223,8 +224,8 @@ fn number(hung: &mut [u32]) -> usize {
     counts.iter().sum()
 }
 
-/// Computes the dominators of leaves that only weaker references reach. Returns these leaves if leaves refer to their
-/// classes, since only then the level of reachability matters.
+/// Computes the dominators of leaves that only weaker references reach. Also returns these leaves if some leaves refer
+/// to their classes. Otherwise nothing needs their level of reachability, and the result is empty.
 fn weakly(
     graph: &AnnotatedGraph,
     weak: &WeaklyReached,

@@ -1,9 +1,10 @@
 //! Terminal merge nodes (sinks) of the core: merge nodes from which no other merge node can be reached. They take no
 //! part in the search.
 //!
-//! When the rest of the tree is laid out, the dominator of a terminal merge node is the nearest common dominator of its
-//! referrers. The first and the last referrer in preorder are enough to compute it. Then the terminal merge nodes, with
-//! their subtrees, are inserted into the preorder right behind their dominators, and the nodes after them move:
+//! When all other nodes of the tree have their place in preorder, the dominator of a terminal merge node can be found:
+//! it is the nearest common dominator of its referrers. The first and the last referrer in preorder are enough to
+//! compute it. Then the terminal merge nodes, with their subtrees, are inserted into the preorder right behind their
+//! dominators, and the nodes after them move:
 //!
 //! ```text
 //! before          A B C D E | s t       s is dominated by B, t is in the subtree of s
@@ -56,8 +57,8 @@ impl Referrers {
         Spans(mem::as_atomic_u64(&mut self.spans))
     }
 
-    /// Adds all references from strongly reached objects, after the rest is laid out. `placed` has the objects that
-    /// have a place, and the members that have none.
+    /// Adds all references from strongly reached objects, after all other nodes are laid out. `placed` has the objects
+    /// that have a place, and the members that have none.
     ///
     /// Cost: one pass over all references.
     pub(super) fn widen_by_rows(

@@ -42,7 +42,8 @@ impl Node {
     }
 }
 
-/// The dominator tree. Objects with references are nodes. Leaves are children of nodes.
+/// The dominator tree. Objects with references are its nodes. Objects without references, the leaves, are children of
+/// nodes.
 #[derive(Debug)]
 pub struct DominatorTree {
     /// The object at each node; [`NONE`] at the super-root.
@@ -99,7 +100,7 @@ impl DominatorTree {
     /// Finds the dominators and lays the tree out. `class_of` returns the class object of an object, or [`NONE`] if the
     /// reference to it does not matter. `size` returns an object's shallow size, and `fetch` prefetches the memory that
     /// `size` reads. `note` reads the adjacency lists together with the dominators, before the lists are freed. Returns
-    /// `None` if the reference from a leaf to its class changes dominators.
+    /// `None` if a dominator would change because of the reference from a leaf to its class.
     ///
     /// Leaves take no part in the dominator computation. In the tree's preorder, the nearest common dominator of a set
     /// of nodes is that of the smallest and the largest node. So one pass over the references to leaves finds their

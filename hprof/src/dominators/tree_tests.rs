@@ -182,8 +182,8 @@ impl Case {
         self.found_with(thresholds, &[]).unwrap()
     }
 
-    /// Returns the dominators, with leaves that refer to the given classes; `None` if these references change
-    /// dominators.
+    /// Returns the dominators of the graph if leaves refer to the given classes; `None` if a dominator changes because
+    /// of these references.
     fn found_with(&self, thresholds: Thresholds, of_leaves: &[u32]) -> Option<Vec<Option<u32>>> {
         let _deadline = Deadline::after(LIMIT);
         let store = Store::new(None);
@@ -289,7 +289,7 @@ fn weaker_references_count_where_no_stronger_one_leads() {
 
 #[test]
 fn sinks_are_put_between_nodes_of_large_trees() {
-    // Objects with two leaves each, and as many shared leaves, at random positions.
+    // Objects with two leaves each. At random positions, the same number of leaves that several objects share.
     const OBJECTS: u32 = 30_000;
     let mut random = Random(13);
     for classes in [0, 3] {
@@ -337,7 +337,8 @@ fn sinks_are_put_between_nodes_of_large_trees() {
 #[test]
 fn leaves_that_refer_to_their_class_change_no_dominator_unseen() {
     let mut random = Random(17);
-    // Counts cases in which the leaves change nothing, and cases that are refused, rightly or out of caution.
+    // Counts the cases in which the references from leaves change no dominator, and the cases that the code refuses:
+    // because a dominator changes, or because one might change.
     let (mut let_through, mut right, mut cautious) = (0, 0, 0);
     for round in 0..500 {
         let mut case = Case::random(&mut random);
@@ -378,7 +379,8 @@ fn leaves_that_refer_to_their_class_change_no_dominator_unseen() {
 
 #[test]
 fn a_class_that_a_single_leaf_keeps_hangs_on_it() {
-    // Objects: a class, its loader, two holders, a leaf. The first holder has the leaf, which alone leads to the class.
+    // Objects: a class, its loader, two holders, a leaf. The first holder refers to the leaf, and only the leaf leads
+    // to the class.
     let case = |also: &[(u32, u32)]| {
         let mut rows = vec![(0, 1), (1, 0), (2, 4)];
         rows.extend(also);
@@ -397,10 +399,11 @@ fn a_class_that_a_single_leaf_keeps_hangs_on_it() {
     assert_eq!(case(&[]).found_with(usual, &[0]), None);
     // Both holders refer to the leaf, so neither dominates the class, but the leaf still does.
     assert_eq!(case(&[(3, 4)]).found_with(usual, &[0]), None);
-    // The other holder has the loader, which leads to the class without the leaf. So the reference changes the class's
-    // dominator.
+    // The other holder refers to the loader, which leads to the class without the leaf. So the reference changes the
+    // class's dominator.
     assert_eq!(case(&[(3, 1)]).found_with(usual, &[0]), None);
-    // The same holds if one holder has both the leaf and the loader, but not if the holder also refers to the class.
+    // The dominator also changes if one holder refers to both the leaf and the loader. It does not change if this
+    // holder refers to the class, too.
     assert_eq!(case(&[(2, 1)]).found_with(usual, &[0]), None);
     let found = case(&[(2, 0), (2, 1)]).found_with(usual, &[0]);
     assert_eq!(found.unwrap()[..2], [Some(2), Some(2)]);
@@ -493,7 +496,7 @@ fn witnesses_may_be_wanting_again_and_again() {
 #[test]
 fn long_rows_are_shared_out() {
     // Two tables: the first is long enough for several tasks, the second is just long enough to be split. Half of the
-    // entries hold a separate object, and some occur twice in their table.
+    // entries hold a separate object, and some entries occur twice in their table.
     let (first, second) = (10_000, Thresholds::USUAL.long as u32);
     let entry = |n: u32| 3 + n;
     let below = |n: u32| entry(first + second) + n / 2;

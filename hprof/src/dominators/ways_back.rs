@@ -224,7 +224,8 @@ mod tests {
             let (counts, popular) = counted(100, &rows);
             assert_eq!((counts[2], popular), (NEVER | 3, 1), "{referrers}");
         }
-        // References from an object to itself, and references to objects that do not count, are left out.
+        // References from an object to itself are left out. So are references to objects that take no part in the
+        // count.
         let (counts, popular) = counted(100, &[(1, 0), (1, 1), (2, 0), (3, 0), (4, 0)]);
         assert!(counts.iter().all(|&count| count == 0) && popular == 0);
     }

@@ -110,7 +110,7 @@ fn stretches_that_are_kept_make_the_same_map() {
     let same = again(&numbers, &bits, &counts).unwrap();
     assert_eq!(same.bits[..], ranks.bits[..]);
     check(&same);
-    // Maps that lack the last stretch, which is shorter, and maps with only the first stretch.
+    // Maps without the last stretch, which is shorter than the others, and maps with only the first stretch.
     let (words, lines) = (STRETCH as usize / 64 * PAIR, Ranks::STRETCH * 2);
     let few = numbers.len() - 1;
     let fewer = again(

@@ -1,8 +1,8 @@
 //! Bare objects: objects whose only reference is the one to their class.
 //!
-//! Most bare objects are treated as leaves. This leaves out their reference to the class, although it matters if the
-//! class is not a GC root and only the object keeps it alive. Nearly all of these references change no dominator, so
-//! leaving them out saves memory. Two measures keep the result correct:
+//! Most bare objects are treated as leaves, that is, as objects without references. This leaves out their reference to
+//! the class, although it matters if the class is not a GC root and only the object keeps it alive. Nearly all of these
+//! references change no dominator, so leaving them out saves memory. Two measures keep the result correct:
 //!
 //! - Some bare objects of each class stay among the objects with references. They can be witnesses (see
 //!   `dominators/core.rs`).
@@ -47,8 +47,8 @@ impl Kept {
 pub(crate) struct Sifter {
     kept: Kept,
     piece: u32,
-    /// For each class: the piece in which a bare object was seen last, the number seen in it, and true if any is a
-    /// leaf.
+    /// For each class: the piece in which a bare object was seen last, the number of bare objects seen in that piece,
+    /// and true if any bare object of the class is a leaf.
     seen: Vec<(u32, u32, bool)>,
 }
 
@@ -61,7 +61,7 @@ impl Sifter {
         }
     }
 
-    /// Starts the next piece of the file.
+    /// Continues with the next piece of the file.
     pub(crate) fn next_piece(&mut self) {
         self.piece = self.piece.wrapping_add(1);
     }
@@ -191,7 +191,8 @@ pub(crate) struct Linked<'a> {
 /// Maximum number of objects close to GC roots that are examined.
 const NEAR: usize = 1 << 14;
 const LONG: usize = 1 << 10;
-/// Maximum number of references through leaves that are recorded. The check finds out whether the others are needed.
+/// Maximum number of references through leaves that are recorded. The later check of dominators detects if the other
+/// references are needed.
 const PAIRS: usize = 1 << 16;
 
 impl Linked<'_> {
@@ -257,8 +258,8 @@ impl Linked<'_> {
         pairs
     }
 
-    /// Marks the classes that GC roots reach without an instance of them, as far as class objects and the objects in
-    /// `near` show.
+    /// Marks the classes that GC roots reach without an instance of them, judging only by the references of class
+    /// objects and of the objects in `near`.
     fn reached_classes(&self, near: &[u32]) -> Vec<bool> {
         let count = self.split.classes;
         let mut reached = vec![false; count as usize];
@@ -376,7 +377,8 @@ mod tests {
         assert_eq!(of_loader.by_leaves([0, 2]), [(2, 1)]);
         assert_eq!(of_loader.by_leaves([2, 4]), [(2, 1)]);
         assert_eq!(of_loader.by_leaves([2]), []);
-        // Object 2 is the first object that is not a class: references to it do not count as references to a class.
+        // Object 2 is not a class object but the first object after them, so references to it do not count as
+        // references to a class.
         let mut first = Drawn::new(2, &[(0, 2)], rows());
         first.extra = vec![(2, 2), (2, 3), (4, 1)];
         assert_eq!(first.by_leaves([0, 2, 4]), [(2, 1), (3, 1)]);
@@ -398,8 +400,8 @@ mod tests {
             let found = drawn.by_leaves(1..2 + objects);
             assert_eq!(found.len() as u32, objects.min(near));
         }
-        // The limit on the number of references of one object: a longer list is not followed to its end and gives no
-        // references to classes.
+        // The limit on the number of references of one object: a longer list is not read to its end, and its object
+        // gets no references to the classes of its leaves.
         for more in [0, 1] {
             let mut long = vec![4; LONG - 1 + more];
             long.push(3);

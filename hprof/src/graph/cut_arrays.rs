@@ -34,7 +34,8 @@ impl CutArray {
     }
 }
 
-/// Returns a warning for each array. `next` has the address of the next object after each, if it is known.
+/// Returns a warning for each array. For each array, `next` has the address of the next object in the heap, if it is
+/// known.
 pub(crate) fn warnings(
     arrays: &[CutArray],
     classes: &Classes,
@@ -60,7 +61,7 @@ pub(crate) fn warnings(
 
 /// Returns the address of the first object or class object after each array.
 ///
-/// Cost: a pass over all addresses if there are arrays, else nothing.
+/// Cost: one pass over all addresses. If `arrays` is empty, nothing is done.
 pub(crate) fn next_objects(
     arrays: &[CutArray],
     classes: &Classes,

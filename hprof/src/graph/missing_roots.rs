@@ -127,7 +127,8 @@ struct Parked {
     version: String,
 }
 
-/// Returns the parked virtual threads; `None` if another JDK wrote the dump, or if no virtual thread lacks its frames.
+/// Returns the parked virtual threads; `None` if another JDK wrote the dump, or if the dump has the frames of all
+/// virtual threads.
 fn parked_threads(parts: &Parts<'_>) -> Option<Parked> {
     const THREAD: &str = "java.lang.VirtualThread";
     const STACK: &str = "jdk.internal.vm.StackChunk";

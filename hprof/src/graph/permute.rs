@@ -72,7 +72,7 @@ pub(crate) fn permute(
         };
         let Segment { start, end } = piece.segment;
         // Errors of the walk are ignored, because the previous pass already reported any damage. This walk ends at the
-        // same place.
+        // same offset as that pass.
         let _ = walk::walk(context.source, start, end, id_size, &mut place);
     });
     Ok(AddressMap::Permuted {

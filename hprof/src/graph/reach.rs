@@ -10,7 +10,7 @@ use crate::ids::NONE;
 /// Number of slots that a file of any size may have: 8 MiB of bitmaps.
 const FREE: u64 = 32 << 20;
 
-/// A range of addresses, and how bitmaps cover it.
+/// A range of addresses, and the way in which bitmaps cover it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reach {
     pub(crate) range: Range,

@@ -27,7 +27,7 @@ struct Run {
     /// Ids of its first and its last object.
     first: u64,
     last: u64,
-    /// Numbers of objects with references, and of leaves, before it in the file.
+    /// Number of objects with references, and number of leaves, that come before the run in the file.
     before: [u32; 2],
 }
 
@@ -35,7 +35,7 @@ struct Run {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Runs {
     runs: Vec<Run>,
-    /// True if there are too many runs for a table. Then none is stored.
+    /// True if there are too many runs for a table. Then `runs` is empty.
     scattered: bool,
     pieces: usize,
 }
@@ -136,9 +136,9 @@ impl Runs {
 pub(crate) struct Row {
     /// The slot of its first object.
     pub(crate) slot: u64,
-    /// Numbers of objects with references, and of leaves, at lower addresses.
+    /// Number of objects with references, and number of leaves, at lower addresses than this run.
     pub(crate) ranks: [u32; 2],
-    /// Numbers of objects with references, and of leaves, before it in the file.
+    /// Number of objects with references, and number of leaves, that come before this run in the file.
     pub(crate) numbers: [u32; 2],
 }
 
@@ -347,7 +347,7 @@ mod tests {
         let odd_then_even: Vec<u64> = (0..100).step_by(2).chain((1..100).step_by(2)).collect();
         let (ranks, all) = of(&odd_then_even, 1_000);
         assert!(!all.are_apart() && all.table(&ranks).is_none());
-        // In pieces of one object each, there are many runs, and they do not overlap.
+        // If each piece of the file has only one object, there are many runs, and they do not overlap.
         let (ranks, all) = of(&odd_then_even, 1);
         assert!(all.are_apart());
         check(&odd_then_even, &all.table(&ranks).unwrap(), &ranks);

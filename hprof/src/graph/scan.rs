@@ -81,7 +81,7 @@ pub(crate) struct Scanned {
     pub(crate) warnings: Vec<Warning>,
     /// Number of ids that are outside of the expected range or not aligned.
     pub(crate) misplaced: u64,
-    /// Classes that have leaves referring to them.
+    /// Classes with instances that are leaves and refer to their class.
     pub(crate) bare: BTreeSet<u32>,
     pub(crate) cut_arrays: Vec<CutArray>,
 }
@@ -311,8 +311,8 @@ struct PieceVisitor<'a, 'j, T: Targets, const ID: usize> {
     worker: &'a mut Worker,
     shapes: &'a Shapes,
     pending: Pending,
-    /// The previous object, to compute the distance to it. And the id of the last object, even if other records came
-    /// after it.
+    /// The previous object, from which the distance to the current object is computed, and the id of the last object,
+    /// even if other records came after that object.
     last: Last,
     previous: Option<u64>,
     /// The id and the number of the class looked up last.
@@ -321,7 +321,7 @@ struct PieceVisitor<'a, 'j, T: Targets, const ID: usize> {
 }
 
 impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
-    /// Performs the first step for every object: its address is compared with that of the object before.
+    /// Begins the work on an object: compares its address with that of the previous object.
     #[inline(always)]
     fn begin(&mut self, object: Object) {
         let stats = &mut self.worker.stats;
@@ -339,7 +339,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         stats.address_bits |= object.id;
     }
 
-    /// Performs the last step for every object: it gets a number among its kind.
+    /// Ends the work on an object: gives it the next number among the objects of its kind.
     #[inline(always)]
     fn end(&mut self, object: Object, leaf: bool, shape: u32) {
         if T::COLLECT || self.job.marks.is_some() || self.job.collect_ids {
@@ -422,8 +422,8 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         }
     }
 
-    /// Records the reference to the object's class, unless the class is certainly a GC root or the object is a bare
-    /// leaf.
+    /// Records the reference to the object's class, unless the class is certainly a GC root, or the object is treated
+    /// as a leaf.
     #[inline(always)]
     fn class_reference(&mut self, class: u32, may_be_bare: bool, count: &mut u32) {
         if self.job.pinned[class as usize] {
@@ -760,8 +760,8 @@ fn check_numbers(
         count: count as u64,
         limit: u64::from(NONE) - 1,
     };
-    // Class objects count twice. The second number is reserved for marks of class objects in adjacency lists that were
-    // searched.
+    // Each class object takes two numbers. The second number marks references to the class object in adjacency lists
+    // that were already searched.
     let objects = classes * 2 + objects;
     if objects >= NONE as usize || !shapes_fit {
         return Err(limit("objects", objects));

@@ -139,7 +139,8 @@ impl Bodies for WalkedPiece<'_> {
         if nth.is_multiple_of(EVERY)
             && let Some(at) = self.positions[kind].get_mut((nth / EVERY) as usize)
         {
-            // If an offset does not fit, the search for the object starts at the start of the piece.
+            // If an offset does not fit in 32 bits, store 0, so that the search for the object begins at the start of
+            // the piece.
             *at = u32::try_from(object.at - self.start).unwrap_or(0);
         }
         if let Body::Primitives(..) = body {

@@ -12,7 +12,7 @@ use crate::records::record::{ClassDump, Kind};
 /// Maximum length of a chain of superclasses. Real chains have a tenth of this length.
 const MAX_DEPTH: u16 = 255;
 
-/// Maximum number of references in all layouts together, in addition to one for each byte of the file.
+/// All layouts together may have one reference field for each byte of the file, and this number of further ones.
 const SPARE_FIELDS: u64 = 4 << 20;
 
 /// A field that a class declares.
@@ -86,7 +86,7 @@ pub struct Class {
 /// cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecordLayout {
-    /// Index, in [`Classes::ref_offsets`], of the offset of its first reference field.
+    /// Index in [`Classes::ref_offsets`] at which the offsets of this class's reference fields begin.
     first_ref: u32,
     refs: u32,
     /// Offset of `java.lang.ref.Reference.referent`, or [`RecordLayout::NO_REFERENT`].
@@ -109,7 +109,8 @@ impl RecordLayout {
 #[derive(Debug, Default)]
 struct Loaders {
     sorted: Vec<u64>,
-    /// A bit for the lowest address bits of each id. It rules out most other objects without a search.
+    /// A filter: one bit for each value of an id's low address bits, set if an id in `sorted` has this value. If it is
+    /// not set, no search is needed.
     low_bits: u64,
 }
 
@@ -154,7 +155,7 @@ pub struct Classes {
     primitive_arrays: [u32; 12],
     /// `jdk.internal.vm.StackChunk`, and the offset in its instances of the field with the number of words.
     stack_chunk: Option<(ClassIndex, usize)>,
-    /// Set if a forked child of the agent wrote the dump.
+    /// Facts about the dump if a forked child of the agent wrote it; otherwise `None`.
     pub(crate) forked: Option<Forked>,
     pub(crate) duplicates: u64,
     /// Number of fields that layouts may still contain. In a damaged dump, many classes can inherit many fields.
@@ -658,7 +659,7 @@ pub(crate) struct IdTable {
     slots: Vec<(u64, u32)>,
     shift: u32,
     used: usize,
-    /// Ids without a place within [`IdTable::PROBES`] steps. Only ids that were made to collide are here.
+    /// Ids without a place within [`IdTable::PROBES`] steps. Only a file that was made for this purpose has such ids.
     overflow: HashMap<u64, u32>,
 }
 

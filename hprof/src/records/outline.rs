@@ -13,8 +13,8 @@ use crate::records::missing_length;
 use crate::records::modified_utf8;
 use crate::records::record::{self, FrameRecord, Header, LoadClass, tag};
 
-/// If a record has another length than its header says, the dump is damaged. But in dumps of very old JVMs, the length
-/// of a heap dump record may have overflowed its 32 bits.
+/// If the length of a record differs from that in its header, the dump is damaged. There is one exception: in dumps of
+/// very old JVMs, the length of a heap dump record may have overflowed its 32 bits.
 const WRAP: u64 = 1 << 32;
 
 /// A sequence of sub-records.
@@ -52,7 +52,8 @@ pub(crate) struct Outline {
     pub(crate) frames: IdMap<FrameRecord>,
     pub(crate) traces: HashMap<u32, TraceAt>,
     pub(crate) warnings: Vec<Warning>,
-    /// True if a HEAP_DUMP_END or a HEAP_DUMP record (the old form) completed the heap.
+    /// True if the heap is complete: it ends with a HEAP_DUMP_END record, or it is one HEAP_DUMP record, as old JVMs
+    /// write it.
     pub(crate) complete: bool,
     /// Offset of the next dump in the same file.
     pub(crate) next_dump: Option<usize>,
@@ -63,10 +64,12 @@ pub(crate) struct Outline {
     pub(crate) next_heap: Option<usize>,
     /// True if there is a heap record, even an empty one.
     pub(crate) has_heap: bool,
-    /// The index, under the header, of the heap to which the current records belong; and true if it has any records.
+    /// The index, under the header, of the heap to which the current records belong; and true if this heap has any
+    /// records.
     heap: usize,
     begun: bool,
-    /// True if the heap is complete. The next heap record then starts another heap, which has the same objects again.
+    /// True if the heap is complete. The next heap record then starts another heap, which contains the same objects at
+    /// a later time.
     closed: bool,
     /// For each class serial: the number of live objects and their bytes, which the hprof agent reports after a heap.
     live: HashMap<u32, (u64, u64)>,
@@ -327,7 +330,7 @@ impl Outline {
                     (self.begun, self.closed) = (false, false);
                 }
                 self.begun |= end > start;
-                // The old form has no end record. The record itself is the whole heap.
+                // A HEAP_DUMP record is followed by no end record. It contains the whole heap.
                 self.closed |= tag == tag::HEAP_DUMP;
                 if self.heap == wanted {
                     self.has_heap = true;
@@ -456,7 +459,8 @@ mod tests {
         // The heap record is the last in the file.
         let next = |at| at == start + heap;
         assert_eq!(unwrapped(start + heap, start, heap % WRAP, next), heap);
-        // A correct length is not changed, and neither is a length that no multiple explains.
+        // A correct length is not changed. A wrong length is not changed either if no added multiple leads to another
+        // record.
         assert_eq!(
             unwrapped(file, start, 3 * GB, |at| at == start + 3 * GB),
             3 * GB

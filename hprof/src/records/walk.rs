@@ -150,7 +150,8 @@ pub(crate) struct Damage {
     pub(crate) flaw: Flaw,
 }
 
-/// Walks `bytes[start..end]`. The first byte has to be the tag of a sub-record. Returns the offset of the end.
+/// Walks `bytes[start..end]`. The first byte has to be the tag of a sub-record. Returns the offset at which the walk
+/// ended.
 pub(crate) fn walk<V: Visitor>(
     bytes: &[u8],
     start: usize,
