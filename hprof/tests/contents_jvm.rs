@@ -1,5 +1,5 @@
-//! Compares the contents of collections with what their own methods report: for every JDK found, each collection of
-//! `Contents.java` is read from a dump.
+//! Compares the contents of collections in a dump with the elements that the collections' own methods return. For every
+//! JDK found, each collection of `Contents.java` is read.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

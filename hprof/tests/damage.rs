@@ -113,7 +113,7 @@ fn within_limits(bytes: &[u8], what: &dyn std::fmt::Display) {
     let (peak, cpu) = (Peak::start(), Cpu::start());
     let outcome = analyse(bytes).map(|(snapshot, _)| snapshot.object_count());
     let took = cpu.took();
-    // Room for two analyses of two copies.
+    // The limit allows the memory for two analyses, each of its own copy of the dump.
     let allowed = (64 << 20) + 64 * bytes.len() as u64;
     assert!(
         peak.bytes() <= allowed,
@@ -200,7 +200,7 @@ fn a_dump_cut_anywhere_is_read_to_the_cut() {
         let cut = HEAP + rng.below(real.len() - HEAP);
         let (snapshot, histogram) = analyse(&real[..cut]).unwrap();
         assert!(snapshot.is_partial());
-        // A cut dump has fewer objects. Classes come first, so they are complete.
+        // A cut dump has fewer objects. Classes come first in the file, so all of them are still there.
         let counted = objects(&histogram);
         assert!(counted < whole, "{counted} of {whole}");
         assert!(
@@ -467,7 +467,7 @@ fn what_is_no_dump_is_an_error() {
     ] {
         assert!(analyse(wrong).is_err(), "{wrong:?}");
     }
-    // A header alone does not lead to a hint about a next dump.
+    // If the file contains only a header, the error does not mention a next dump.
     assert!(matches!(
         analyse(&bytes[..31]),
         Err(Error::NoHeap { next: None, .. })

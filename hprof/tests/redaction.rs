@@ -1,4 +1,5 @@
-//! Tests redacted dumps: they have the same objects, sizes and references, and nothing of the planted secrets.
+//! Tests redacted dumps: they have the same objects, sizes and references, but no part of the secrets that the test put
+//! into them.
 
 #![allow(clippy::unwrap_used)]
 
@@ -50,7 +51,7 @@ fn forms(text: &str) -> [(&'static str, Vec<u8>); 3] {
     ]
 }
 
-/// Checks that no part of the secret that a person would recognise is left.
+/// Checks that the dump contains no recognizable part of the secret.
 #[track_caller]
 fn assert_not_found(bytes: &[u8], text: &str) {
     for part in [text, &text[..7], &text[8..13], &text[14..]] {
@@ -269,7 +270,7 @@ fn what_cannot_be_understood_is_not_copied() {
         changed[at] ^= 0x15;
         let (out, warnings) = redacted(&changed, false);
         lost += warnings.len();
-        // With the changed byte, the ID of a name may be that of a class name.
+        // The changed byte may give a name the ID of a class name.
         let again = left(&out, false);
         assert!(again.is_clean(), "{at}: {warnings:?} {again:?}");
     }

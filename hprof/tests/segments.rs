@@ -130,7 +130,7 @@ impl Folder {
         opened(&self.dump())
     }
 
-    /// Checks that the folder is read as the whole dump, with this note and no warning.
+    /// Checks that opening the dump in the folder reads the whole dump, with this note and without a warning.
     #[track_caller]
     fn holds(&self, whole: &[u8], note: &str) {
         let (bytes, warnings, is_partial) = self.open();
@@ -362,7 +362,7 @@ fn segments_are_not_read_without_a_merge_point() {
     let folder = parts.left(cut, &[0, 1, 2]);
     folder.is_apart(none);
     folder.is_apart(all);
-    // The bytes after the base match no segment, or another segment than the first.
+    // The last bytes of the base match no segment, or they match a segment other than the first.
     let mut other = parts.merged(1, 300);
     let last = other.len() - 1;
     other[last] ^= 1;
@@ -579,7 +579,7 @@ fn a_file_stamp_covers_segments() {
     assert_eq!(with_all, stamp());
     let snapshot = Snapshot::open(&folder.dump(), &Options::default(), &Silent).unwrap();
     assert_eq!(snapshot.file_stamp(), Some(with_all));
-    // An index needs the bytes of one file.
+    // A dump with segments has no index, because an index needs the bytes of one file.
     assert!(!hprof::index::can_be_written(&snapshot));
     let mut segment = parts.segments[1].clone();
     segment[100] ^= 1;

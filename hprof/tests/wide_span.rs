@@ -1,5 +1,5 @@
-//! Tests a heap in two places of an address span that is many times its size, as ZGC leaves it. It is read in one pass,
-//! and the empty space between the two places takes no memory.
+//! Tests a heap whose objects lie in two small parts of a much larger range of addresses, as with ZGC. The dump is read
+//! in one pass, and the empty space between the two parts takes no memory.
 #![allow(clippy::unwrap_used)]
 
 #[allow(dead_code, reason = "processor time is not measured here")]

@@ -48,7 +48,7 @@ impl ClassStats {
 #[derive(Clone, Debug)]
 pub(crate) struct Stats {
     pub(crate) classes: Vec<ClassStats>,
-    /// The divisor for lengths of arrays: a power of two, and a multiple of the JVM's object alignment.
+    /// The lengths of arrays are divided by this number: a power of two, and a multiple of the JVM's object alignment.
     pub(crate) modulus: usize,
     /// For each array class (by array number), the number of arrays for each remainder of the length.
     residues: Vec<u64>,
@@ -185,7 +185,7 @@ impl Stats {
     }
 }
 
-/// The previous object. The distance to the current object is an upper bound of its size.
+/// The previous object. The distance from it to the current object is an upper bound of its size.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Last {
     #[default]

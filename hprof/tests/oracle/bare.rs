@@ -138,7 +138,7 @@ fn instances_under_one_holder_are_leaves_where_the_class_has_another() {
         all.push(Ref::Object(heap.loader));
         all.push(Ref::Class(heap.class));
         heap.holder(all);
-        // If another instance near a root is elsewhere, no holder dominates the class.
+        // If a further instance near a root is held by another object, none of the holders dominates the class.
         if elsewhere {
             let one = heap.instances(1);
             heap.holder(one);
@@ -273,7 +273,8 @@ fn statics_of_a_class_may_hold_its_own_instances() {
     let some = heap.instances(30);
     let table = heap.heap.add_object_array(boot.object_array, some);
     heap.heap.set_static(holder, "all", table);
-    // A single instance elsewhere, or the loader, keeps all of it.
+    // A single instance that another object holds keeps the class, its loader and everything they hold alive. So does a
+    // reference to the loader.
     for leaves in [0, 30] {
         match leaves {
             0 => {

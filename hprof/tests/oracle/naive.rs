@@ -1,5 +1,5 @@
-//! A reader of dumps that uses the simplest algorithms and shares no code with the crate. It builds the heap graph, by
-//! the rules of the design for edges and roots.
+//! A reader of dumps that uses the simplest algorithms and shares no code with the crate. It builds the heap graph,
+//! with the same rules for references and roots as the crate.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -163,7 +163,7 @@ fn referrers_are_those_of_the_dump() {
             let expected = expected.get(&node).cloned().unwrap_or_default();
             assert_eq!(sorted(found), sorted(expected), "{plan:?} {node}");
         }
-        // Queries any objects in any order, some twice. Each gets its own list, up to the limit.
+        // Queries any objects in any order, some twice. The result has a list for each of them, cut at the limit.
         let limit = rng.below(5);
         let asked: Vec<usize> = (0..20).map(|_| rng.below(both.numbers.len())).collect();
         let objects: Vec<ObjectIndex> = asked.iter().map(|&n| both.numbers[n]).collect();

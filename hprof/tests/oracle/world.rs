@@ -19,7 +19,7 @@ pub(crate) struct Plan {
     pub(crate) duplicates: bool,
     /// True if IDs are not addresses.
     pub(crate) odd_ids: bool,
-    /// True for many back edges, and for many shared objects that lead to no other shared object.
+    /// True to add many back edges, and many shared objects from which no other shared object can be reached.
     pub(crate) shared: bool,
 }
 
@@ -107,7 +107,8 @@ struct World {
     /// Number of references that each object can hold.
     slots: Vec<usize>,
     classes: Vec<ClassId>,
-    /// For each application class, the number of fields with those of its superclasses, and the number of statics.
+    /// For each application class, the number of fields, including those of its superclasses, and the number of static
+    /// fields.
     sizes: HashMap<ClassId, (usize, usize)>,
     /// Reference objects, which have a referent.
     referring: Vec<Obj>,
@@ -321,7 +322,8 @@ impl World {
             if rng.below(3) == 0 {
                 return;
             }
-            // Without this root or system classes, a dump with threads is taken for one that lacks roots.
+            // If a dump has threads but neither this root nor system classes, it is treated as a dump in which roots
+            // are missing.
             let global_ref = 0x900;
             let target = self.any(rng);
             heap.add_root(Root::JniGlobal { global_ref }, target);
