@@ -105,7 +105,7 @@ fn changed(before: u64, now: u64) -> String {
 /// The crate's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A warning: a part of the dump is damaged or missing, and the rest was read.
+/// A warning: a part of the dump is damaged or missing, and the other parts were read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Warning {

@@ -139,7 +139,8 @@ pub struct Snapshot {
 #[derive(Debug, Default)]
 pub(crate) struct Derived {
     pub(crate) late_classes: LateClasses,
-    /// True if objects that refer only to their class may be leaves (see [`bare`]).
+    /// True if objects that refer only to their class may be treated as leaves, that is, as objects without references
+    /// (see [`bare`]).
     pub(crate) bare_leaves: bool,
     /// The warnings from linking the objects.
     pub(crate) of_graph: Vec<Warning>,
@@ -152,8 +153,8 @@ pub(crate) struct Derived {
     pub(crate) histogram: OnceLock<Vec<ClassTotal>>,
 }
 
-/// The shapes of a [`Snapshot`]'s objects as slices, so that a loop looks up the location of an array once and not for
-/// each object.
+/// The shapes of a [`Snapshot`]'s objects (their class, and for arrays their length) as slices, so that a loop looks up
+/// the location of an array once and not for each object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShapesView<'a> {
     snapshot: &'a Snapshot,

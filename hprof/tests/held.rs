@@ -333,7 +333,7 @@ fn an_instance_that_is_cut_off_holds_what_is_left() {
 fn what_nodes_dominate_is_visited_once() {
     let mut drawn = Drawn::new(writer::Options::default());
     let object = drawn.boot.object;
-    // More objects than one batch, on several levels.
+    // The tree has more objects than one batch, on several levels.
     let pair = drawn.class("com.acme.Pair", object, &["left", "right"]);
     let mut level: Vec<Obj> = (0..2048).map(|_| drawn.leaf()).collect();
     let leaf = level[0];

@@ -121,7 +121,7 @@ fn histogram(histogram: &Histogram) -> String {
 fn options(refs: Refs) -> Options {
     let mut options = Options::default();
     options.refs = refs;
-    // Low thresholds turn as many objects as possible into leaves: those that refer only to their class.
+    // With low thresholds, as many as possible of the objects that refer only to their class are treated as leaves.
     options.set_thresholds(Thresholds::LOW);
     options
 }

@@ -368,7 +368,7 @@ impl<const ID: usize> Visitor for HoldVisitor<'_, ID> {
 pub struct Dominated {
     /// The node that dominates it.
     pub above: Node,
-    /// The object's node. `None` for a leaf.
+    /// The object's node. `None` for a leaf, that is, an object without references.
     pub node: Option<Node>,
     /// The object.
     pub object: ObjectIndex,

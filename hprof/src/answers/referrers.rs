@@ -206,7 +206,7 @@ struct FoundReferrers<'a> {
     list: Vec<(u32, u32, RawVia)>,
     /// For each target, the number of references to it.
     counts: Vec<u64>,
-    /// Objects whose references do not count.
+    /// Objects whose references are ignored.
     passed: &'a Bits,
 }
 

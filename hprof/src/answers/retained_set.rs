@@ -140,7 +140,7 @@ impl Snapshot {
 
 /// Maximum number of objects to read one by one.
 const LOOKS: usize = 1 << 15;
-/// Maximum number of leaves whose class is looked up, which is fast.
+/// Maximum number of leaves (objects without references) whose class is looked up. One look-up is fast.
 const LEAVES: usize = LOOKS * 64;
 
 impl Snapshot {
@@ -277,7 +277,7 @@ impl Snapshot {
 struct Levels {
     /// All objects that are reached.
     all: Bits,
-    /// For each level of weaker references, the objects that stronger references reach.
+    /// For each level of references (soft, then final), the objects that stronger references reach.
     before: Vec<Bits>,
     /// For each level, the references up to this level that are not strong, sorted.
     weaker: Vec<Vec<(u32, u32)>>,

@@ -215,7 +215,7 @@ impl Snapshot {
 
     /// Returns all threads, in the order of the dump's roots. Virtual threads that are not GC roots come last.
     ///
-    /// Cost: a walk over each piece of the file that holds a thread or its name.
+    /// Cost: a walk over each piece of the file (about a megabyte) that contains a thread or its name.
     #[must_use]
     pub fn threads(&self) -> Vec<Thread> {
         let traces = self.traces();

@@ -26,7 +26,7 @@ pub(crate) const MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
 const BATCH: usize = 16;
 const BATCH_BYTES: usize = 32 << 20;
 /// Maximum number of bytes to decompress from places that only look like a header, in addition to a share of the useful
-/// bytes. After that, the rest of the file is decompressed as one stream.
+/// bytes. If more bytes would be needed, the rest of the file is decompressed as one stream.
 const WASTE: usize = 64 << 20;
 /// Maximum block size. If the comment contains a larger one, the file is decompressed as one stream.
 const MAX_BLOCK: usize = 64 << 20;

@@ -27,7 +27,7 @@ pub struct Source {
     bytes: Bytes,
     /// The offset of the dump in the bytes.
     start: usize,
-    /// The index of the dump in its file, and the index of the heap among those with the same header.
+    /// The index of the dump in its file, and the index of the heap among the heaps under the same header.
     number: usize,
     heap: usize,
     path: PathBuf,
@@ -35,7 +35,7 @@ pub struct Source {
     warnings: Vec<Warning>,
     /// True if the bytes are a copy, because the file is compressed or has segments.
     unpacked: bool,
-    /// The stamp of the file on the disk, compressed or not, combined with those of its segments.
+    /// The stamp of the file on the disk, compressed or not, combined with the stamps of its segments.
     stamp: Option<Stamp>,
 }
 

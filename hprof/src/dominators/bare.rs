@@ -16,12 +16,13 @@ use crate::ids::NONE;
 pub(super) struct Checked<'a> {
     /// The graph. Its notes are nodes of the tree.
     pub(super) graph: &'a AnnotatedGraph,
-    /// For each class object, its level of reachability and the nodes that its dominator dominates.
+    /// For each class object, its level of reachability (0 for strong, 1 for soft, 2 for final references) and the
+    /// nodes that its dominator dominates.
     pub(super) of_class: &'a [(usize, Range<u32>)],
     /// The node that immediately dominates each leaf.
     pub(super) leaf_parent: &'a [u32],
-    /// Two sorted lists of leaves, as numbers among leaves: those that only soft references reach, and those that only
-    /// final references reach.
+    /// Two sorted lists: the leaves that only soft references reach, and the leaves that only final references reach.
+    /// Each leaf is given by its number among the leaves.
     pub(super) weak: &'a WeaklyReached,
 }
 

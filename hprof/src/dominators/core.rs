@@ -212,7 +212,7 @@ impl Core {
 }
 
 /// Returns the merge nodes from which no other merge node can be reached. `reaching` has the objects that are members
-/// for other reasons, the objects that refer to merge nodes, and those that refer to class objects.
+/// for other reasons, the objects that refer to merge nodes, and the objects that refer to class objects.
 fn find_sinks(
     cells: Cells<'_>,
     joins: &MappedBits,

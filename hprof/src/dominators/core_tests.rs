@@ -259,7 +259,7 @@ fn what_is_near_to_roots_is_a_witness() {
         let core = Core::find(&mut graph, &|_| NONE, &[], thresholds, &store).unwrap();
         members_of(&core.witnesses)
     };
-    // Class objects are witnesses anyway, and so is the first object that refers to one.
+    // Class objects are always witnesses. The first object that refers to a class object is a witness, too.
     assert_eq!(near(0), [0, 1, 9]);
     assert_eq!(near(1), [0, 1, 5, 9]);
     assert_eq!(near(5), [0, 1, 5, 6, 7, 8, 9]);

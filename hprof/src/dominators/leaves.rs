@@ -1,4 +1,4 @@
-//! Computes the immediate dominator of each leaf.
+//! Computes the immediate dominator of each leaf, that is, of each object without references.
 //!
 //! Most leaves have one referrer, which is their dominator. For a leaf with several referrers, the first and the last
 //! referrer in preorder are enough: the nearest common dominator of all referrers is that of these two.
@@ -31,7 +31,7 @@ const CHUNK: usize = 1 << 14;
 /// Maximum number of referrers that are recorded, 8 bytes each. If there are more, a second pass reads the adjacency
 /// lists again.
 const MOST_NOTED: usize = 1 << 20;
-/// The span of a leaf that has no referrer yet.
+/// The span of a leaf that has no referrer yet. A span is the first and the last referrer in preorder.
 pub(super) const UNSEEN: u64 = (NONE as u64) << 32;
 
 /// Returns the immediate dominator of each leaf, or [`NONE`] for unreachable leaves. Only the strongest referrers of a
@@ -235,7 +235,7 @@ fn weakly(
 ) -> Result<WeaklyReached> {
     let mut reached: WeaklyReached = [store.zeroed(0)?, store.zeroed(0)?];
     let leaves = hung.len() as u32;
-    // A soft reference counts as a final reference if only finalizers reach the object that has it.
+    // A soft reference is treated like a final reference if only finalizers reach its source.
     let is_last = |from: u32| usize::from(weak[1].binary_search(&from).is_ok());
     for (level, of_level) in weak.iter().enumerate() {
         let softly = graph.weaker[0].iter().filter(|e| is_last(e.0) == level);

@@ -388,9 +388,9 @@ impl LinkEvalForest<'_> {
 /// Extends the dominators to objects that only weaker references reach.
 ///
 /// A newly reached object cannot change the dominator of an object that a stronger path reaches, because a weaker path
-/// does not count if there is a stronger one. The stronger part influences the new dominators only through its
-/// dominator tree. So it is enough to run the algorithm on a small graph: the newly reached objects, and the part of
-/// the dominator tree above the reference objects.
+/// to an object has no effect if there is a stronger path to it. The stronger part influences the new dominators only
+/// through its dominator tree. So it is enough to run the algorithm on a small graph: the newly reached objects, and
+/// the part of the dominator tree above the reference objects.
 fn extend(
     graph: &mut AnnotatedGraph,
     class_of: &impl Fn(u32) -> u32,

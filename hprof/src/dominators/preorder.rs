@@ -250,9 +250,10 @@ struct Hanging<'a> {
 }
 
 impl Hanging<'_> {
-    /// Follows the adjacency lists of terminal merge nodes. Their nodes get the places after all others. Returns for
-    /// each terminal merge node the number of these nodes before it, with one more element for the total. Also returns
-    /// the parent of each of these nodes, as a place before the insertion.
+    /// Follows the adjacency lists of terminal merge nodes. The nodes that are found, including the merge nodes, get
+    /// the places after all other nodes. Returns for each terminal merge node how many of these nodes come before it,
+    /// and as one more element their total. Also returns the parent of each of these nodes, as a place before the
+    /// insertion.
     fn follow(
         &self,
         graph: &mut AnnotatedGraph,

@@ -30,7 +30,8 @@ use crate::ids::NONE;
 pub(super) struct Referrers {
     /// For each terminal merge node, the first and the last place of a referrer.
     spans: Array<u64>,
-    /// For each terminal merge node, the level at which it is reached. Empty if strong references reach all of them.
+    /// For each terminal merge node, the level of the strongest path to it (0 strong, 1 soft, 2 final). Empty if strong
+    /// references reach all terminal merge nodes.
     level: Array<u8>,
 }
 

@@ -40,7 +40,7 @@ pub(super) fn share(members: usize, tasks: usize) -> usize {
 pub(super) enum Task {
     /// Members and the objects below them, except the objects below members with a long adjacency list.
     Members(Range<u32>),
-    /// Objects below one member with a long list: those to which a part of the list leads.
+    /// Objects below one member with a long adjacency list. The task starts with the targets of one part of this list.
     Row {
         member: u32,
         object: u32,
@@ -337,8 +337,8 @@ impl Walk<'_> {
                 // Boxed values refer only to their class.
                 if !below.is_empty() {
                     fetch_first(&mut queue, &below);
-                    // The rest of a linked-list node's adjacency list usually consists of leaves. Skipping them keeps
-                    // the stack small for long lists.
+                    // The rest of a linked-list node's adjacency list usually consists of leaves (objects without
+                    // references). Skipping them keeps the stack small for long lists.
                     if row.len() < AHEAD {
                         while !row.is_empty() && self.targets[row.start as usize] >= self.inner {
                             row.start += 1;

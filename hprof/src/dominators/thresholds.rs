@@ -21,8 +21,9 @@ pub struct Thresholds {
     /// Maximum number of references that are recorded: to terminal merge nodes by a task, and to leaves with several
     /// referrers. If there are more, all adjacency lists are read again.
     pub noted: usize,
-    /// Two numbers for objects that refer only to their class. In each piece of the file, the first `bare[0]` such
-    /// objects of each class are not leaves. After them, every `bare[1]`-th is not a leaf.
+    /// Two numbers for objects that refer only to their class. In each piece of the file (about a megabyte), the first
+    /// `bare[0]` such objects of each class are not treated as leaves. Of the following ones, every `bare[1]`-th is not
+    /// treated as a leaf.
     pub bare: [u32; 2],
     /// Counters of how often each path was taken.
     pub tally: Option<&'static Tally>,

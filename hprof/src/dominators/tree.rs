@@ -52,8 +52,8 @@ pub struct DominatorTree {
     pub(crate) parent: Column<u32>,
     /// The end of each node's subtree, as the next node after it.
     pub(crate) end: Column<u32>,
-    /// For each node, the bytes of all nodes before it and of the leaves below those nodes. The last element is the
-    /// total.
+    /// For each node, the bytes of all nodes before it, including the leaves below the earlier nodes. The last element
+    /// is the total.
     pub(crate) bytes: Sums,
     /// For each node, the number of leaves below the nodes before it. The last element is the total.
     pub(crate) leaf_start: Sums,

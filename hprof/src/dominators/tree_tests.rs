@@ -46,8 +46,8 @@ struct Case {
 }
 
 impl Case {
-    /// Creates class objects first, then objects that refer to their class and to a few others, mostly close by. Leaves
-    /// come last.
+    /// Creates class objects first, then objects that refer to their class and to a few other objects, mostly ones with
+    /// close numbers. Leaves come last.
     fn random(random: &mut Random) -> Self {
         Self::of_size(random, 120)
     }
@@ -356,8 +356,8 @@ fn leaves_that_refer_to_their_class_change_no_dominator_unseen() {
                 _ => NONE,
             })
             .collect();
-        // The oracle treats the references from leaves to classes like all others. `without` is its result without
-        // them.
+        // The oracle treats the references from leaves to classes like all other references. `without` is its result
+        // for the graph without the references from leaves.
         let without = case.expected();
         let found = case.found_with(FEW, &of_leaves);
         let of_leaves = leaves.zip(of_leaves).filter(|&(_, class)| class != NONE);

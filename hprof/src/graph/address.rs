@@ -504,7 +504,7 @@ impl RanksView<'_> {
     }
 }
 
-/// Copies each part to its place, `number * size`. Only the last part of `all` can be shorter than `size`.
+/// Copies each part to the index `number * size`. Only the last part of `all` can be shorter than `size`.
 fn place<T: bytemuck::Pod + Send + Sync>(
     all: &mut [T],
     numbers: &[u32],
@@ -685,7 +685,7 @@ impl MapView<'_> {
 }
 
 /// Sorts ids that are not addresses. If several objects have one id, the id maps to the first of them. Also returns the
-/// number of the others.
+/// number of objects that have the id of an earlier object.
 pub(crate) fn sort_ids(
     scanned: &mut Scanned,
     split: Split,

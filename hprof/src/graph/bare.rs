@@ -29,7 +29,8 @@ use crate::sizes::shape::{ShapeClasses, Shapes};
 /// The bare objects that stay among the objects with references.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
-    /// Number of bare objects of each class that stay in each piece of the file. They are the first ones in the piece.
+    /// In each piece of the file (about a megabyte), this number of bare objects of each class stay among the objects
+    /// with references: the first ones.
     first: u32,
     /// After these objects, every n-th bare object stays.
     every: u32,
@@ -89,7 +90,8 @@ impl Sifter {
     }
 }
 
-/// Returns the class object to which objects of each shape refer, if this reference could keep the class alive.
+/// Returns, for each shape (class, and length of an array), the class object of its objects, if a reference to it could
+/// keep the class alive.
 pub(crate) fn shape_classes(
     shapes: &Shapes,
     classes: &Classes,

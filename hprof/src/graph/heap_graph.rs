@@ -43,7 +43,8 @@ pub struct HeapGraph {
     pub(crate) roots: Vec<(u32, RootKind)>,
     /// Referents of soft references, then of final references, as (source, target).
     pub(crate) weaker: [Vec<(u32, u32)>; 2],
-    /// References from leaves to their classes, if the graph contains references to classes.
+    /// References from leaves (objects without other references) to their classes, if the graph contains references to
+    /// classes.
     pub(crate) leaf_classes: LeafClasses,
     /// References that were inserted into the lists in place of a path that leads through a leaf to its class: (source,
     /// target).

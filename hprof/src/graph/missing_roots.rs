@@ -186,8 +186,8 @@ fn unrooted(parts: &Parts<'_>, classes: &[ClassIndex]) -> Vec<u32> {
         .collect()
 }
 
-/// Makes unreachable objects GC roots: first those of `first`, then objects without referrers, then class loaders.
-/// Returns the number of new roots.
+/// Makes unreachable objects GC roots: first the unreachable objects in `first`, then objects without referrers, then
+/// class loaders. Returns the number of new roots.
 fn add_roots(
     graph: &mut HeapGraph,
     parts: &Parts<'_>,
@@ -225,7 +225,7 @@ fn add_roots(
 struct Search<'a> {
     graph: &'a HeapGraph,
     parts: &'a Parts<'a>,
-    /// The class that an object of each shape keeps alive.
+    /// For each shape (class, and length of an array), the class that objects of this shape keep alive.
     of_shape: ShapeClasses,
     /// Referents of soft and final references, by reference object.
     referents: FxHashMap<u32, Vec<u32>>,

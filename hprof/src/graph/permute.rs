@@ -23,7 +23,7 @@ pub(crate) fn permute(
 ) -> Result<AddressMap> {
     struct RankVisitor<'a> {
         ranks: &'a Ranks,
-        /// Object numbers by rank: of objects with references, and of leaves.
+        /// Object numbers by rank: first for objects with references, then for leaves (objects without references).
         numbers: [&'a [AtomicU32]; 2],
         next: [u32; 2],
     }

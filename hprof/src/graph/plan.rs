@@ -1,5 +1,5 @@
-//! The plan of a dump, made before its objects are read: the pieces of the file, the classes, and guesses of the
-//! address range and the alignment. A pass over the objects corrects the plan.
+//! The plan of a dump, made before its objects are read: the pieces into which the file is split, the classes, and
+//! guesses of the address range and the alignment. A pass over the objects corrects the plan.
 
 use std::collections::HashSet;
 

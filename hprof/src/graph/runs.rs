@@ -14,7 +14,7 @@
 
 use crate::graph::address::{Range, Ranks};
 
-/// Maximum number of runs in a piece of the file. If a piece has more, the file counts as unordered.
+/// Maximum number of runs in a piece of the file (about a megabyte). If a piece has more, the file counts as unordered.
 const MOST_IN_PIECE: usize = 256;
 /// Maximum number of runs, beyond one for each piece, that are stored until the whole file is read.
 const MOST_KEPT: usize = 1 << 16;

@@ -1,7 +1,7 @@
 //! The pass over all objects: marks, shapes, references, roots and measurements.
 //!
-//! Pieces of the file are scanned in parallel, in batches. After each batch, the results of its pieces are appended in
-//! file order, so that objects get the same numbers on every run.
+//! The file is split into pieces of about a megabyte. The pieces are scanned in parallel, in batches. After each batch,
+//! the results of its pieces are appended in file order, so that objects get the same numbers on every run.
 
 #[cfg(test)]
 #[path = "scan_tests.rs"]
@@ -244,7 +244,8 @@ pub(crate) fn scan<T: Targets>(job: &Job<'_, T>, pieces: &[Segment]) -> Result<S
 }
 
 impl<T: Targets> Job<'_, T> {
-    /// Records the references of class objects: superclass, loader, statics and others.
+    /// Records the references of class objects: to the superclass, to the loader, by static fields and by other entries
+    /// of the record.
     fn class_rows(&self, out: &mut Scanned) -> Result<()> {
         let mut row = Vec::new();
         for (_, class) in self.classes.iter().take(self.classes.dumped()) {
@@ -495,7 +496,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
 
     /// Records the references of an object whose adjacency list has all fields, including null. If the record ends
     /// before some fields of the class, returns a shape that records this. The missing fields are not in the list,
-    /// because a short record can lack very many of them.
+    /// because a short record can have very many missing fields.
     #[cold]
     fn all_fields(
         &mut self,
@@ -518,7 +519,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
             .flatten()
     }
 
-    /// Records an array that fills its record, so that the rest may be cut off.
+    /// Records an array that fills its record completely. Its last elements may have been cut off.
     #[inline(always)]
     fn note_cut(&mut self, object: Object, class: u32, kind: Kind, len: u32) {
         if len >= CutArray::FEWEST && len == CutArray::most_elements(kind, ID) {

@@ -9,7 +9,7 @@ pub(crate) const EVERY: usize = 512;
 pub(crate) struct Waypoint {
     /// Offset of the record in the file.
     pub(crate) at: usize,
-    /// Numbers of objects with references, and of leaves, before it.
+    /// Number of objects with references, and number of leaves (objects without references), before it.
     pub(crate) before: [u32; 2],
 }
 

@@ -14,7 +14,7 @@ use crate::records::outline::Segment;
 use crate::records::walk::{self, Object};
 use crate::snapshot::Snapshot;
 
-/// Number of pieces of the file that are walked before their references are sorted.
+/// Number of pieces of the file (about a megabyte each) that are walked before their references are sorted.
 const BATCH: usize = 32;
 /// Number of ids that are looked up together.
 const AHEAD: usize = 256;

@@ -182,7 +182,7 @@ impl LikelyReferrers<'_> {
     }
 
     /// Returns the likely number of an object that refers to `target`: for an object with references its own number,
-    /// and for a leaf the number of an object at the same place in the file.
+    /// and for a leaf the number of an object with references at about the same offset in the file.
     fn of(&self, target: u32) -> u32 {
         let Some(leaf) = target.checked_sub(self.inner) else {
             return target;

@@ -9,7 +9,7 @@ use crate::graph::scan::Piece;
 /// Number of objects from one known position to the next.
 pub(crate) const EVERY: u32 = 16;
 
-/// Offsets of records, of objects with references and of leaves.
+/// Offsets of records: of objects with references, and of leaves (objects without references).
 #[derive(Debug)]
 pub(crate) struct Positions {
     /// Offset from the start of a piece, in bytes, for every [`EVERY`]th object in it.

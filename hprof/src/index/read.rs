@@ -319,7 +319,7 @@ impl SmallSection {
         })
     }
 
-    /// Returns the dump with its classes. They have to be those for which the index was written.
+    /// Returns the dump with its classes. The classes have to be the same as when the index was written.
     fn dump(&mut self, source: Source, header: Header, mut outline: Outline) -> Checked<Dump> {
         let late_classes = &self.derived.late_classes;
         // In a valid index, each class without a record occurs once, and classes whose records come late are in file

@@ -77,8 +77,8 @@ pub struct Class {
     pub(crate) dumped: bool,
     /// True if it is a hidden class.
     pub(crate) hidden: bool,
-    /// True if its loader keeps it alive. A loader does not keep hidden classes, apart from those that were defined
-    /// with the option STRONG.
+    /// True if its loader keeps it alive. A loader does not keep hidden classes alive, unless they were defined with
+    /// the option STRONG.
     pub(crate) held_by_loader: bool,
 }
 
@@ -594,9 +594,9 @@ impl std::ops::Index<ClassIndex> for Classes {
     }
 }
 
-/// Returns true if the JDK defines hidden classes with this name with the option STRONG. A dump does not show the
-/// option. The JDK defines several kinds of hidden classes in the application's class loaders, and those of lambdas
-/// have the option.
+/// Returns true if the JDK uses the option STRONG for hidden classes with this name. A dump does not show the option.
+/// The JDK defines several kinds of hidden classes in application class loaders. The classes of lambdas have the
+/// option.
 fn is_strong(name: &str) -> bool {
     name.contains("$$Lambda")
 }
@@ -659,7 +659,8 @@ pub(crate) struct IdTable {
     slots: Vec<(u64, u32)>,
     shift: u32,
     used: usize,
-    /// Ids without a place within [`IdTable::PROBES`] steps. Only a file that was made for this purpose has such ids.
+    /// Ids for which no slot was free within [`IdTable::PROBES`] steps. Only a file that was made for this purpose has
+    /// such ids.
     overflow: HashMap<u64, u32>,
 }
 

@@ -229,7 +229,7 @@ impl Outline {
         Self::read_to(bytes, header, heap, bytes.len())
     }
 
-    /// Reads the part of the dump before `limit`, like [`Outline::read`] reads the whole dump. The outline ends at the
+    /// Reads the part of the dump before `limit`, as [`Outline::read`] does for the whole dump. The outline ends at the
     /// first record that starts at or after `limit`. If `limit` is before the end of the file, the dump counts as
     /// truncated there.
     pub(crate) fn read_to(bytes: &[u8], header: &Header, heap: usize, limit: usize) -> Self {
@@ -374,7 +374,7 @@ impl Outline {
         self.names.get(&id).map(|&(at, _)| at)
     }
 
-    /// Returns a name; `None` if the dump lacks it.
+    /// Returns a name; `None` if it is not in the dump.
     pub(crate) fn name<'a>(&self, bytes: &'a [u8], id: u64) -> Option<std::borrow::Cow<'a, str>> {
         /// Maximum length of a name in a class file.
         const LONGEST: usize = u16::MAX as usize;

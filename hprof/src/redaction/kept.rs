@@ -126,7 +126,7 @@ impl<'a> Finder<'a> {
         found.iter().filter_map(array).collect()
     }
 
-    /// Keeps the figures and names in the tables of one class.
+    /// Keeps the numbers and names in the tables to which the static fields of one class lead.
     fn tables(&self, tables: &KeptTables<'_>, overwrite: &dyn Fn(&mut [u8]), kept: &mut Kept) {
         for name in tables.figures {
             let Some(id) = self.static_value(tables.class, name) else {

@@ -125,8 +125,7 @@ impl<'a> Redaction<'a> {
                         bytes: rest.len().saturating_sub(MAGIC.len()),
                     };
                     done.warn(Warning::at(start as u64, &flaw));
-                    // The first bytes of this dump are those of every dump. They mark the end of the previous dump, so
-                    // keep them.
+                    // Every dump begins with the same bytes. They mark the end of the previous dump, so keep them.
                     let (magic, content) = rest.split_at(MAGIC.len().min(rest.len()));
                     if !is_zero(content) {
                         done.left.unknown.add(rest.len());
@@ -388,7 +387,7 @@ impl Iterator for Batches<'_> {
         let mut size = 0;
         while size < BATCH {
             let Some(part) = self.part() else { break };
-            // A small record counts as 64 bytes, because of the work for each record.
+            // A small record is counted as 64 bytes, because each record takes some time whatever its size is.
             size += part.len().max(64);
             batch.push(part);
         }

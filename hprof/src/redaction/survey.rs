@@ -50,7 +50,7 @@ pub(super) struct BodyPlan {
 }
 
 impl BodyPlan {
-    /// True if instances hold one `int` and nothing else, as those of `Integer` do.
+    /// True if instances contain one `int` and nothing else, like instances of `Integer`.
     pub(super) fn is_box(&self) -> bool {
         self.len == 4 && self.numbers.len() + self.blanks.len() == 1
     }
@@ -287,8 +287,8 @@ const fn is_cut_off(record: &TopRecord) -> bool {
     record.length > (record.end - record.start) as u64
 }
 
-/// True if a name has a wrong length and so includes the header of the next record, which has zero bytes. A name has no
-/// zero bytes. A name that a redaction replaced has only zero bytes.
+/// True if a name has a wrong length and so includes the header of the next record. This header has zero bytes, but a
+/// name has none, unless a redaction replaced all of its bytes by zeros.
 fn includes_header(bytes: &[u8], record: &TopRecord, id_size: usize) -> bool {
     let body = &bytes[record.start..record.end];
     let text = body.get(id_size..).unwrap_or_default();

@@ -46,7 +46,7 @@ pub struct Left {
     pub unknown: Amount,
     /// Kept: names of classes, fields, methods and files.
     pub kept_names: Amount,
-    /// Kept: well-known strings, and those that identify the JVM.
+    /// Kept: well-known strings, and strings that identify the JVM.
     pub kept_texts: Amount,
     /// Kept: arrays of kept tables.
     pub kept_tables: Amount,

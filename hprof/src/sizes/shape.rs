@@ -64,7 +64,7 @@ pub(crate) fn cut_off(class: u32, fields: usize) -> Option<u32> {
 /// The references in an object's adjacency list, according to its shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InRow {
-    /// The list has all reference fields except those whose bits are set.
+    /// The list has all reference fields except the fields whose bits are set.
     FieldsBut(u32),
     /// The list has only the first reference fields. The number is how many.
     First(u32),

@@ -56,8 +56,9 @@ pub(crate) struct Stats {
     quotients: Vec<u64>,
     /// For each size of a stack chunk in words, the number of chunks.
     pub(crate) stack_chunks: BTreeMap<u32, u64>,
-    /// For each element type code, the smallest value of "distance to the next object minus bytes of the elements". It
-    /// is an upper bound of the array header. References count as 4 bytes here, and as 8 bytes in `array_slack_wide`.
+    /// For each element type, the smallest difference between an array's distance to the next object and the bytes of
+    /// its elements. It is an upper bound of the size of the array header. Here a reference is taken as 4 bytes, in
+    /// `array_slack_wide` as 8 bytes.
     pub(crate) array_slack: [i64; 12],
     pub(crate) array_slack_wide: i64,
     /// The bitwise OR of all addresses. The number of its trailing zeros shows the alignment.

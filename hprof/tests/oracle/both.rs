@@ -43,8 +43,8 @@ pub(crate) fn both(bytes: Vec<u8>, refs: Refs) -> Both {
     both_by(bytes, refs, Thresholds::USUAL)
 }
 
-/// Reads the dump by both readers. The seed selects usual or low thresholds; with low ones, objects that refer only to
-/// their class are leaves. The choice depends on bits of the seed that select nothing else.
+/// Reads the dump by both readers. The seed selects usual or low thresholds. With low thresholds, objects that refer
+/// only to their class are treated as leaves. The bits of the seed that make this choice are used for nothing else.
 pub(crate) fn both_of(bytes: Vec<u8>, refs: Refs, seed: u64) -> Both {
     let thresholds = [Thresholds::USUAL, Thresholds::LOW][(seed / 4 % 2) as usize];
     both_by(bytes, refs, thresholds)

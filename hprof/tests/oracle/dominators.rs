@@ -53,7 +53,8 @@ impl Both {
                 .zip(self.snapshot.retained_objects(object));
             assert_eq!(found, expected, "{what:?}: {}", self.snapshot.name(object));
         }
-        // The root retains all reachable objects: those that its child nodes and leaves retain.
+        // The root retains all reachable objects. Each of them is retained by one of its child nodes, or is one of its
+        // leaves.
         let tree = self.snapshot.tree();
         let total: u64 = (0..reached.len()).filter(|&n| reached[n]).map(size).sum();
         let nodes: u64 = tree

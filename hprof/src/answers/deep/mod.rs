@@ -2,8 +2,9 @@
 //! Each object is counted once.
 //!
 //! The rules are those of the SizeOf agent, which walks objects by reflection inside a JVM. Only fields and elements
-//! are followed. Class objects are not counted, even if a field refers to them. No field refers from a thread to the
-//! objects on its stack, or from a loader to its classes, so they are not counted either.
+//! are followed. Class objects are not counted, even if a field refers to them. A thread has no fields for the objects
+//! on its stack, and a loader has none for its classes, so the walk does not go from a thread to its stack or from a
+//! loader to its classes.
 
 pub(crate) mod final_fields;
 pub(crate) mod flyweights;
@@ -360,8 +361,9 @@ impl Visitor for RowsOfPiece<'_> {
 }
 
 impl Deep<'_> {
-    /// Returns, sorted, the classes whose final fields are unknown, among the classes and superclasses of counted
-    /// objects. Deep sizes follow the final fields of these classes. Empty if final fields are followed anyway.
+    /// Returns the classes of counted objects, and superclasses of these, for which it is not known which fields are
+    /// final. Deep sizes follow the final fields of such classes. The list is sorted. It is empty if the options do not
+    /// skip final fields.
     #[must_use]
     pub fn unknown_finals(&self, starts: &[ObjectIndex], size: &DeepSize) -> Vec<ClassIndex> {
         let Some(finals) = &self.rules.finals else {
@@ -392,10 +394,10 @@ impl Deep<'_> {
     }
 
     /// Returns the deep size of a set of objects: all objects that any of them reaches, each counted once. Objects that
-    /// the options leave out count nothing, even if they are in the set.
+    /// the options leave out are not counted, even if they are in the set.
     ///
-    /// Cost: one visit of each object reached and of each of its references, whatever the size of the set. If there are
-    /// many, all threads share the work.
+    /// Cost: one visit of each reached object and of each of its references. The size of the set does not matter. If
+    /// there are many, all threads share the work.
     pub fn of_set(&mut self, objects: &[ObjectIndex]) -> DeepSize {
         if let Some(size) = self.of_few(objects, self.narrow()) {
             return size;

@@ -42,8 +42,8 @@ impl Deep<'_> {
             }
         }
         // References to instances of `java.lang.Class` are not followed. Some of these instances are not class objects
-        // (for example, those that represent primitive types). Mark those as seen during the walk. There are few of
-        // them.
+        // (for example, those that represent primitive types). Mark the latter as seen during the walk. There are only
+        // a few.
         let mirrors = snapshot.class_class().map(|c| snapshot.instances(&[c]));
         let mut mirrors: Vec<u32> = mirrors.into_iter().flatten().map(|o| o.0).collect();
         mirrors.retain(|&o| o >= split.classes && !self.seen.has(o));

@@ -1,4 +1,4 @@
-//! Reads single objects from the file: the place of an object's record, its fields and elements.
+//! Reads single objects from the file: finds the offset of an object's record, and decodes its fields and elements.
 //!
 //! In memory, an object is only a number, without an offset. Numbers follow the order of the file, and for each piece
 //! of the file (about a megabyte) the number of its first object is known. So an object is found by walking one piece.
@@ -256,7 +256,7 @@ impl<'a> Numbering<'a> {
     }
 
     /// Returns the number of the next record. If several objects have the same id, the address map has only the first.
-    /// The numbers of the others result from counting records.
+    /// The numbers of the other objects are found by counting records.
     #[inline(always)]
     pub(crate) fn of(&mut self, id: u64, body: Body<'_>) -> u32 {
         let number = self.snapshot.map.by_id(id, self.snapshot.split);

@@ -39,7 +39,7 @@ pub struct PathNode {
     pub object: ObjectIndex,
     /// Number of objects on the line.
     pub objects: u64,
-    /// True if some of the objects are below others of this line, as in a linked list.
+    /// True if some objects of this line are below other objects of it, as the nodes of a linked list are.
     pub folded: bool,
     /// Number of targets that this line leads to, including targets on the line.
     pub targets: u64,
@@ -55,7 +55,8 @@ pub struct PathNode {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct PathTree {
-    /// The lines. Each line is followed by the lines below it, those with most targets first.
+    /// The lines. Each line is followed by the lines below it. Of these, the lines that lead to the most targets come
+    /// first.
     pub nodes: Vec<PathNode>,
     /// Number of lines at depth 0 that the limit left out, and number of targets that these lines lead to. The lines
     /// below them are left out, too.

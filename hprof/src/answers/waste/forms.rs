@@ -1,4 +1,5 @@
-//! The JDK classes with content that the search for waste examines, and the places of the fields it needs.
+//! The JDK classes with content that the search for waste examines, and the offsets of the fields that the search
+//! needs.
 //!
 //! Field names are those of OpenJDK 8 to 25. The form of a class shows where its instances store their content. A
 //! subclass of a JDK class has the form of the JDK class.

@@ -197,8 +197,8 @@ impl Snapshot {
     /// Finds wasted memory.
     ///
     /// Cost: two passes over the file, one for the waste and one for its holders. Memory: eight bytes for each object
-    /// without references, and up to 44 bytes for each string, box, collection and array of primitives. Those entries
-    /// are sorted.
+    /// without references, and up to 44 bytes for each string, box, collection and array of primitives. The entries for
+    /// strings, boxes, collections and arrays are sorted.
     ///
     /// # Errors
     /// If there is not enough memory.
