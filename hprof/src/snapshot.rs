@@ -366,8 +366,8 @@ impl Snapshot {
         progress: &dyn Progress,
     ) -> Result<Self> {
         let store = previous.store.clone();
-        // If the memory were kept, much of it would stay unused while the dump is read, because many parts are too
-        // small for it.
+        // Return the memory to the system and do not keep it for reuse. Many parts of it are too small for the arrays
+        // that are needed while the dump is read, so they would stay unused.
         drop(previous);
         store.keep_again();
         Self::within(
@@ -552,7 +552,7 @@ impl Snapshot {
         Some((missing, all))
     }
 
-    /// Returns the JVM's object layout, which is inferred.
+    /// Returns the inferred object layout of the JVM.
     #[must_use]
     pub fn layout(&self) -> &Layout {
         &self.dump.sizes.layout

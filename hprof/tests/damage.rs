@@ -289,7 +289,7 @@ fn large_numbers_in_every_place_do_no_harm() {
     let mut rng = Rng::new(37);
     for bytes in variety() {
         for at in 0..bytes.len() {
-            // Changes every byte of the first 64, and a share of the rest.
+            // Changes each of the first 64 bytes, and some of the later bytes.
             if at > 64 && rng.below(8) != 0 {
                 continue;
             }

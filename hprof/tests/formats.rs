@@ -113,7 +113,8 @@ fn source_name(name: &str) -> String {
     element + &"[]".repeat(dimensions)
 }
 
-/// Returns the writer's figures without class objects, whose layout only the reader computes.
+/// Returns the writer's object counts and bytes. Class objects are left out, because only the reader computes their
+/// sizes.
 fn expected(heap: &HeapBuilder) -> Table {
     let mut table = Table::new();
     for object in heap.objects() {

@@ -397,7 +397,7 @@ impl Progress for Phases {
     }
 }
 
-/// Answers from the whole dump would be equal. This test checks that they come from the index alone.
+/// A search of the whole dump gives the same answers, so this test checks that the answers come from the index alone.
 #[test]
 fn questions_about_few_objects_do_without_the_graph() {
     let folder = tempfile::tempdir().unwrap();

@@ -121,8 +121,8 @@ fn long_lists_take_no_stack() {
     assert!(reachable(&snapshot) as u64 > NODES);
 }
 
-/// Returns a dump of a list whose nodes refer to the next node before the object that they hold. With `with_table`, an
-/// array also holds all nodes.
+/// Returns a dump of a list. In each node, the reference to the next node comes before the reference to the object that
+/// the node holds. With `with_table`, an array also holds all nodes.
 fn list_of_boxes(nodes: usize, with_table: bool, softly: bool) -> Vec<u8> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();

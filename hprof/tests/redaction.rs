@@ -307,7 +307,7 @@ fn records_before_damage_stay() {
             let done = redaction.write(&mut out, &Silent).unwrap();
             let end = done.damaged_at.map_or(changed.len(), |at| at as usize);
             damaged += usize::from(end < changed.len());
-            // The undamaged part is the same as in a dump that ends there.
+            // The redacted dump has the same objects as the input cut at the damage.
             assert_eq!(histogram(&out), histogram(&changed[..end]), "{at}");
             let copied = out[end..].iter().skip(1).filter(|&&b| b != 0).count();
             assert_eq!(copied, 0, "{at}");

@@ -226,9 +226,9 @@ enum Thing {
     Long(u8),
     /// Size and capacity of a list.
     List(u8, u8),
-    /// Length of a byte array, and the number of bytes that are set.
+    /// Length of a byte array, and the number of bytes that are not zero.
     Room(u8, u8),
-    /// Length of an object array, and the number of references that are set.
+    /// Length of an object array, and the number of references that are not null.
     Nulls(u8, u8),
 }
 

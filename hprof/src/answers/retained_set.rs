@@ -1,9 +1,9 @@
 //! The retained size of a set of objects: the memory that would be freed if all of them were removed.
 //!
-//! It can be more than the sum over the members' subtrees of the dominator tree. For example, if an object is referred
-//! to only by two members, neither of them dominates it, but it is freed if both are removed. Eclipse Memory Analyzer
-//! calls this size the retained set. It calls the total of the members' subtrees, with each object counted once, the
-//! minimum retained size.
+//! This memory can be more than the sum over the members' subtrees of the dominator tree. For example, if an object is
+//! referred to only by two members, neither of them dominates it, but it is freed if both are removed. Eclipse Memory
+//! Analyzer calls this size the retained set. It calls the total of the members' subtrees, with each object counted
+//! once, the minimum retained size.
 
 use std::cmp::Reverse;
 

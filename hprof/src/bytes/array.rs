@@ -244,7 +244,8 @@ impl<T: Pod> Array<T> {
                 // Pages behind the old length were never written, so keeping them has no use.
                 drop(pages.split_off(old));
                 let rest = pages.split_off(bytes);
-                // Bytes in the same page as the last elements may become elements again.
+                // Clear the bytes after the last element in its page, because they become elements again if the array
+                // grows.
                 let shared = old.min(pages.len());
                 pages.bytes_mut()[bytes..shared.max(bytes)].fill(0);
                 self.recharge(bytes as u64);

@@ -2,8 +2,8 @@
 //!
 //! HotSpot compresses each block as a separate gzip member. It writes the size of a block to the comment of the first
 //! member: `HPROF BLOCKSIZE=n`. The file does not contain the ends of members. So every place that looks like the
-//! header of a member is decompressed in parallel. A result is used only if the place is the end of the previous
-//! member. Places inside of compressed data that look like a header are never reached by this chain:
+//! header of a member is decompressed in parallel. A result is used only if the previous member ends at this place.
+//! Places inside of compressed data that look like a header are never reached by this chain:
 //!
 //! ```text
 //! file         | member 1        | member 2  x     | member 3        |      x looks like a header
@@ -39,8 +39,8 @@ pub(crate) fn is_gzip(bytes: &[u8]) -> bool {
 /// when it is uploaded.
 pub(crate) const MOST_LAYERS: usize = 2;
 
-/// Returns a reader of the bytes inside of all gzip layers, and the number of layers, which is at most [`MOST_LAYERS`]
-/// plus one.
+/// Returns a reader of the bytes inside of all gzip layers, and the number of layers. At most [`MOST_LAYERS`] plus one
+/// layers are counted.
 ///
 /// # Errors
 /// Returns the errors of reading `input`, and of damage in the first bytes of a layer.

@@ -241,7 +241,7 @@ mod pages {
             unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr(), self.len) }
         }
 
-        /// Splits off the pages that are completely behind `bytes`.
+        /// Splits off the pages that are completely behind the first `bytes` bytes.
         pub(crate) fn split_off(&mut self, bytes: usize) -> Self {
             let unit = if bytes >= Self::LARGE && self.is_aligned() {
                 Self::LARGE
@@ -251,7 +251,8 @@ mod pages {
             self.split_at(bytes.next_multiple_of(unit).min(self.len))
         }
 
-        /// Splits off the pages behind `keep` bytes. `keep` is a multiple of the page size and at most the length.
+        /// Splits off the pages behind the first `keep` bytes. `keep` is a multiple of the page size and at most the
+        /// length.
         fn split_at(&mut self, keep: usize) -> Self {
             assert!(keep <= self.len && keep.is_multiple_of(Self::page()));
             let index = self.seams.partition_point(|&s| s < keep);

@@ -533,7 +533,8 @@ impl<'a> Joined<'a> {
         if left > 0 {
             let mut head = [0; RECORD_HEAD];
             head.copy_from_slice(&segment[at..start]);
-            // The rest is at most as long as the record's length, which has 32 bits.
+            // The remaining bytes are at most as many as the length in the record's header, so their number fits in 32
+            // bits.
             head[5..].copy_from_slice(&(left as u32).to_be_bytes());
             self.push(Part::Head(head));
             self.push(Part::Bytes(&segment[start..]));

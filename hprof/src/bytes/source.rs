@@ -169,8 +169,8 @@ impl Source {
         self.join_at(point, file_bytes, beside, Some(base), &contents)
     }
 
-    /// Replaces the bytes by those of the dump and its segments, which have `file_bytes` bytes on disk. `base` has the
-    /// dump at least up to the merge point.
+    /// Replaces the bytes of this source by the joined bytes of the dump and its segments. On disk, the files have
+    /// `file_bytes` bytes together. `base` has the dump at least up to the merge point.
     fn join_at(
         &mut self,
         point: MergePoint,
@@ -274,7 +274,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Moves on to the next dump in the file, which starts `bytes` bytes after this one.
+    /// Moves on to the next dump in the file. It starts `bytes` bytes after the start of this dump.
     pub(crate) fn go_on(&mut self, bytes: usize) {
         self.start += bytes;
         self.heap = 0;

@@ -23,7 +23,8 @@ use crate::progress::Progress;
 /// Immediate dominators of all reached members of the core. The number of a member is stored as its note.
 #[derive(Debug)]
 pub(crate) struct Dominators {
-    /// For each number, the number of the immediate dominator, which is smaller. 0 is the super-root.
+    /// For each member's number, the number of its immediate dominator, which is always the smaller of the two. 0 is
+    /// the super-root.
     pub(crate) idom: Array<u32>,
     /// The last number that strong references reach, the last that soft references reach, and the last that final
     /// references reach.
@@ -279,9 +280,9 @@ struct Vertex {
 
 /// The data of the vertices that are not processed yet.
 struct Unprocessed<'a> {
-    /// The parent of each vertex, which is smaller than the vertex. If the vertex's bucket is not empty, this is the
-    /// first member of the bucket, which is larger than the vertex. The link of the bucket's last member then is the
-    /// parent.
+    /// For a vertex with an empty bucket: its parent, which has a smaller number than the vertex. Otherwise: the first
+    /// member of the bucket, which has a larger number than the vertex. Then the link of the bucket's last member is
+    /// the parent.
     parent: &'a mut [u32],
     offsets: &'a [u32],
     sources: &'a [u32],

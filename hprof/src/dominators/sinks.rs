@@ -1,5 +1,5 @@
-//! Terminal merge nodes (sinks) of the core: merge nodes from which no other merge node can be reached. They take no
-//! part in the search.
+//! Terminal merge nodes (sinks) of the core: merge nodes from which no other merge node can be reached. Terminal merge
+//! nodes take no part in the search.
 //!
 //! When all other nodes of the tree have their place in preorder, the dominator of a terminal merge node can be found:
 //! it is the nearest common dominator of its referrers. The first and the last referrer in preorder are enough to

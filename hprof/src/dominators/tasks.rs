@@ -112,7 +112,7 @@ pub(super) struct TaskOutput {
     pub(super) members: Vec<u32>,
     pub(super) missing: Vec<u32>,
     /// References to terminal merge nodes from strongly reached objects: the number of the merge node, and the place of
-    /// the referrer, which is [`NONE`] for the member that the task belongs to.
+    /// the referrer, or [`NONE`] if the referrer is the member that the task belongs to.
     pub(super) to_sinks: Vec<(u32, u32)>,
     /// True if there were more references to terminal merge nodes than a task may record.
     pub(super) more_to_sinks: bool,

@@ -33,7 +33,7 @@ use crate::records::walk::RootKind;
 pub struct Node(pub u32);
 
 impl Node {
-    /// The super-root above all GC roots, which dominates every reachable object.
+    /// The super-root: a node above all GC roots that dominates every reachable object.
     pub const ROOT: Self = Self(0);
 
     #[inline]

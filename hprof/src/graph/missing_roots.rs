@@ -85,10 +85,10 @@ pub(crate) struct Parts<'a> {
     pub(crate) is_whole: bool,
 }
 
-/// Adds roots to the graph of a dump that lacks some. Returns which roots the dump lacks, and the warning.
+/// If roots are missing in a dump, adds roots to its graph. Returns the kind of the missing roots, and the warning.
 ///
-/// Cost: nothing for other dumps. Otherwise one search through the graph, one pass over its unreachable objects, and
-/// two bits for each object.
+/// Cost: none if no roots are missing. Otherwise one search through the graph, one pass over its unreachable objects,
+/// and two bits for each object.
 pub(crate) fn add(graph: &mut HeapGraph, parts: &Parts<'_>) -> Option<(MissingRoots, Warning)> {
     let has = |kind| parts.roots.iter().any(|r| r.kind == kind);
     if parts.is_whole

@@ -358,7 +358,7 @@ impl Outline {
         }
     }
 
-    /// True if records at the end of the heap are missing, possibly GC roots.
+    /// True if the end of the heap is missing. It may have contained GC roots.
     pub(crate) const fn is_cut_off(&self) -> bool {
         self.is_heap_cut_off || !self.complete
     }
@@ -468,7 +468,7 @@ mod tests {
         assert_eq!(unwrapped(file, start, GB, |_| false), GB);
         // Small files are not searched.
         assert_eq!(unwrapped(GB, start, 77, |_| false), 77);
-        // A record with length 0, which contains exactly 4 GiB.
+        // A record whose header has the length 0 because the record contains exactly 4 GiB.
         assert_eq!(
             unwrapped(start + WRAP, start, 0, |at| at == start + WRAP),
             WRAP

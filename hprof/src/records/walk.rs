@@ -9,7 +9,7 @@ use crate::records::record::{self, ClassDump, Kind, sub};
 /// The kind of a GC root. A GC root keeps an object alive from outside the heap.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum RootKind {
-    /// A class of the boot loader, which is never unloaded.
+    /// A class that the boot loader defined. Such classes are never unloaded.
     StickyClass,
     /// A live thread.
     Thread,

@@ -165,7 +165,7 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// Returns the number of bytes at the start of a record's body that are known numbers, ids and names.
+    /// Returns the number of bytes at the start of a record's body that have a known meaning: numbers, ids and names.
     fn known(&self, record: &TopRecord, body: &[u8]) -> usize {
         let id_size = self.survey.id_size;
         let word = |at: usize| {
@@ -308,7 +308,7 @@ impl<'a> BlockVisitor<'a, '_> {
         of.add(elements.len());
     }
 
-    /// Zeros the values of a class's constants, which no reader needs.
+    /// Zeros the values of a class's constants. No reader needs these values.
     fn constants(&mut self, at: usize) -> usize {
         let mut fields = Fields::new(self.rewriter.bytes, at, 2, self.id_size);
         for (_, kind, value) in &mut fields {

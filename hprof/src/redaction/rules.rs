@@ -189,7 +189,7 @@ mod tests {
             "size",
             "capacity",
         ];
-        // The name of a JDK class in another loader is not the JDK class.
+        // A class of another loader that has the name of a JDK class is not the JDK class.
         for class in [
             class("com.acme.Account", 7),
             class("com.acme.Account", 0),

@@ -94,7 +94,7 @@ pub(crate) struct Shapes {
     /// The first shape of a long array.
     long: u32,
     arrays: Vec<ClassIndex>,
-    /// Class and length of each longer array.
+    /// Class and length of each long array, that is, of each array with at least [`SHORT`] elements.
     pub(crate) longs: Vec<(u32, u32)>,
 }
 

@@ -50,9 +50,9 @@ pub(crate) struct Stats {
     pub(crate) classes: Vec<ClassStats>,
     /// The lengths of arrays are divided by this number: a power of two, and a multiple of the JVM's object alignment.
     pub(crate) modulus: usize,
-    /// For each array class (by array number), the number of arrays for each remainder of the length.
+    /// For each array class (by array number), the number of arrays for each value of their length modulo `modulus`.
     residues: Vec<u64>,
-    /// For each array class, the sum of the quotients of the lengths.
+    /// For each array class, the sum of all lengths, each divided by `modulus` and rounded down.
     quotients: Vec<u64>,
     /// For each size of a stack chunk in words, the number of chunks.
     pub(crate) stack_chunks: BTreeMap<u32, u64>,

@@ -36,7 +36,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Returns a lock: tests that measure run one at a time.
+/// Returns a lock, so that tests that measure memory or time run one at a time.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -81,8 +81,8 @@ fn status(name: &str) -> u64 {
     kilobytes.unwrap_or(0) * 1024
 }
 
-/// Processor time of a test in all its threads. It depends less on other work of the machine than wall time does. On
-/// systems without `/proc` it is zero.
+/// Processor time of a test in all its threads. Other work of the machine changes it less than wall time. On systems
+/// without `/proc` it is zero.
 pub(crate) struct Cpu(Duration);
 
 impl Cpu {

@@ -6,7 +6,8 @@ use hprof::answers::PathOptions;
 use hprof::{ObjectId, ObjectIndex, Options, Silent, Snapshot, Source};
 use testdata::writer::linked::{self, Linked};
 
-/// Fewer nodes in a build without optimisation, but still more than any stack holds.
+/// Number of nodes. A build without optimisation uses fewer, but still more than the stack has room for if the code
+/// were recursive.
 const NODES: u64 = if cfg!(debug_assertions) {
     300_000
 } else {

@@ -80,7 +80,8 @@ pub(crate) fn dump(plan: &Plan) -> Vec<u8> {
     heap.build()
 }
 
-/// Adds arrays that share other arrays. A root or a weaker reference holds them.
+/// Adds arrays that share the same smaller arrays. A table holds all of them, and a root or a weaker reference holds
+/// the table.
 fn share(heap: &mut HeapBuilder, rng: &mut Rng) {
     let boot = heap.boot();
     for i in 0..1 + rng.below(3) {

@@ -38,7 +38,7 @@ use crate::snapshot::Snapshot;
 /// Maximum number of objects to read one by one before the whole file is read instead. Reading this many objects takes
 /// a tenth of a second.
 const LOOKS: usize = 1 << 17;
-/// Additional cost of each level of references, as a number of object reads.
+/// Cost of each level of references in addition to the reads of its objects, expressed as a number of reads.
 const LOOKS_OF_LEVEL: usize = 3;
 /// Maximum number of objects that one thread follows (at most half of the heap's objects). If there are more, all
 /// threads start the walk again.
@@ -432,7 +432,7 @@ impl Deep<'_> {
 
     /// Returns the deep size of one object, or `None` if it reaches more than `most` objects.
     ///
-    /// Cost: as [`Deep::of_set`] of the object. The walk stops after `most` objects if that number is small.
+    /// Cost: as [`Deep::of_set`] of the object. If `most` is small, the walk stops after that number of objects.
     pub fn of_one(&mut self, object: ObjectIndex, most: u64) -> Option<Total> {
         let narrow = self.narrow();
         let of_one = self.of_narrow(object, most.min(narrow));

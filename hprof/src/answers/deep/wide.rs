@@ -35,7 +35,8 @@ impl Deep<'_> {
         }
         while let Some(object) = found.pop() {
             if object < split.classes {
-                // References to class objects were left out, so class objects occur only among the starts.
+                // References to class objects were left out, so the walk finds no class objects except those at which
+                // it starts.
                 self.step(object, &mut stack);
             } else {
                 stack.push(object);

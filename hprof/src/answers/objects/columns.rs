@@ -38,7 +38,8 @@ impl Snapshot {
         values.collect()
     }
 
-    /// Returns the values of one field, which `declaring` declares, of many instances of its subclasses.
+    /// Returns the values of one field for many objects. The class `declaring` declares the field, and the objects are
+    /// instances of it or of its subclasses.
     ///
     /// Objects without the field are left out. A subclass may declare another field of the same name.
     pub(crate) fn values_of_field(

@@ -27,7 +27,7 @@ enum Printed<'a> {
     Address(ObjectId),
     /// A shorter name that resolves to the same objects.
     Name(&'a str),
-    /// The name in the heap of an object that a headline shows by its name in Scala or Kotlin source.
+    /// An object that a headline shows by its name in Scala or Kotlin source. This is its name in the heap.
     InHeap(String),
     /// The value of a Clojure Var, by the Var's namespace and name.
     Var(&'a str, &'a str),

@@ -19,7 +19,7 @@ use crate::options::Refs;
 use crate::records::record::Kind;
 use crate::snapshot::Snapshot;
 
-/// Maximum number of targets. More targets are searched for in the graph.
+/// Maximum number of targets. If there are more, the heap graph is built and searched instead.
 const TARGETS: usize = 64;
 /// Maximum cost of a search, in units of about ten nanoseconds: a third of a second.
 const BUDGET: u64 = 30_000_000;

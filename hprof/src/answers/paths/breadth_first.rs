@@ -56,7 +56,8 @@ const fn weakness(kind: Reference) -> u8 {
     }
 }
 
-/// The entry in `parent` for an object from which the search starts. Numbers of parents are stored plus [`OFFSET`].
+/// The entry in `parent` for an object from which the search starts. If an object has a parent, the entry is the number
+/// of the parent plus [`OFFSET`].
 const SEED: u32 = 1;
 /// The entry in `parent` for an ignored object.
 const EXCEPT: u32 = 2;

@@ -124,8 +124,8 @@ impl Subclass<'_> {
         };
         match class {
             "java.lang.String" => {
-                // Up to JDK 6, strings can share parts of one array, so equal hashes of arrays do not find equal
-                // strings.
+                // Up to JDK 6, strings can share parts of one array, so equal strings cannot be found by the hashes of
+                // their arrays.
                 if self.field("offset").is_some() {
                     return None;
                 }
@@ -153,7 +153,8 @@ impl Subclass<'_> {
                 self.sized("size", "queue", ArrayUse::List)
             }
             "java.util.HashMap" => self.sized("size", "table", ArrayUse::Table),
-            // `WeakHashMap` grows at exactly three quarters up to JDK 20.
+            // Up to JDK 20, `WeakHashMap` already grows when the number of elements reaches three quarters of its
+            // buckets.
             "java.util.WeakHashMap" => self.sized("size", "table", ArrayUse::EarlyTable),
             "java.util.Hashtable" => self.sized("count", "table", ArrayUse::AnyTable),
             "java.util.IdentityHashMap" => self.sized("size", "table", ArrayUse::Pairs),
@@ -174,7 +175,7 @@ impl Subclass<'_> {
 }
 
 impl ArrayUse {
-    /// Returns the array length that `size` elements need. If `wide`, a character takes two places in the array.
+    /// Returns the array length that `size` elements need. If `wide`, a character takes two elements of the array.
     pub(super) fn need(self, size: u64, wide: bool) -> u64 {
         match self {
             Self::List => size,

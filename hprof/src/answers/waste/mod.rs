@@ -402,7 +402,7 @@ impl<'a> WasteFinder<'a> {
         // value and class form a group.
         for group in boxes.chunk_by(|a, b| a[0] == b[0] && a[1] >> 32 == b[1] >> 32) {
             self.equal(WasteKind::DuplicateBoxes, &mut largest, &mut costs, group)?;
-            // The group's other boxes are already counted as savings. The first box is left.
+            // All boxes of the group except the first are already counted as savings.
             let first = group.first().map_or(NONE, |key| key[1] as u32);
             if cached.binary_search(&ObjectIndex(first)).is_err() && self.is_content(first) {
                 let shallow = self.size(first);
