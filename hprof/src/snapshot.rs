@@ -431,7 +431,7 @@ impl Snapshot {
             noted,
         } = analysed;
         if options.holders {
-            // The information about null fields is not needed any more.
+            // From here on, the bits for null fields in the shapes are not needed any more.
             let shapes = scanned.inner_shapes.par_iter_mut();
             shapes.for_each(|shape| *shape = shape::plain(*shape));
         }

@@ -89,7 +89,7 @@ fn real_dump() -> Vec<u8> {
     source.to_vec()
 }
 
-/// Returns the results of both entry points with their warnings, or the error.
+/// Returns the snapshot and the histogram of a dump with their warnings, or the error.
 fn analyse(bytes: &[u8]) -> Result<(Snapshot, Histogram), Error> {
     let mut options = Options::default();
     options.holders = true;
@@ -154,7 +154,7 @@ fn a_dump_cut_at_any_record_counts_what_is_before() {
                 continue;
             }
             let (snapshot, histogram) = analyse(&bytes[..cut]).unwrap();
-            // A dump that is cut right before the closing record lacks only that record.
+            // If a dump is cut right before its end record, only that record is missing.
             assert!(
                 snapshot.is_partial(),
                 "cut at {cut}: {:?}",
@@ -212,7 +212,8 @@ fn a_dump_cut_anywhere_is_read_to_the_cut() {
     }
 }
 
-/// In JDK 17 dumps the roots come last. A warning must say what a truncated dump uses as roots.
+/// In JDK 17 dumps the roots come last. If the dump is truncated, a warning must name the objects that are used as
+/// roots.
 #[test]
 fn a_dump_without_roots_says_what_it_counts_as_roots() {
     let _alone = limits::alone();
@@ -394,7 +395,7 @@ fn amplifying_dumps_cost_no_more_than_they_may() {
         heap.add_class(&long, None, &fields[..10], &[]);
     }
     let base = heap.add_class("Base", None, &fields, &[]);
-    // Subclasses of a class with many fields, and instances that are too short for them.
+    // Subclasses of a class with many fields. The records of their instances are too short for these fields.
     let below: Vec<_> = (0..400)
         .map(|i| heap.add_class(&format!("Sub{i}"), Some(base), &[], &[]))
         .collect();

@@ -92,8 +92,8 @@ fn an_instance_retains_its_hidden_class() {
     assert_eq!(dominator(strong), Some(loader));
     assert!(tree.node(nested).is_some());
 
-    // The same objects are reachable whatever keeps the classes alive. A class that is not hidden is kept alive by both
-    // its instance and its loader, so neither of them retains it.
+    // The same objects are reachable, no matter whether instances or loaders keep the classes alive. A class that is
+    // not hidden is kept alive by both its instance and its loader, so neither of them retains it.
     let plain = drawn("");
     let of_plain = plain.open();
     assert_eq!(dominator_of(&of_plain, &plain, plain.classes[0]), None);

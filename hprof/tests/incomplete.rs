@@ -204,7 +204,7 @@ fn a_dump_is_read_if_it_has_a_heap_record_and_refused_if_not() {
             assert!(snapshot.unwrap().is_partial(), "cut at {cut} of {heap}");
         }
     }
-    // The error names the option for the next dump in the file.
+    // The error names the option that selects the next dump in the file.
     let two = [&whole[..heap - 9], &whole].concat();
     let error = Snapshot::of(Source::from_bytes(two), &Options::default(), &Silent);
     let error = error.unwrap_err().to_string();

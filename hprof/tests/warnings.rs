@@ -306,7 +306,7 @@ fn a_dump_that_was_compressed_twice_is_read() {
 
 #[test]
 fn virtual_threads_of_an_earlier_agents_forked_dump_are_told() {
-    // In such a dump the IDs of class objects are numbered from `base` on.
+    // In a forked dump of an earlier agent the IDs of class objects are numbered from `base` on.
     let forked = |base, threads: i32| {
         let mut heap = HeapBuilder::new(Written {
             base_address: Some(base),

@@ -25,7 +25,7 @@ impl Progress for Read {
         }
     }
     fn advance(&self, amount: u64) {
-        // The figures of later phases are ignored.
+        // The bytes that later phases read are not counted.
         let _ = self
             .0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |read| {
@@ -37,8 +37,8 @@ impl Progress for Read {
 /// Retained bytes of each object, and the histogram.
 type Figures = (Vec<Option<u64>>, Vec<ClassTotal>);
 
-/// Analyzes a heap whose upper half is `gap` bytes above the rest. Returns its figures, the number of passes over the
-/// file, and the peak of memory.
+/// Analyzes a heap whose upper half is `gap` bytes above the rest. Returns the retained bytes and the histogram, the
+/// number of passes over the file, and the peak of memory.
 fn analysed(
     path: &Path,
     gap: u64,

@@ -153,7 +153,7 @@ impl Source {
         }
         let (bytes, _) = sink.finish(Ok(()))?;
         let base = &bytes[..ends[0]];
-        // `base` was decompressed only up to the merge point, so the merge point is its end.
+        // `base` was decompressed only up to the merge point, so the merge point is the end of `base`.
         let (Ok(end), None) = (segments::merge_point(base, &[]), &damaged[0]) else {
             return self.leave(beside, NoPoint::None);
         };

@@ -223,8 +223,8 @@ fn witnesses_are_few() {
         assert_eq!(members_of(&core.members), members_of(&core.witnesses));
         members_of(&core.witnesses)
     };
-    // The class objects, all objects of the rare class, and for each other class one object in each group of
-    // neighbours.
+    // The witnesses are the class objects, all objects of the rare class, and for each other class one object in each
+    // group of neighbours.
     assert_eq!(
         witnesses(64, &[]),
         [0, 1, 2, 10, 30, 31, 32, 40, 70, 90, 140]

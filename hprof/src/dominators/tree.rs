@@ -253,7 +253,8 @@ impl DominatorTree {
         }
     }
 
-    /// Prefetches the memory that [`DominatorTree::dominator`] reads first.
+    /// Prefetches the element that [`DominatorTree::dominator`] reads first: the node of an object, or the parent of a
+    /// leaf.
     #[inline(always)]
     pub(crate) fn fetch_dominator(&self, object: ObjectIndex) {
         if object.0 < self.inner {

@@ -262,7 +262,7 @@ fn witnesses_give_the_dominators_of_the_whole_graph() {
         sinks += case.sinks();
     }
     assert!(sinks > 1_250, "{sinks} sinks in all");
-    // The test covers enough cases that need more witnesses.
+    // Check that enough cases need more witnesses, so that the test covers this path.
     assert!(wanting > 25, "{wanting} of 1000 cases needed more");
 }
 
@@ -416,7 +416,7 @@ fn a_class_that_a_single_leaf_keeps_hangs_on_it() {
 
 #[test]
 fn joins_below_a_soft_reference_are_no_ones_own() {
-    // Test once without a class and once with one.
+    // Test once without a class object and once with one.
     for classes in [0, 1] {
         let n = |object: u32| classes + object;
         let mut case = Case {
@@ -569,7 +569,7 @@ fn leaves_hang_in_their_order() {
     const INNER: u32 = 7;
     let scattered = |leaf: u32| match leaf.wrapping_mul(0x9e37_79b1) >> 16 {
         node if node % 10 == 0 => NONE,
-        // Half of the remaining leaves are below two nodes.
+        // Two nodes are the parents of half of the remaining leaves.
         node if node % 4 < 2 => 1500 + node % 2,
         node => node % NODES as u32,
     };

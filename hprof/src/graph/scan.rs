@@ -684,7 +684,7 @@ impl Scanned {
         let (mut target_base, mut long_base) = (self.targets.len(), self.shapes.longs.len());
         let (mut inner_base, mut leaf_base) = (self.inner_shapes.len(), self.leaf_shapes.len());
         let first_long = self.shapes.first_long();
-        // Adds the piece's base to numbers that are relative to the piece.
+        // Convert numbers that are relative to the piece: add the totals of all pieces before it.
         let mut bases = Vec::with_capacity(parts.len());
         for (part, &segment) in parts.iter_mut().zip(batch) {
             bases.push((target_base as u32, long_base as u32));

@@ -19,8 +19,8 @@ use crate::options::Refs;
 
 pub(super) const MAGIC: &[u8] = b"heapdiff index\r\n";
 /// The version of the format. It has to be incremented with every change of the sections, of the field `bare` in
-/// [`Thresholds::USUAL`], and of the way the file is split into pieces. The numbers of bare objects depend on the last
-/// two.
+/// [`Thresholds::USUAL`], and of the way the file is split into pieces. The last two matter because they determine the
+/// numbers of the objects that refer only to their class.
 ///
 /// [`Thresholds::USUAL`]: crate::dominators::thresholds::Thresholds::USUAL
 const VERSION: u32 = 10;

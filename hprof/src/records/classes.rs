@@ -510,7 +510,7 @@ impl Classes {
         self.primitive_arrays[kind as usize]
     }
 
-    /// Marks these classes as held by their loaders.
+    /// Records that these classes are kept alive by their loaders.
     pub(crate) fn hold_by_loaders(&mut self, classes: &[u32]) {
         for &class in classes {
             if let Some(class) = self.list.get_mut(class as usize) {

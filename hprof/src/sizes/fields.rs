@@ -518,7 +518,7 @@ mod tests {
 
     #[test]
     fn padding_is_as_hotspot_lays_it() {
-        // Measured: on JDK 17 and 25, a cell of a LongAdder has 280 bytes.
+        // Measured: on JDK 17 and 25, a `Cell` of a `LongAdder` takes 280 bytes.
         let cell = class(
             "java.util.concurrent.atomic.Striped64$Cell",
             &[("value", Long)],

@@ -237,7 +237,7 @@ fn a_loader_that_refers_to_nothing_but_its_class_keeps_its_classes() {
 
 #[test]
 fn a_chain_of_loaders_hangs_on_one_instance() {
-    // The class of the loader belongs to another loader, which nothing else refers to.
+    // The loader's own class was defined by another loader. Nothing else refers to that loader.
     let mut heap = Heap::new();
     let boot = heap.heap.boot();
     let above = heap

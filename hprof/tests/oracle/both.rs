@@ -24,8 +24,8 @@ fn limit(bytes: usize) -> Duration {
     Duration::from_secs(60 + bytes as u64 / 20_000)
 }
 
-/// Compares the holders from the adjacency lists with those from the records. The latter are known only if each ID
-/// belongs to one object.
+/// Compares the holders that are read from the adjacency lists with the holders that are read from the records. The
+/// records determine the holders only if each ID belongs to one object.
 fn check_holders(snapshot: &Snapshot, all: &[ObjectIndex]) {
     let (noted, read) = (snapshot.holders().unwrap(), snapshot.holders().unwrap());
     for &object in all {

@@ -312,7 +312,8 @@ impl Raw {
         heap
     }
 
-    /// Links loaders to their classes and threads to their stacks, and adds the roots.
+    /// Adds references from loaders to their classes and from threads to the objects on their stacks. Also adds the
+    /// roots.
     fn link_rest(&self, heap: &mut Heap) {
         let sticky = self.roots.iter().any(|r| r.0 == 0x05);
         for (&id, class) in &self.classes {

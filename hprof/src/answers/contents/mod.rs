@@ -284,7 +284,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns the object in a static field of a JDK class.
+    /// Returns the object to which a static field of a JDK class refers.
     fn sentinel(&self, class: &str, name: &str) -> Option<ObjectIndex> {
         let class = *self.classes().by_name(class).first()?;
         self.static_value(class, name)?.object()

@@ -19,7 +19,7 @@ const NODES: u64 = 10_000;
 pub(super) struct FollowedNodes {
     /// The entries in the range.
     pub(super) entries: Vec<Entry>,
-    /// Number of entries visited, including those before the range.
+    /// Number of entries visited, including the entries before the range.
     pub(super) total: u64,
     /// True if all entries of the structure were visited.
     pub(super) complete: bool,

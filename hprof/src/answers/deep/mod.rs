@@ -40,8 +40,8 @@ use crate::snapshot::Snapshot;
 const LOOKS: usize = 1 << 17;
 /// Cost of each level of references in addition to the reads of its objects, expressed as a number of reads.
 const LOOKS_OF_LEVEL: usize = 3;
-/// Maximum number of objects that one thread follows (at most half of the heap's objects). If there are more, all
-/// threads start the walk again.
+/// Maximum number of objects that a walk on one thread visits. Half of the heap's objects is a further limit. If a walk
+/// would exceed a limit, it is repeated on all threads.
 const NARROW: u64 = 1 << 16;
 /// Number of pieces of the file (about a megabyte each) that are read together. Until the next batch, their references
 /// are in memory twice: in the list of one piece and in the list of all pieces.

@@ -3,7 +3,7 @@
 //! In memory, an object is only a number, without an offset. Numbers follow the order of the file, and for each piece
 //! of the file (about a megabyte) the number of its first object is known. So an object is found by walking one piece.
 //! Callers that need many objects request them together, so that each piece is walked once. An index has the offset of
-//! every sixteenth object, so that about twenty records are walked.
+//! every sixteenth object, so that a walk reads only about twenty records.
 
 use rayon::prelude::*;
 

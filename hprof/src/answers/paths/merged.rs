@@ -88,8 +88,8 @@ struct LineKey {
 }
 
 impl Paths {
-    /// Merges the paths of all targets into a tree with at most `limit` lines. It has the lines that lead to the most
-    /// targets.
+    /// Merges the paths of all targets into a tree with at most `limit` lines. The tree has the lines that lead to the
+    /// most targets.
     #[must_use]
     pub fn merged(&self, snapshot: &Snapshot, merge: Merge, limit: usize) -> PathTree {
         let mut groups: Vec<Group> = Vec::new();

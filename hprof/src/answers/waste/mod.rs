@@ -232,7 +232,7 @@ struct WasteFinder<'a> {
     waste: Waste,
     /// For each kind, the objects that could be saved, each with its savings in bytes.
     spare: [Array<[u64; 2]>; WasteKind::ALL.len()],
-    /// Arrays that belong to a string or a collection, or are already counted.
+    /// Arrays that are not counted (again), because they belong to a string or a collection or were already counted.
     owned: Bits,
 }
 
