@@ -224,7 +224,7 @@ impl Snapshot {
                 if let (Some(total), Some(&open)) = (totals.get_mut(class), open.get(class)) {
                     let bytes = self.size_of_shape(shape);
                     total.reachable += Total { objects: 1, bytes };
-                    // A leaf has no subtree. It retains itself.
+                    // A leaf has no subtree, so it retains only itself.
                     if node >= open {
                         total.retained_bytes += bytes;
                     }

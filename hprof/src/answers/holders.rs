@@ -483,6 +483,6 @@ struct Visited {
     /// The object's node, or [`NONE`] for a leaf.
     node: u32,
     object: u32,
-    /// The retained bytes. Not used for a leaf.
+    /// The retained bytes of the object. Not used for a leaf.
     retained: u64,
 }

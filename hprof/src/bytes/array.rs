@@ -241,7 +241,7 @@ impl<T: Pod> Array<T> {
         let bytes = byte_len::<T>(self.len)?;
         match &mut self.memory {
             Memory::Pages(pages) => {
-                // Pages behind the old length were never written, so keeping them has no use.
+                // Pages behind the old length were never written, so they take no memory that could be reused.
                 drop(pages.split_off(old));
                 let rest = pages.split_off(bytes);
                 // Clear the bytes after the last element in its page, because they become elements again if the array

@@ -263,7 +263,7 @@ impl<W: Write> GzipBlocks<W> {
         }
     }
 
-    /// Writes the rest of the data.
+    /// Writes the data that is still buffered.
     ///
     /// # Errors
     /// Returns the errors of writing to the output.

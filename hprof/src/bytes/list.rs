@@ -18,7 +18,7 @@ pub(crate) struct List<T: Pod> {
 }
 
 impl<T: Pod> List<T> {
-    /// Maximum number of elements in the `Vec`.
+    /// Maximum number of elements in the `Vec` `recent`.
     const RECENT: usize = (32 << 10) / size_of::<T>();
 
     pub(crate) fn new(store: &Store) -> Result<Self> {

@@ -417,7 +417,7 @@ mod pages {
         pub(crate) enum Target {
             Kept,
             Unmapped,
-            /// Unmapped, and then used by another thread for other memory.
+            /// The target was unmapped, and another thread has mapped other memory there.
             Taken,
         }
 

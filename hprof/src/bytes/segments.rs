@@ -288,7 +288,7 @@ impl Beside {
     }
 }
 
-/// The content of a segment. An empty file cannot be mapped.
+/// The content of a segment: a mapped file, or nothing, because an empty file cannot be mapped.
 #[derive(Debug)]
 pub(crate) struct Content(Option<MappedFile>);
 

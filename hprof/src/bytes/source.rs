@@ -125,7 +125,8 @@ impl Source {
         files.iter().try_for_each(segments::Content::check)
     }
 
-    /// Joins the dump and its segments. `packed` is the compressed dump, and the segments are then compressed, too.
+    /// Joins the dump and its segments. If the dump is compressed, `packed` has its compressed bytes, and the segments
+    /// are compressed, too.
     fn join(&mut self, beside: &Beside, packed: Option<&[u8]>, files: &[&[u8]]) -> Result<()> {
         let all = |point: MergePoint| point.at + files.iter().map(|file| file.len()).sum::<usize>();
         let Some(packed) = packed else {
@@ -502,7 +503,7 @@ impl Sink {
 impl Write for Sink {
     fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
         if self.file.is_none() && self.memory.len() < MAGIC.len() {
-            // Take only the first bytes, so that little is collected if the content is not a dump.
+            // First take only a few bytes. If they show that the content is not a dump, no more is collected.
             let part = &buf[..buf.len().min(MAGIC.len() - self.memory.len())];
             self.memory.extend_from_slice(part);
             if self.memory.len() == MAGIC.len() && !(self.expected)(&self.memory) {

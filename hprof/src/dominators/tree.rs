@@ -374,7 +374,7 @@ impl<'a> TreeView<'a> {
         &self.leaves[begin..self.leaf_start.before(node + 1) as usize]
     }
 
-    /// Returns the number of leaves below the nodes before this one.
+    /// Returns the number of leaves below all nodes that come before this node.
     #[inline(always)]
     pub(crate) fn leaves_before(self, node: u32) -> usize {
         self.leaf_start.before(node) as usize

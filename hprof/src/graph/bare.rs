@@ -32,7 +32,7 @@ pub(crate) struct Kept {
     /// In each piece of the file (about a megabyte), this number of bare objects of each class stay among the objects
     /// with references: the first ones.
     first: u32,
-    /// After these objects, every n-th bare object stays.
+    /// Of the later bare objects, every n-th one stays among the objects with references.
     every: u32,
 }
 
@@ -110,7 +110,8 @@ pub(crate) fn shape_classes(
 /// The references from leaves to their classes.
 #[derive(Debug)]
 pub(crate) struct LeafClasses {
-    /// One bit for each leaf, set if it refers to its class; and the number of set bits before each word.
+    /// For each word of the bitmap: the word, and the number of set bits before it. A leaf's bit is set if the leaf
+    /// refers to its class.
     words: Vec<(u64, u32)>,
     /// The class objects of the leaves whose bit is set, in the order of leaves.
     classes: Array<u32>,

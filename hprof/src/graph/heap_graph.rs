@@ -239,10 +239,10 @@ impl<F: Fn(u32) -> u32> BitCounting for Translation<'_, F> {
     }
 }
 
-/// Inserts references that no record contains at the ends of the adjacency lists. `extra` is sorted by source, and each
-/// source has a list.
+/// Inserts the references in `extra`, which no record contains, at the ends of the adjacency lists. `extra` is sorted
+/// by source, and each source must have a list.
 ///
-/// Cost: moves the lists behind the first source once.
+/// Cost: every list after that of the first source is moved once.
 pub(crate) fn insert(
     offsets: &mut Array<u32>,
     targets: &mut Array<u32>,

@@ -459,8 +459,8 @@ mod tests {
         // The heap record is the last in the file.
         let next = |at| at == start + heap;
         assert_eq!(unwrapped(start + heap, start, heap % WRAP, next), heap);
-        // A correct length is not changed. A wrong length is not changed either if no added multiple leads to another
-        // record.
+        // A correct length is not changed. A wrong length is not changed either if no multiple of 2³² can be added to
+        // it so that another record follows.
         assert_eq!(
             unwrapped(file, start, 3 * GB, |at| at == start + 3 * GB),
             3 * GB

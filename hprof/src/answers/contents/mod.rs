@@ -79,15 +79,15 @@ pub struct Contents {
     pub capacity: Option<u64>,
     /// Position and limit. Only for buffers.
     pub bounds: Option<Bounds>,
-    /// The characters in the requested range. Only for text.
+    /// If the contents are text, the characters in the requested range.
     pub text: Option<String>,
     /// The index in the collection of the first entry in `entries`.
     pub first: u64,
     /// The requested elements or entries, in the order of Java's iteration. For heaps (`PriorityQueue`), `Hashtable`,
     /// `WeakHashMap`, and immutable sets and maps, the order is that of the underlying array.
     pub entries: Vec<Entry>,
-    /// True if the fields are consistent. They may not be if a thread was changing the collection when the dump was
-    /// taken.
+    /// True if the fields are consistent. They may be inconsistent if a thread was changing the collection when the
+    /// dump was taken.
     pub whole: bool,
 }
 

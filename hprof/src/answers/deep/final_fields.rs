@@ -148,7 +148,7 @@ fn all_final(classes: &Classes, index: ClassIndex) -> bool {
     let is_record = class
         .superclass
         .is_some_and(|s| classes[s].loader.is_null() && &*classes[s].name == "java.lang.Record");
-    // The JDK's name for the class of a lambda, and for the fields of captured variables.
+    // Parts of names by which the JDK marks the classes of lambdas, and the fields that hold captured variables.
     let captures = |f: &Field| f.name.strip_prefix("arg$").is_some_and(is_number);
     is_record || class.name.contains("$$Lambda") && class.fields.iter().all(captures)
 }

@@ -397,7 +397,7 @@ impl Deep<'_> {
     /// the options leave out are not counted, even if they are in the set.
     ///
     /// Cost: one visit of each reached object and of each of its references. The size of the set does not matter. If
-    /// there are many, all threads share the work.
+    /// many objects are reached, all threads share the work.
     pub fn of_set(&mut self, objects: &[ObjectIndex]) -> DeepSize {
         if let Some(size) = self.of_few(objects, self.narrow()) {
             return size;

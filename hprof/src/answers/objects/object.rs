@@ -312,8 +312,8 @@ impl Bodies for RecordFinder<'_, '_> {
 impl Snapshot {
     /// Returns the id of each object.
     ///
-    /// Cost: very small if the file is in address order. Otherwise a walk over each piece of the file (about a
-    /// megabyte) that holds one of the objects.
+    /// Cost: a few memory accesses for each object if the file is in address order. Otherwise a walk over each piece of
+    /// the file (about a megabyte) that holds one of the objects.
     #[must_use]
     pub fn ids(&self, objects: &[ObjectIndex]) -> Vec<Option<ObjectId>> {
         // If the snapshot has an index, reading the object's record is faster than finding its address by counting

@@ -57,7 +57,7 @@ pub enum SelectError {
         class: String,
         /// The field.
         field: String,
-        /// Its fields with similar names that hold references.
+        /// The reference fields of the class that have similar names.
         similar: Vec<String>,
     },
     /// The field is null in every instance.

@@ -235,7 +235,7 @@ fn is_branch(snapshot: &Snapshot, via: Via) -> bool {
     matches!(name, Some("left" | "right"))
 }
 
-/// Keeps the lines that lead to the most targets, and sorts them in the order of a tree.
+/// Keeps the lines that lead to the most targets. Sorts them so that each line is followed by the lines below it.
 fn cut(snapshot: &Snapshot, groups: &[Group], limit: usize) -> PathTree {
     let mut below: Vec<(u32, Reverse<u64>, u32)> = groups
         .iter()

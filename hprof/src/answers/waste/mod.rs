@@ -135,7 +135,7 @@ impl std::ops::AddAssign for WasteTotal {
     }
 }
 
-/// Objects with the same content. For kinds other than duplicates, the objects of one class.
+/// A group of objects: for duplicates, objects with the same content; for other kinds, objects of one class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct WasteGroup {
@@ -145,7 +145,7 @@ pub struct WasteGroup {
     pub total: WasteTotal,
 }
 
-/// A field that holds wasted objects, in all instances of its class.
+/// A field that holds wasted objects. The figures are sums over all instances of the field's class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct WasteHolder {
@@ -232,7 +232,8 @@ struct WasteFinder<'a> {
     waste: Waste,
     /// For each kind, the objects that could be saved, each with its savings in bytes.
     spare: [Array<[u64; 2]>; WasteKind::ALL.len()],
-    /// Arrays that are not counted (again), because they belong to a string or a collection or were already counted.
+    /// Arrays that must not be counted as arrays, because they belong to a string or a collection, or because they were
+    /// already counted.
     owned: Bits,
 }
 
@@ -366,7 +367,7 @@ impl<'a> WasteFinder<'a> {
         keys.par_sort_unstable();
         let mut costs = Vec::new();
         let mut largest = Largest::new(self.options.groups);
-        // Strings that share an array are neighbours within a group. The first array stays.
+        // Strings that share an array are neighbours within a group. The first array of the group is kept.
         for group in keys.chunk_by(|a, b| a[0] == b[0]) {
             // The text of a string is unknown if its array is not in the dump.
             if group.len() < 2 || group[0][0] == 0 {
@@ -468,7 +469,7 @@ impl<'a> WasteFinder<'a> {
         self.group(kind, largest, costs)
     }
 
-    /// Counts a group of equal objects. The first object stays.
+    /// Counts a group of equal objects. The first object is kept, the others are waste.
     fn group(
         &mut self,
         kind: WasteKind,
