@@ -57,7 +57,7 @@ pub enum Error {
     /// There are more objects or references than 32 bits can number.
     #[error("the dump is too large: {count} {what}, the limit is {limit}")]
     Limit {
-        /// The kind of the things counted, in the plural.
+        /// The word for the counted items, such as `objects` or `references`.
         what: &'static str,
         /// Their number.
         count: u64,
@@ -105,7 +105,7 @@ fn changed(before: u64, now: u64) -> String {
 /// The crate's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A warning: a part of the dump is damaged or missing, and the rest was read.
+/// A warning: a part of the dump is damaged or missing, and the other parts were read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Warning {
@@ -113,7 +113,7 @@ pub struct Warning {
     pub offset: Option<u64>,
     /// The damage, and its effect on the figures.
     pub message: String,
-    /// True if some of the dump's content is missing from the figures because of it.
+    /// True if, because of this damage, some of the dump's content is missing from the figures.
     pub partial: bool,
 }
 

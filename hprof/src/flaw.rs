@@ -43,7 +43,7 @@ pub enum Flaw {
         left: usize,
         needs: usize,
     },
-    /// A segment has no heap record where one has to be.
+    /// A segment has something other than a heap record where a heap record has to begin.
     NoSegmentRecord {
         name: String,
         at: usize,
@@ -119,7 +119,8 @@ pub enum Flaw {
     NoVirtualStacks { threads: u64 },
 
     // Flaws of sizes:
-    /// Ids are not addresses. `agree` of `of` classes have the size of the assumed layout, if the dump has sizes.
+    /// Ids are not addresses. If the dump has the sizes of classes, `agree` out of `of` classes have the size that the
+    /// assumed layout gives them.
     AssumedSizes {
         agree: Option<(usize, usize)>,
         reference: u32,

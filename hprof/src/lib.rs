@@ -42,7 +42,7 @@
 //!   in the dump.
 //! - Any input gives an [`Error`] or a result, which has [`Warning`]s if the input is damaged. No input causes a panic,
 //!   recursion over the heap, or allocations out of proportion to the file.
-//! - Work is done on all threads of the current [rayon](https://docs.rs/rayon) pool, and reports its state to a
+//! - The analysis uses all threads of the current [rayon](https://docs.rs/rayon) pool. It reports its progress to a
 //!   [`Progress`]. The crate prints nothing.
 //! - The arrays of a snapshot take about 25 bytes for each object. If they exceed [`Options::max_memory`], they are in
 //!   temporary files.

@@ -16,7 +16,7 @@ pub trait NameMapping: std::fmt::Debug + Send + Sync {
     /// `None` if the mapping does not have the class.
     ///
     /// If the frame has no line, or a line that the mapping does not have, several methods may have its name. Then the
-    /// frame has the names of all of them: `add|remove`.
+    /// result is one frame with the names of all these methods: `add|remove`.
     fn frames(&self, frame: &Frame) -> Option<Vec<Frame>>;
 
     /// Returns a number that distinguishes this mapping from others.

@@ -10,8 +10,8 @@ use crate::dominators::thresholds::Thresholds;
 pub enum Refs {
     /// No reference object retains its referent.
     Strong,
-    /// Soft references, then finalizers, for objects that no stronger path reaches. Weak and phantom references never
-    /// retain their referents.
+    /// Soft references retain objects that no strong path reaches. Finalizers retain objects that neither strong nor
+    /// soft paths reach. Weak and phantom references never retain their referents.
     #[default]
     Soft,
     /// All reference objects, like ordinary fields.
@@ -32,7 +32,8 @@ pub struct Options {
     /// The names that classes, fields and methods had before they were shortened. Results contain these names. The
     /// index does not depend on the mapping.
     pub mapping: Option<Arc<dyn NameMapping>>,
-    /// Maximum number of bytes of anonymous memory for the large arrays. Above it, they are in temporary files.
+    /// Maximum number of bytes of anonymous memory for the large arrays. Arrays that exceed this limit are in temporary
+    /// files.
     pub max_memory: Option<u64>,
     /// The sizes at which the dominator computation switches algorithms. Results do not depend on them.
     pub(crate) thresholds: Thresholds,

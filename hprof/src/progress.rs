@@ -4,7 +4,8 @@ use crate::error::{Error, Result};
 
 /// A receiver of the progress of an analysis. Methods are called from several threads.
 pub trait Progress: Sync {
-    /// Called when a phase begins. `total` is in bytes of the dump, or zero if the phase has no such measure.
+    /// Called when a phase begins. `total` is in bytes of the dump, or zero if the progress of the phase is not
+    /// measured in bytes.
     fn phase(&self, name: &'static str, total: u64);
     /// Called when another part of the phase is done. `amount` has the unit of the phase's total.
     fn advance(&self, amount: u64);

@@ -54,7 +54,7 @@ impl Dump {
         }
     }
 
-    /// Collects the warnings, in file order. Those about the whole dump come last.
+    /// Collects the warnings, in file order. Warnings about the whole dump come last.
     pub(crate) fn gather_warnings(
         &mut self,
         stats: &Stats,
@@ -98,8 +98,8 @@ fn lost_locals(classes: &Classes, stats: &Stats) -> Option<Warning> {
     (threads > 0).then(|| Warning::new(&Flaw::NoVirtualStacks { threads }))
 }
 
-/// Returns the warning about reference fields that are beyond the end of their record. Only a pass that reads
-/// references finds them.
+/// Returns the warning about reference fields that lie beyond the end of their record. Only a pass that reads
+/// references finds such fields.
 fn short_bodies(short: u64) -> Option<Warning> {
     let fields = short;
     (fields > 0).then(|| Warning::new(&Flaw::ShortBodies { fields }))
@@ -122,8 +122,7 @@ pub struct Snapshot {
     pub(crate) options: Options,
     pub(crate) store: Store,
     pub(crate) tree: DominatorTree,
-    /// For each object, the reference in the record of its dominator that holds it. [`Snapshot::holders`] consumes
-    /// this.
+    /// For each object, the reference by which its dominator's record holds it. [`Snapshot::holders`] consumes this.
     pub(crate) noted: Mutex<Option<Array<u16>>>,
     /// The total of all objects of each class.
     pub(crate) totals: Vec<ClassTotal>,
@@ -140,7 +139,8 @@ pub struct Snapshot {
 #[derive(Debug, Default)]
 pub(crate) struct Derived {
     pub(crate) late_classes: LateClasses,
-    /// True if objects that refer only to their class may be leaves (see [`bare`]).
+    /// True if objects that refer only to their class may be treated as leaves, that is, as objects without references
+    /// (see [`bare`]).
     pub(crate) bare_leaves: bool,
     /// The warnings from linking the objects.
     pub(crate) of_graph: Vec<Warning>,
@@ -153,8 +153,8 @@ pub(crate) struct Derived {
     pub(crate) histogram: OnceLock<Vec<ClassTotal>>,
 }
 
-/// The shapes of a [`Snapshot`]'s objects as slices, so that a loop looks up the location of an array once and not for
-/// each object.
+/// The shapes of a [`Snapshot`]'s objects (their class, and for arrays their length) as slices, so that a loop looks up
+/// the location of an array once and not for each object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShapesView<'a> {
     snapshot: &'a Snapshot,
@@ -215,7 +215,8 @@ struct Analysed {
 }
 
 impl Analysed {
-    /// Returns `None` if leaves keep classes alive, or hold objects by references that no record contains.
+    /// Returns `None` if the graph has to be built again with fewer leaves: leaves keep classes alive, or they hold
+    /// objects by references that no record contains.
     fn new(built: Built, context: &Context<'_>, plan: &Plan) -> Result<Option<Self>> {
         let (options, store) = (context.options, context.store);
         let Built {
@@ -317,8 +318,8 @@ impl Analysed {
 }
 
 impl Analysed {
-    /// Returns the hidden classes that nothing reaches, if the class loader of one of them is reached. They are in the
-    /// dump, so the JVM has not unloaded them. So their class loaders keep them alive.
+    /// Returns the hidden classes that no path reaches, if the class loader of at least one of them is reachable. The
+    /// JVM has not unloaded these classes, because they are in the dump. So their class loaders keep them alive.
     fn held_by_loaders_alone(&self, plan: &Plan) -> Vec<u32> {
         let is_reached =
             |object: u32| object != NONE && self.tree.node(ObjectIndex(object)).is_some();
@@ -343,8 +344,8 @@ impl Snapshot {
     /// sizes.
     ///
     /// Memory: about 25 bytes for each object. Time: a few passes over the file, on all threads of the current rayon
-    /// pool, and one single-threaded search. Takes twice as long if the only references that keep a class alive may be
-    /// those of objects that refer only to the class.
+    /// pool, and one single-threaded search. The time doubles if a class may be kept alive only by objects that have no
+    /// other reference than the one to the class.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read, if it is not a heap dump, or if there is not enough memory for its
@@ -365,8 +366,8 @@ impl Snapshot {
         progress: &dyn Progress,
     ) -> Result<Self> {
         let store = previous.store.clone();
-        // If the memory were kept, much of it would stay unused while the dump is read, because many parts are too
-        // small for it.
+        // Return the memory to the system and do not keep it for reuse. Many parts of it are too small for the arrays
+        // that are needed while the dump is read, so they would stay unused.
         drop(previous);
         store.keep_again();
         Self::within(
@@ -430,7 +431,7 @@ impl Snapshot {
             noted,
         } = analysed;
         if options.holders {
-            // The information about null fields is not needed any more.
+            // From here on, the bits for null fields in the shapes are not needed any more.
             let shapes = scanned.inner_shapes.par_iter_mut();
             shapes.for_each(|shape| *shape = shape::plain(*shape));
         }
@@ -543,7 +544,7 @@ impl Snapshot {
         let mut all = Total::default();
         for (object, _) in self.tree.roots().filter(|root| root.1 == kind) {
             all.objects += 1;
-            // If the object is below another object, the bytes of that object include it.
+            // If another object dominates this object, the retained bytes of that object already include it.
             if self.tree.dominator(object) == Some(Node::ROOT) {
                 all.bytes += self.retained_bytes(object).unwrap_or(0);
             }
@@ -551,7 +552,7 @@ impl Snapshot {
         Some((missing, all))
     }
 
-    /// Returns the JVM's object layout, which is inferred.
+    /// Returns the inferred object layout of the JVM.
     #[must_use]
     pub fn layout(&self) -> &Layout {
         &self.dump.sizes.layout

@@ -32,7 +32,7 @@ impl Heap {
     }
 }
 
-/// Returns a heap with a list of `nodes` nodes whose `size` field has this value, the list, and its nodes.
+/// Returns a heap with a list of `nodes` nodes, the list, and its nodes. The list's field `size` has this value.
 fn linked(size: i32, nodes: usize) -> (HeapBuilder, Obj, Vec<Obj>) {
     let mut made = Heap::new();
     let list = made.class("java.util.LinkedList", &[("size", Int), ("first", Object)]);

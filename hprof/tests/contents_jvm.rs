@@ -1,5 +1,5 @@
-//! Compares the contents of collections with what their own methods report: for every JDK found, each collection of
-//! `Contents.java` is read from a dump.
+//! Compares the contents of collections in a dump with the elements that the collections' own methods return. For every
+//! JDK found, each collection of `Contents.java` is read.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -89,7 +89,7 @@ fn elements(snapshot: &Snapshot, contents: &Contents) -> Vec<String> {
     text.chain(contents.entries.iter().map(one)).collect()
 }
 
-/// Collections whose order in Java differs from the order in their table.
+/// Collections whose elements Java iterates in another order than that of their table.
 const UNORDERED: [&str; 5] = ["setOf2", "setOf5", "mapOf3", "hashtable", "weakMap"];
 
 fn check(jdk: &Jdk, flag: &str) -> Vec<String> {
@@ -130,7 +130,8 @@ fn check(jdk: &Jdk, flag: &str) -> Vec<String> {
             continue;
         };
         let mut texts = elements(&snapshot, &all);
-        // Java iterates over these tables backwards or from another start, so compare without the order.
+        // Java iterates over these tables backwards or begins at another element, so compare the elements without their
+        // order.
         if UNORDERED.contains(&&**field) {
             texts.sort_unstable();
             said.elements.sort_unstable();

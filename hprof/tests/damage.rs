@@ -89,7 +89,7 @@ fn real_dump() -> Vec<u8> {
     source.to_vec()
 }
 
-/// Returns the results of both entry points with their warnings, or the error.
+/// Returns the snapshot and the histogram of a dump with their warnings, or the error.
 fn analyse(bytes: &[u8]) -> Result<(Snapshot, Histogram), Error> {
     let mut options = Options::default();
     options.holders = true;
@@ -113,7 +113,7 @@ fn within_limits(bytes: &[u8], what: &dyn std::fmt::Display) {
     let (peak, cpu) = (Peak::start(), Cpu::start());
     let outcome = analyse(bytes).map(|(snapshot, _)| snapshot.object_count());
     let took = cpu.took();
-    // Room for two analyses of two copies.
+    // The limit allows the memory for two analyses, each of its own copy of the dump.
     let allowed = (64 << 20) + 64 * bytes.len() as u64;
     assert!(
         peak.bytes() <= allowed,
@@ -154,7 +154,7 @@ fn a_dump_cut_at_any_record_counts_what_is_before() {
                 continue;
             }
             let (snapshot, histogram) = analyse(&bytes[..cut]).unwrap();
-            // A dump that is cut right before the closing record lacks only that record.
+            // If a dump is cut right before its end record, only that record is missing.
             assert!(
                 snapshot.is_partial(),
                 "cut at {cut}: {:?}",
@@ -200,7 +200,7 @@ fn a_dump_cut_anywhere_is_read_to_the_cut() {
         let cut = HEAP + rng.below(real.len() - HEAP);
         let (snapshot, histogram) = analyse(&real[..cut]).unwrap();
         assert!(snapshot.is_partial());
-        // A cut dump has fewer objects. Classes come first, so they are complete.
+        // A cut dump has fewer objects. Classes come first in the file, so all of them are still there.
         let counted = objects(&histogram);
         assert!(counted < whole, "{counted} of {whole}");
         assert!(
@@ -212,7 +212,8 @@ fn a_dump_cut_anywhere_is_read_to_the_cut() {
     }
 }
 
-/// In JDK 17 dumps the roots come last. A warning must say what a truncated dump uses as roots.
+/// In JDK 17 dumps the roots come last. If the dump is truncated, a warning must name the objects that are used as
+/// roots.
 #[test]
 fn a_dump_without_roots_says_what_it_counts_as_roots() {
     let _alone = limits::alone();
@@ -289,7 +290,7 @@ fn large_numbers_in_every_place_do_no_harm() {
     let mut rng = Rng::new(37);
     for bytes in variety() {
         for at in 0..bytes.len() {
-            // Changes every byte of the first 64, and a share of the rest.
+            // Changes each of the first 64 bytes, and some of the later bytes.
             if at > 64 && rng.below(8) != 0 {
                 continue;
             }
@@ -394,7 +395,7 @@ fn amplifying_dumps_cost_no_more_than_they_may() {
         heap.add_class(&long, None, &fields[..10], &[]);
     }
     let base = heap.add_class("Base", None, &fields, &[]);
-    // Subclasses of a class with many fields, and instances that are too short for them.
+    // Subclasses of a class with many fields. The records of their instances are too short for these fields.
     let below: Vec<_> = (0..400)
         .map(|i| heap.add_class(&format!("Sub{i}"), Some(base), &[], &[]))
         .collect();
@@ -467,7 +468,7 @@ fn what_is_no_dump_is_an_error() {
     ] {
         assert!(analyse(wrong).is_err(), "{wrong:?}");
     }
-    // A header alone does not lead to a hint about a next dump.
+    // If the file contains only a header, the error does not mention a next dump.
     assert!(matches!(
         analyse(&bytes[..31]),
         Err(Error::NoHeap { next: None, .. })

@@ -99,7 +99,7 @@ fn enum_constants_are_shared_with_what_they_hold() {
     let ancestor = heap.add_class("java.lang.Enum", Some(boot.object), &fields, &[]);
     let colour = heap.add_class("Colour", Some(ancestor), &[], &[]);
     let body = heap.add_class("Colour$1", Some(colour), &[], &[]);
-    // An `Enum` of another loader is not the JDK's.
+    // An `Enum` that another loader defined is not the JDK's class.
     let loader = heap.add_instance(boot.class_loader, &[]);
     let other = heap.add_class("java.lang.Enum", Some(boot.object), &fields, &[]);
     heap.set_loader(other, loader);
@@ -112,8 +112,8 @@ fn enum_constants_are_shared_with_what_they_hold() {
     enums.sort_unstable();
     assert_eq!(snapshot.flyweights().enums, enums);
     assert_eq!(reached(&snapshot, &DeepOptions::default(), index(array)), 5);
-    // Three objects count: the array, the constant whose class is no real enum, and the name, which that constant also
-    // reaches.
+    // Three objects are counted: the array, the constant whose class extends the other `Enum`, and the name, which this
+    // constant also reaches.
     assert_eq!(reached(&snapshot, &skipping(), index(array)), 3);
     assert_eq!(reached(&snapshot, &skipping(), index(constants[0])), 0);
 }

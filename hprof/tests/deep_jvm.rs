@@ -78,8 +78,8 @@ fn check(jdk: &Jdk, mode: &str, flags: &[&str], folder: &Path) -> Vec<String> {
     let mut target = Launch::class(jdk, classes, "DeepSizes")
         .flag("-Xmx256m")
         .flag(format!("-javaagent:{}", agent.display()))
-        // The intrinsic for compiled code does not read the size of a class object from the object, so it leaves out
-        // the static fields.
+        // In compiled code, the intrinsic does not read the size of a class object from the object itself, so the
+        // static fields are missing from its result.
         .flag("-XX:+UnlockDiagnosticVMOptions")
         .flag("-XX:DisableIntrinsic=_getObjectSize")
         .flags(flags)

@@ -113,7 +113,8 @@ fn source_name(name: &str) -> String {
     element + &"[]".repeat(dimensions)
 }
 
-/// Returns the writer's figures without class objects, whose layout only the reader computes.
+/// Returns the writer's object counts and bytes. Class objects are left out, because only the reader computes their
+/// sizes.
 fn expected(heap: &HeapBuilder) -> Table {
     let mut table = Table::new();
     for object in heap.objects() {
@@ -145,7 +146,7 @@ fn open(bytes: &[u8]) -> (Snapshot, Histogram) {
     )
 }
 
-/// Checks that histogram, counts, sizes and reachability are as written.
+/// Checks that the histogram, the counts, the sizes and the reachable objects are those of the written heap.
 fn check(what: &str, zoo: Zoo) -> Snapshot {
     let expected = expected(&zoo.heap);
     let heap = &zoo.heap;
@@ -315,7 +316,7 @@ fn gzip_in_one_stream_and_in_blocks() {
             }),
         );
     }
-    // Two members without an announced size, as `cat` makes them, and zeros after the last.
+    // Two gzip members, as `cat` joins them, without a comment that gives the block size. Zeros follow the last member.
     let bytes = zoo(Written::default()).heap.build();
     let (first, second) = bytes.split_at(bytes.len() / 2);
     let mut joined = testdata::writer::compress(first, Gzip::Plain).unwrap();
@@ -486,7 +487,7 @@ fn dangling_references_lead_nowhere() {
     let (snapshot, _) = open(&zoo.heap.try_build().unwrap().bytes);
     assert_eq!(snapshot.object_count(), expected as u64);
     assert!(snapshot.find(ObjectId(zoo.heap.address(missing))).is_none());
-    // The node that refers to the missing one is still reachable.
+    // The node that refers to the missing node is still reachable.
     let below = snapshot
         .find(ObjectId(zoo.heap.address(zoo.nodes[101])))
         .unwrap();
@@ -605,7 +606,7 @@ fn objects_of_unknown_classes_are_counted() {
     assert_eq!(snapshot.array_length(array), Some(2));
 }
 
-/// More array classes than the tables of shapes have room for.
+/// The dump has more array classes than the tables of shapes (class and array length) can hold.
 #[test]
 fn arrays_of_many_unknown_classes_are_counted() {
     let arrays = 6_000;
@@ -631,7 +632,7 @@ fn arrays_of_many_unknown_classes_are_counted() {
     assert_eq!(counts, vec![1; arrays as usize]);
 }
 
-/// IDs that are not addresses: only the model gives sizes.
+/// IDs are not addresses here, so all sizes come from the model.
 #[test]
 fn ids_that_are_no_addresses() {
     let (true_sizes, _) = open(&zoo(Written::default()).heap.try_build().unwrap().bytes);

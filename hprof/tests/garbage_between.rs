@@ -1,5 +1,5 @@
-//! Tests object sizes if unreachable objects lie between the others. ZGC leaves them in place, and its dumps leave them
-//! out.
+//! Tests object sizes if unreachable objects lie between the others. ZGC does not move or remove the unreachable
+//! objects, but its dumps do not contain them.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,8 +11,8 @@ const GARBAGE: u64 = 200;
 /// Instances of each class.
 const INSTANCES: usize = 9;
 
-/// Builds a heap with `close + apart` classes of different sizes. The last `apart` classes have the same garbage beside
-/// each instance. Returns the objects with wrong sizes.
+/// Builds a heap with `close + apart` classes of different sizes. Beside each instance of the last `apart` classes lies
+/// the same amount of garbage. Returns the objects with wrong sizes.
 fn wrong(close: usize, apart: usize) -> Vec<String> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();

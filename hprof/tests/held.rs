@@ -223,7 +223,7 @@ fn referents_hold_as_far_as_references_retain() {
         ("com.acme.Weak", weak_reference),
         ("com.acme.Phantom", phantom_reference),
     ];
-    // Each also leads to its referent by two other paths.
+    // Two other paths also lead from each reference object to its referent.
     let cases = classes.map(|(name, above)| {
         let class = drawn.class(name, above, &["one", "two"]);
         let (referent, queue) = (drawn.leaf(), drawn.leaf());
@@ -333,7 +333,7 @@ fn an_instance_that_is_cut_off_holds_what_is_left() {
 fn what_nodes_dominate_is_visited_once() {
     let mut drawn = Drawn::new(writer::Options::default());
     let object = drawn.boot.object;
-    // More objects than one batch, on several levels.
+    // The tree has more objects than one batch, on several levels.
     let pair = drawn.class("com.acme.Pair", object, &["left", "right"]);
     let mut level: Vec<Obj> = (0..2048).map(|_| drawn.leaf()).collect();
     let leaf = level[0];
@@ -381,14 +381,14 @@ fn what_nodes_dominate_is_visited_once() {
         visited(&[Node::ROOT], false),
         top.copied().collect::<Vec<_>>()
     );
-    // Visiting below all nodes at once gives every object again, except those that roots hold.
+    // A visit below all nodes at once returns every object except those that roots hold.
     let nodes: Vec<Node> = tree.nodes().collect();
     let deeper = reachable
         .iter()
         .filter(|&&o| tree.dominator(o) != Some(Node::ROOT));
     assert_eq!(visited(&nodes, false), deeper.copied().collect::<Vec<_>>());
     assert_eq!(visited(&[], true), []);
-    // Objects that one field holds share one key.
+    // Objects that are held by the same field have the same key.
     let key = |object: Obj| holders.key(opened.number(object));
     assert_eq!(key(left), key(leaf));
     assert_ne!(key(left), key(right));

@@ -1,5 +1,5 @@
-//! Tests that hidden classes are kept by their instances and class objects. A loader keeps one only if nothing else
-//! does.
+//! Tests that hidden classes are kept alive by their instances and class objects. A loader keeps a hidden class alive
+//! only if nothing else does.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -92,8 +92,8 @@ fn an_instance_retains_its_hidden_class() {
     assert_eq!(dominator(strong), Some(loader));
     assert!(tree.node(nested).is_some());
 
-    // Reachability does not depend on what keeps the classes. The instance and the loader both keep a class that is not
-    // hidden, so neither of them retains it.
+    // The same objects are reachable, no matter whether instances or loaders keep the classes alive. A class that is
+    // not hidden is kept alive by both its instance and its loader, so neither of them retains it.
     let plain = drawn("");
     let of_plain = plain.open();
     assert_eq!(dominator_of(&of_plain, &plain, plain.classes[0]), None);

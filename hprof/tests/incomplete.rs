@@ -1,4 +1,4 @@
-//! Tests incomplete dumps: their content is read, warnings name what is missing, and live objects do not count as
+//! Tests incomplete dumps: their content is read, warnings name the missing parts, and live objects are not reported as
 //! unreachable.
 
 #![allow(clippy::unwrap_used)]
@@ -89,7 +89,7 @@ fn a_heap_record_of_length_0_is_read_to_the_end_of_the_file() {
             snapshot.unreachable_bytes(),
             open(&whole).unreachable_bytes()
         );
-        // If the dump is cut at any offset, the objects before it count.
+        // Wherever the dump is cut, all objects before the cut are counted.
         let mut before = 0;
         for cut in (bytes.len() - 1500..bytes.len()).step_by(7) {
             let read = objects(&bytes[..cut]);
@@ -112,7 +112,7 @@ fn what_follows_a_heap_record_of_length_0_is_not_part_of_it() {
     let (bytes, heap) = without_length(options);
     assert_eq!(objects(&bytes), all);
     assert!(!warnings(&open(&bytes)).contains("is not read"));
-    // A second dump follows the end of the first, or a place within a record.
+    // A second dump follows the first dump, which is complete or ends within a record.
     for cut in [bytes.len(), bytes.len() - 9, bytes.len() - 100] {
         let two = [&bytes[..cut], &whole].concat();
         let said = warnings(&open(&two));
@@ -204,7 +204,7 @@ fn a_dump_is_read_if_it_has_a_heap_record_and_refused_if_not() {
             assert!(snapshot.unwrap().is_partial(), "cut at {cut} of {heap}");
         }
     }
-    // The error names the option for the next dump in the file.
+    // The error names the option that selects the next dump in the file.
     let two = [&whole[..heap - 9], &whole].concat();
     let error = Snapshot::of(Source::from_bytes(two), &Options::default(), &Silent);
     let error = error.unwrap_err().to_string();
@@ -434,7 +434,7 @@ fn objects_without_referrers_are_roots_where_parked_threads_have_no_frames() {
     ] {
         with_virtual_thread(version, false, true).check_whole();
     }
-    // A truncated dump lacks these frames, too.
+    // A truncated dump does not have these frames either.
     let cut = with_virtual_thread("21.0.8+9-LTS", false, true);
     let snapshot = open(&cut.bytes[..cut.bytes.len() - 9]);
     assert_eq!(snapshot.missing_roots(), Some(MissingRoots::ParkedThreads));

@@ -80,8 +80,8 @@ fn figures(snapshot: &Snapshot) -> Vec<String> {
     lines
 }
 
-/// Returns the answers about one object or two. With an index they need a few reads; without one they need the whole
-/// dump.
+/// Returns the answers about one object or two. With an index, these answers take a few reads. Without an index, they
+/// take a pass over the whole dump.
 fn each(snapshot: &Snapshot, objects: &[ObjectIndex]) -> Vec<String> {
     let mut lines = Vec::new();
     let options = DeepOptions::default();
@@ -121,7 +121,7 @@ fn histogram(histogram: &Histogram) -> String {
 fn options(refs: Refs) -> Options {
     let mut options = Options::default();
     options.refs = refs;
-    // Low thresholds turn as many objects as possible into leaves: those that refer only to their class.
+    // With low thresholds, as many as possible of the objects that refer only to their class are treated as leaves.
     options.set_thresholds(Thresholds::LOW);
     options
 }
@@ -397,7 +397,7 @@ impl Progress for Phases {
     }
 }
 
-/// Answers from the whole dump would be equal. This test checks that they come from the index alone.
+/// A search of the whole dump gives the same answers, so this test checks that the answers come from the index alone.
 #[test]
 fn questions_about_few_objects_do_without_the_graph() {
     let folder = tempfile::tempdir().unwrap();
@@ -444,7 +444,7 @@ fn questions_about_few_objects_do_without_the_graph() {
                 .all(|&p| p == "searching for paths"),
         );
     }
-    // For some pairs soft references matter, so these need more phases.
+    // For some pairs of objects, soft references change the answer, so the query has more phases.
     assert!(quick * 4 > pairs.len() * 3, "{quick} of {}", pairs.len());
 }
 
@@ -532,7 +532,7 @@ proptest! {
         let sample = &samples()[which];
         let mut bytes = sample.index.clone();
         for (at, word) in words {
-            // Changes neither the header nor the table.
+            // The changes are outside the header and the table.
             let at = 1024 + at.index((bytes.len() - 1024) / 4) * 4;
             bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
         }

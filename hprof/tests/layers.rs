@@ -1,4 +1,4 @@
-//! Uses each layer without the layers above it, and compares the result with that of the whole analysis.
+//! Uses each layer without the layers above it, and compares the result with the result of the whole analysis.
 
 #![allow(clippy::unwrap_used)]
 

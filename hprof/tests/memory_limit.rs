@@ -27,8 +27,8 @@ fn figures(dump: &Path, max_memory: Option<u64>) -> Figures {
     (retained, snapshot.histogram())
 }
 
-/// Returns a dump of 1,500 arrays with 1,000 references each to the same few arrays, below one object. Apart from these
-/// few, no object has two referrers.
+/// Returns a dump of one object that holds 1,500 arrays. Each of them has 1,000 references to the same few arrays. Only
+/// these few arrays have more than one referrer.
 fn sharing(held_by: fn(&mut HeapBuilder, Obj) -> Obj) -> Vec<u8> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();
@@ -75,7 +75,8 @@ fn allocated(bytes: &[u8]) -> (u64, Snapshot) {
     let mut options = Options::default();
     options.refs = Refs::Soft;
     options.max_memory = Some(1 << 20);
-    // In a small heap all objects are near to roots, so the work would be divided among many tasks.
+    // In a small heap all objects are close to roots. Then all would be witnesses, and the work would be divided among
+    // many tasks.
     options.set_thresholds(Thresholds {
         near: 0,
         ..Thresholds::USUAL
@@ -114,14 +115,14 @@ fn long_lists_take_no_stack() {
     let mut bytes = Vec::new();
     linked::list(NODES, &mut bytes).unwrap();
     let (taken, snapshot) = allocated(&bytes);
-    // The positions of the nodes take eight bytes each while they are laid out. As a stack they would take 24 bytes
-    // more.
+    // While the nodes are laid out, the position of each takes eight bytes. If each node also stayed on a stack, it
+    // would take 24 bytes more.
     assert!(taken < 2 << 20, "{taken} bytes were allocated");
     assert!(reachable(&snapshot) as u64 > NODES);
 }
 
-/// Returns a dump of a list whose nodes refer to the next node before the object that they hold. With `with_table`, an
-/// array also holds all nodes.
+/// Returns a dump of a list. In each node, the reference to the next node comes before the reference to the object that
+/// the node holds. With `with_table`, an array also holds all nodes.
 fn list_of_boxes(nodes: usize, with_table: bool, softly: bool) -> Vec<u8> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();
@@ -152,8 +153,8 @@ fn list_of_boxes(nodes: usize, with_table: bool, softly: bool) -> Vec<u8> {
 fn what_is_left_of_rows_is_within_the_limit() {
     const NODES: usize = 60_000;
     let _alone = limits::alone();
-    // The search descends to the next node before it has read the rest of a node's adjacency list. With a table, each
-    // node also has two referrers.
+    // The search descends to the next node before it has read the rest of a node's adjacency list. If the nodes are
+    // also in a table, each node has two referrers: its predecessor and the table.
     for with_table in [false, true] {
         let (taken, snapshot) = allocated(&list_of_boxes(NODES, with_table, false));
         assert!(

@@ -171,7 +171,7 @@ fn strings_of_all_forms_are_decoded() {
 #[test]
 fn old_strings_share_arrays() {
     let mut heap = HeapBuilder::new(writer::Options::default());
-    // `java.lang.String` as in JDK 6. The heap has no other one.
+    // The class `java.lang.String` with the fields of JDK 6. The heap has no other class of this name.
     let object = heap.add_class("java.lang.Object", None, &[], &[]);
     let fields = [
         ("value", FieldType::Object),
@@ -619,7 +619,7 @@ fn threads_of_newer_jvms_keep_details_elsewhere_and_may_be_virtual() {
 }
 
 /// A map in an object that another map holds: every line leads to its objects, and the lines of the outer map are
-/// separate from those of the inner map.
+/// separate from the lines of the inner map.
 #[test]
 fn a_map_in_a_map_has_its_own_lines() {
     let mut heap = HeapBuilder::new(writer::Options::default());

@@ -7,8 +7,8 @@ use hprof::dominators::Node;
 use hprof::{Options, Progress, Silent, Snapshot};
 use testdata::writer::{self, Elements, FieldType, HeapBuilder, Value};
 
-/// Records the anonymous memory of this process when objects begin to be read, in bytes; 0 if the system does not
-/// report it.
+/// Records the anonymous memory of this process, in bytes, at the moment when the reading of objects begins; 0 if the
+/// system does not report it.
 #[derive(Default)]
 struct Before(AtomicU64);
 
@@ -50,7 +50,8 @@ fn a_dump_goes_before_the_next_is_read() {
     let path = folder.path().join("dump.hprof");
     std::fs::write(&path, heap(1_300_000)).unwrap();
     let options = Options::default();
-    // The first analysis returns the memory that writing the dump has left in the allocator.
+    // The test wrote the dump, which left free memory in the allocator. The first analysis returns this memory to the
+    // system.
     drop(Snapshot::open(&path, &options, &Silent).unwrap());
     let (one, two) = (Before::default(), Before::default());
     let first = Snapshot::open(&path, &options, &one).unwrap();
@@ -58,7 +59,7 @@ fn a_dump_goes_before_the_next_is_read() {
     assert!(count > 1_300_000);
     let second = Snapshot::open_after(first, &path, &options, &two).unwrap();
     assert_eq!(second.tree().retained_objects(Node::ROOT), count);
-    // Shapes, dominators and lists of this many leaves would take about 20 MB.
+    // Shapes, dominators and lists of this many leaves (objects without references) would take about 20 MB.
     let (one, two) = (one.0.into_inner(), two.0.into_inner());
     assert!(
         two < one + (12 << 20),

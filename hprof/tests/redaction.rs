@@ -1,4 +1,5 @@
-//! Tests redacted dumps: they have the same objects, sizes and references, and nothing of the planted secrets.
+//! Tests redacted dumps: they have the same objects, sizes and references, but no part of the secrets that the test put
+//! into them.
 
 #![allow(clippy::unwrap_used)]
 
@@ -50,7 +51,7 @@ fn forms(text: &str) -> [(&'static str, Vec<u8>); 3] {
     ]
 }
 
-/// Checks that no part of the secret that a person would recognise is left.
+/// Checks that the dump contains no recognizable part of the secret.
 #[track_caller]
 fn assert_not_found(bytes: &[u8], text: &str) {
     for part in [text, &text[..7], &text[8..13], &text[14..]] {
@@ -61,7 +62,7 @@ fn assert_not_found(bytes: &[u8], text: &str) {
     }
 }
 
-/// Returns a dump with the secret in every possible place, and one name that stays.
+/// Returns a dump with the secret in every possible place, and with one name that a redaction keeps.
 fn planted(options: writer::Options) -> Vec<u8> {
     let mut heap = HeapBuilder::new(options);
     let boot = heap.boot();
@@ -269,7 +270,7 @@ fn what_cannot_be_understood_is_not_copied() {
         changed[at] ^= 0x15;
         let (out, warnings) = redacted(&changed, false);
         lost += warnings.len();
-        // With the changed byte, the ID of a name may be that of a class name.
+        // The changed byte may give a name the ID of a class name.
         let again = left(&out, false);
         assert!(again.is_clean(), "{at}: {warnings:?} {again:?}");
     }
@@ -306,7 +307,7 @@ fn records_before_damage_stay() {
             let done = redaction.write(&mut out, &Silent).unwrap();
             let end = done.damaged_at.map_or(changed.len(), |at| at as usize);
             damaged += usize::from(end < changed.len());
-            // The undamaged part is the same as in a dump that ends there.
+            // The redacted dump has the same objects as the input cut at the damage.
             assert_eq!(histogram(&out), histogram(&changed[..end]), "{at}");
             let copied = out[end..].iter().skip(1).filter(|&&b| b != 0).count();
             assert_eq!(copied, 0, "{at}");

@@ -93,7 +93,8 @@ fn check(jdk: &Jdk, secrets: usize) {
         jdk.version(),
         hashes.len()
     );
-    // A field that keeps hashes contains one for each secret. A few equal numbers in the whole dump can be random.
+    // A field that stores hashes contains one hash for each secret. A few numbers in the dump can equal a hash by
+    // chance.
     let fields = before
         .values()
         .filter(|&&hashes| hashes >= secrets / 2)

@@ -130,7 +130,7 @@ impl Folder {
         opened(&self.dump())
     }
 
-    /// Checks that the folder is read as the whole dump, with this note and no warning.
+    /// Checks that opening the dump in the folder reads the whole dump, with this note and without a warning.
     #[track_caller]
     fn holds(&self, whole: &[u8], note: &str) {
         let (bytes, warnings, is_partial) = self.open();
@@ -210,7 +210,8 @@ fn a_dump_is_read_wherever_the_merge_of_its_first_segment_stopped() {
     let parts = Parts::new(0);
     let first = &parts.segments[0];
     let second = HEAD + u32::from_be_bytes(first[5..HEAD].try_into().unwrap()) as usize;
-    // The merge stopped in a record's header, in a record, at the end of a record, or at the end of the segment.
+    // Four points at which the merge stops: within a record's header, within a record's body, at the end of a record,
+    // and at the end of the segment.
     for merged in [
         1,
         8,
@@ -357,12 +358,12 @@ fn segments_are_not_read_without_a_merge_point() {
     let none =
         "heapdiff did not find where in the dump file the content of the first segment begins";
     let all = "(x.hprof.p0, x.hprof.p1, x.hprof.p2)";
-    // The JVM died while it dumped, within a name.
+    // The JVM died while it wrote a name to the base.
     let cut = parts.base[..parts.base.len() - 5].to_vec();
     let folder = parts.left(cut, &[0, 1, 2]);
     folder.is_apart(none);
     folder.is_apart(all);
-    // The bytes after the base match no segment, or another segment than the first.
+    // The last bytes of the base match no segment, or they match a segment other than the first.
     let mut other = parts.merged(1, 300);
     let last = other.len() - 1;
     other[last] ^= 1;
@@ -386,7 +387,7 @@ fn segments_are_not_read_with_more_than_one_merge_point() {
     folder.is_apart(
         "the dump has more than one place where the JVM may have begun to merge the segments",
     );
-    // Comparisons that would take too long are abandoned.
+    // The search for the merge point gives up if comparisons would take too long.
     let zeros = [0x1c, 0, 0, 0, 0, 0, 0, 0, 0].repeat(20_000);
     let folder = Folder::new(&[&parts.base[..], &zeros, b"\x1c\0\0\x01"].concat());
     folder.write(0, &[&zeros[..], &zeros].concat());
@@ -579,7 +580,7 @@ fn a_file_stamp_covers_segments() {
     assert_eq!(with_all, stamp());
     let snapshot = Snapshot::open(&folder.dump(), &Options::default(), &Silent).unwrap();
     assert_eq!(snapshot.file_stamp(), Some(with_all));
-    // An index needs the bytes of one file.
+    // A dump with segments has no index, because an index needs the bytes of one file.
     assert!(!hprof::index::can_be_written(&snapshot));
     let mut segment = parts.segments[1].clone();
     segment[100] ^= 1;

@@ -109,7 +109,7 @@ fn ours(classes: &hprof::records::Classes, totals: &[hprof::sizes::ClassTotal]) 
 /// Class objects of the primitive types and `void`, which have no class record.
 const PRIMITIVE_MIRRORS: u64 = 9;
 
-/// True if the figures of a class may differ from the JVM's in this way.
+/// True if this difference between the figures of a class and the JVM's figures is allowed.
 fn excepted(class: &str, ours: (u64, u64), jvm: (u64, u64), unlinked: u64) -> bool {
     match class {
         // The histogram counts class objects in the CDS archive that no class uses yet; the dump has only those of
@@ -122,7 +122,8 @@ fn excepted(class: &str, ours: (u64, u64), jvm: (u64, u64), unlinked: u64) -> bo
     }
 }
 
-/// Renames fillers: since JDK 19 they have their own name in the histogram; in the dump they are `int[]`.
+/// Adds filler arrays to `int[]`. Since JDK 19, the JVM's histogram lists them under their own name, but a dump has
+/// them as `int[]`.
 fn join_fillers(table: &mut Table) {
     if let Some(fillers) = table.remove("jdk.internal.vm.FillerElement[]") {
         let ints = table.entry("int[]".into()).or_default();
@@ -159,7 +160,7 @@ fn check(jdk: &Jdk, mode: &Mode, folder: &Path) -> Vec<String> {
         .chain(&snapshot.layout_doubt())
         .map(|w| format!("{label}: {w}"))
         .collect();
-    // The JVM's own statement about its references, which heapdiff does not use to infer their width.
+    // The width of references that the JVM itself reports. Heapdiff does not use it to infer the width.
     let [mode] = snapshot.system_properties(["java.vm.compressedOopsMode"]);
     let stated = if mode.is_some() { 4 } else { 8 };
     if snapshot.layout().reference != stated || snapshot.jvm().is_none() {

@@ -1,4 +1,5 @@
-//! Checks `examples/small.hprof`, the dump of the documentation and the examples. With `BLESS=1` it is written again.
+//! Checks `examples/small.hprof`, the dump that the documentation and the examples use. With `BLESS=1` it is written
+//! again.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,5 @@
-//! Tests dumps that other programs than HotSpot wrote, names outside ASCII, and files that contain no dump or several.
+//! Tests dumps that were not written by HotSpot, names with characters outside ASCII, and files that contain no dump or
+//! several dumps.
 
 #![allow(clippy::unwrap_used)]
 
@@ -398,7 +399,8 @@ fn a_cut_array_has_its_bounds() {
     heap.set_address(after, next);
     let whole = heap.build();
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cut-array.hprof");
-    // The record of the array precedes the end record. Its elements are a hole in the file.
+    // The record of the array precedes the end record. Its elements are a hole in the sparse file, so they take no
+    // space on the disk.
     let (before, end) = whole.split_at(whole.len() - 9);
     let mut file = fs::File::create(&path).unwrap();
     let mut header = vec![0x1c, 0, 0, 0, 0];

@@ -101,7 +101,7 @@ fn heaps_that_are_cut_off_or_missing_are_told() {
     let closing = whole.len() - CLOSING;
     let unclosed = "the dump is truncated: its closing record is missing";
     only(whole[..closing].to_vec(), &[unclosed, all]);
-    // The existing part of a heap record counts.
+    // The part of the heap record that exists is read.
     let inside =
         "more; objects and GC roots in the rest of the record are missing from all figures";
     let walked = "heapdiff skips the last 8 bytes of the segment, from the start of this record, so the objects in them are missing from all figures";
@@ -306,7 +306,7 @@ fn a_dump_that_was_compressed_twice_is_read() {
 
 #[test]
 fn virtual_threads_of_an_earlier_agents_forked_dump_are_told() {
-    // In such a dump the IDs of class objects are numbered from `base` on.
+    // In a forked dump of an earlier agent the IDs of class objects are numbered from `base` on.
     let forked = |base, threads: i32| {
         let mut heap = HeapBuilder::new(Written {
             base_address: Some(base),

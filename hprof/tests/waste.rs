@@ -184,7 +184,7 @@ fn holders_are_the_fields_of_the_program() {
     let found = waste(&snapshot, &[]);
     let of = found.of(WasteKind::DuplicateStrings);
     let user = snapshot.classes().by_name("com.acme.User")[0];
-    // The first string, a name, is the one to keep.
+    // The first of the equal strings, a name, is the one that is kept.
     let mut holders: Vec<(Hold, u64)> = of.holders.iter().map(|h| (h.hold, h.objects)).collect();
     holders.sort_unstable();
     assert_eq!(
@@ -220,15 +220,15 @@ fn damaged_collections_are_passed_over() {
 enum Thing {
     /// A string. The boolean is true if it shares the array of an earlier equal string.
     Text(u8, bool),
-    /// An array. The number selects the content; the boolean is true for bytes.
+    /// An array. The number selects the content. The boolean is true for a byte array.
     Array(u8, bool),
     Integer(u8),
     Long(u8),
     /// Size and capacity of a list.
     List(u8, u8),
-    /// Length of a byte array, and the number of bytes that are set.
+    /// Length of a byte array, and the number of bytes that are not zero.
     Room(u8, u8),
-    /// Length of an object array, and the number of references that are set.
+    /// Length of an object array, and the number of references that are not null.
     Nulls(u8, u8),
 }
 

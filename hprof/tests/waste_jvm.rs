@@ -1,5 +1,5 @@
-//! Compares wasted memory with what a program measures itself, with Instrumentation and by trying how short the JDK's
-//! tables can be. For every JDK found, they must be equal to the byte.
+//! Compares wasted memory with the results of a program that measures its own objects: it uses Instrumentation, and
+//! tries how short the JDK's tables can be. For every JDK found, they must be equal to the byte.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

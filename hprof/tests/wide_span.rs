@@ -1,5 +1,5 @@
-//! Tests a heap in two places of an address span that is many times its size, as ZGC leaves it. It is read in one pass,
-//! and the empty space between the two places takes no memory.
+//! Tests a heap whose objects lie in two small parts of a much larger range of addresses, as with ZGC. The dump is read
+//! in one pass, and the empty space between the two parts takes no memory.
 #![allow(clippy::unwrap_used)]
 
 #[allow(dead_code, reason = "processor time is not measured here")]
@@ -25,7 +25,7 @@ impl Progress for Read {
         }
     }
     fn advance(&self, amount: u64) {
-        // The figures of later phases are ignored.
+        // The bytes that later phases read are not counted.
         let _ = self
             .0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |read| {
@@ -37,8 +37,8 @@ impl Progress for Read {
 /// Retained bytes of each object, and the histogram.
 type Figures = (Vec<Option<u64>>, Vec<ClassTotal>);
 
-/// Analyzes a heap whose upper half is `gap` bytes above the rest. Returns its figures, the number of passes over the
-/// file, and the peak of memory.
+/// Analyzes a heap whose upper half is `gap` bytes above the rest. Returns the retained bytes and the histogram, the
+/// number of passes over the file, and the peak of memory.
 fn analysed(
     path: &Path,
     gap: u64,

@@ -123,8 +123,8 @@ impl Snapshot {
     ///
     /// A class's retained bytes are the sum of the retained sizes of its top ancestors. A top ancestor is an instance
     /// that no other instance of the class dominates, directly or indirectly. (Eclipse MAT computes this in the same
-    /// way, and calls it the minimum retained size.) So no byte counts twice: instances that hold each other in a list
-    /// or tree count once. The sum is the memory that would be freed if each top ancestor were removed on its own.
+    /// way, and calls it the minimum retained size.) So no byte is counted twice, even if instances hold each other in
+    /// a list or a tree. The sum is the memory that would be freed if each top ancestor were removed on its own.
     /// Removing all instances at once can free more, because an object that several of them hold together is retained
     /// by none of them. Class objects count as instances of `java.lang.Class`, not of the class that they represent.
     /// The sums of different classes overlap.
@@ -181,7 +181,7 @@ impl Snapshot {
         let (tree, view, shapes) = (self.tree(), self.tree().view(), self.shapes_view());
         let (first, end) = (range.start as u32, range.end as u32);
         let mut totals = vec![ClassTotal::default(); classes];
-        // For each class, the end of the outermost subtree whose root is an instance of the class.
+        // For each class, the end of the subtree of the latest top ancestor; 0 before the first one.
         let mut open = vec![0_u32; classes];
         let mut above = Node(first);
         while above != Node::ROOT {
@@ -193,7 +193,7 @@ impl Snapshot {
             }
         }
         let objects = &view.object[range];
-        // The leaves of these nodes are consecutive as well.
+        // The leaves (objects without references) below these nodes are consecutive, too.
         let (base, held) = view.leaves_of(first..end);
         let mut next = 0;
         for (node, (at, &object)) in (first..end).zip(objects.iter().enumerate()) {
@@ -224,7 +224,7 @@ impl Snapshot {
                 if let (Some(total), Some(&open)) = (totals.get_mut(class), open.get(class)) {
                     let bytes = self.size_of_shape(shape);
                     total.reachable += Total { objects: 1, bytes };
-                    // A leaf has no subtree. It retains itself.
+                    // A leaf has no subtree, so it retains only itself.
                     if node >= open {
                         total.retained_bytes += bytes;
                     }

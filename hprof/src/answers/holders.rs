@@ -100,8 +100,8 @@ impl Snapshot {
         }
     }
 
-    /// Stores the codes for classes that only one of their instances keeps alive. The graph's adjacency lists do not
-    /// contain the reference from an instance to its class.
+    /// Stores the codes for those classes that are kept alive only by one of their instances. The graph's adjacency
+    /// lists do not contain the reference from an instance to its class.
     fn instances_hold_classes(&self, slots: &[AtomicU16]) {
         for class in (0..self.split.classes).map(ClassIndex) {
             let node = self.tree().dominator(ObjectIndex(class.0));
@@ -244,9 +244,9 @@ impl Snapshot {
 }
 
 impl Holders {
-    /// Returns a code for the way in which an object is held, cheaper to compare than [`Snapshot::hold_of`]. If the
-    /// dominators of two objects have the same class, the codes are equal exactly if the objects are held in the same
-    /// way.
+    /// Returns a code for the way in which an object is held. Comparing two codes costs less than comparing two results
+    /// of [`Snapshot::hold_of`]. If the dominators of two objects have the same class, the codes are equal exactly if
+    /// the objects are held in the same way.
     #[inline]
     #[must_use]
     pub fn key(&self, object: ObjectIndex) -> u16 {
@@ -368,7 +368,7 @@ impl<const ID: usize> Visitor for HoldVisitor<'_, ID> {
 pub struct Dominated {
     /// The node that dominates it.
     pub above: Node,
-    /// The object's node. `None` for a leaf.
+    /// The object's node. `None` for a leaf, that is, an object without references.
     pub node: Option<Node>,
     /// The object.
     pub object: ObjectIndex,
@@ -483,6 +483,6 @@ struct Visited {
     /// The object's node, or [`NONE`] for a leaf.
     node: u32,
     object: u32,
-    /// The retained bytes. Not used for a leaf.
+    /// The retained bytes of the object. Not used for a leaf.
     retained: u64,
 }

@@ -188,7 +188,7 @@ const LISTED: usize = 1000;
 /// Maximum number of objects whose ids are searched for in the bytes. For more objects, walking the file costs less.
 const NEEDLES: usize = 8;
 
-/// The low four bytes of an id. The high bytes are the same in most ids.
+/// The low four bytes of an id. The bytes above them are the same in most ids of a dump, so they are not searched for.
 struct Needle([u8; 4]);
 
 impl Needle {
@@ -206,7 +206,7 @@ struct FoundReferrers<'a> {
     list: Vec<(u32, u32, RawVia)>,
     /// For each target, the number of references to it.
     counts: Vec<u64>,
-    /// Objects whose references do not count.
+    /// Objects whose references are ignored.
     passed: &'a Bits,
 }
 

@@ -1,8 +1,9 @@
 //! The retained size of a set of objects: the memory that would be freed if all of them were removed.
 //!
-//! It can be more than the sum over the members' subtrees of the dominator tree. If two members, and no other objects,
-//! refer to an object, neither member dominates it, but it is freed with both. (Eclipse Memory Analyzer calls this size
-//! the retained set, and the union of the members' subtrees the minimum retained size.)
+//! This memory can be more than the sum over the members' subtrees of the dominator tree. For example, if an object is
+//! referred to only by two members, neither of them dominates it, but it is freed if both are removed. Eclipse Memory
+//! Analyzer calls this size the retained set. It calls the total of the members' subtrees, with each object counted
+//! once, the minimum retained size.
 
 use std::cmp::Reverse;
 
@@ -139,7 +140,7 @@ impl Snapshot {
 
 /// Maximum number of objects to read one by one.
 const LOOKS: usize = 1 << 15;
-/// Maximum number of leaves whose class is looked up, which is fast.
+/// Maximum number of leaves (objects without references) whose class is looked up. One look-up is fast.
 const LEAVES: usize = LOOKS * 64;
 
 impl Snapshot {
@@ -276,7 +277,7 @@ impl Snapshot {
 struct Levels {
     /// All objects that are reached.
     all: Bits,
-    /// For each level of weaker references, the objects that stronger references reach.
+    /// For each level of references (soft, then final), the objects that stronger references reach.
     before: Vec<Bits>,
     /// For each level, the references up to this level that are not strong, sorted.
     weaker: Vec<Vec<(u32, u32)>>,

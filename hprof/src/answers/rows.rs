@@ -13,8 +13,8 @@ use crate::records::classes::Reference;
 use crate::records::record::Kind;
 use crate::snapshot::Snapshot;
 
-/// Data about references that is not in records: an index's lists, and the references that are neither in records nor
-/// in the index.
+/// Data about references that is not in records: the lists of an index, and the references that neither the records nor
+/// the index contain.
 pub(crate) struct Rows<'a> {
     snapshot: &'a Snapshot,
     inbound: &'a Inbound,
@@ -22,7 +22,7 @@ pub(crate) struct Rows<'a> {
     pinned: Vec<bool>,
     /// References that are not in any record, as (source, target). Sorted.
     extra: Vec<(u32, u32)>,
-    /// The same references, and those of class objects, as (target, source). Sorted.
+    /// The same references, and the references of class objects, as (target, source). Sorted.
     back: Vec<(u32, u32)>,
 }
 
@@ -190,8 +190,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Returns the class object to which a leaf refers because it is an instance of that class. `None` if the class is a GC
-/// root.
+/// Returns the class object of a leaf's class, if the leaf may keep it alive. `None` if the class is a GC root.
 pub(crate) fn class_of_leaf(snapshot: &Snapshot, pinned: &[bool], object: u32) -> Option<u32> {
     let there = u64::from(object) < snapshot.object_count();
     let leaf = Some(ObjectIndex(object)).filter(|_| object >= snapshot.split.inner && there)?;

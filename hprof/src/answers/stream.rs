@@ -56,7 +56,7 @@ pub struct Link {
     way: RawVia,
 }
 
-/// The place of an object's record. See [`Parts::places`].
+/// The location of an object's record in the file. See [`Parts::places`].
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// The object.
@@ -356,7 +356,7 @@ impl Snapshot {
             raw: None,
         };
         if place.at < source.len() {
-            // If there is no whole record at the place, nothing is found.
+            // If no complete record begins at this offset, the result is `None`.
             let _ = walk::walk(source, place.at, source.len(), id_size, &mut one);
         }
         one.raw
@@ -368,7 +368,7 @@ impl Snapshot {
         &self.roots
     }
 
-    /// Calls `f` with each record of a piece and its number, until `f` returns false.
+    /// Calls `f` with each record of a piece of the file and the object number of the record, until `f` returns false.
     fn walk_piece(&self, piece: &Piece, f: impl FnMut(Object, u32, Body<'_>) -> bool) {
         struct EachRecord<'a, F> {
             numbering: Numbering<'a>,

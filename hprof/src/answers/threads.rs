@@ -215,7 +215,7 @@ impl Snapshot {
 
     /// Returns all threads, in the order of the dump's roots. Virtual threads that are not GC roots come last.
     ///
-    /// Cost: a walk over each piece of the file that holds a thread or its name.
+    /// Cost: a walk over each piece of the file (about a megabyte) that contains a thread or its name.
     #[must_use]
     pub fn threads(&self) -> Vec<Thread> {
         let traces = self.traces();
@@ -414,7 +414,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns the names of threads up to JDK 7, where a name is an array of characters.
+    /// Returns the names of threads in dumps of JDK 7 and earlier, where a name is an array of characters.
     fn char_names(&self, names: &[ObjectIndex]) -> Vec<Option<String>> {
         let is_array = |o: &ObjectIndex| {
             u64::from(o.0) < self.object_count()

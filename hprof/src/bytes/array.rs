@@ -26,7 +26,7 @@ pub(crate) struct Store(Arc<Shared>);
 struct Shared {
     limit: u64,
     used: AtomicU64,
-    /// Memory for reuse; `None` after the analysis, when nothing is kept.
+    /// Memory to reuse. `None` after the analysis, when no memory is kept for reuse.
     kept: Mutex<Option<Vec<Pages>>>,
     dir: PathBuf,
 }
@@ -54,7 +54,7 @@ impl Store {
     }
 
     /// Runs `work`, which keeps one core busy. Meanwhile another thread takes up to `bytes` of memory from the system
-    /// for the next arrays, because the first access to a page takes longer than its use.
+    /// for the next arrays, because the first access to a new page takes longer than all later work on it.
     pub(crate) fn preparing<R>(&self, bytes: u64, work: impl FnOnce() -> R) -> R {
         let used = self.0.used.load(Ordering::Relaxed);
         if used.saturating_add(bytes) > self.0.limit || rayon::current_num_threads() < 2 {
@@ -80,7 +80,7 @@ impl Store {
         self.0.used.load(Ordering::Relaxed)
     }
 
-    /// Returns kept memory to the system. Used before steps that would leave the memory unused.
+    /// Returns kept memory to the system. Call this before a step that does not use the kept memory.
     pub(crate) fn give_back(&self) {
         if let Some(kept) = &mut *self.kept() {
             kept.clear();
@@ -241,10 +241,11 @@ impl<T: Pod> Array<T> {
         let bytes = byte_len::<T>(self.len)?;
         match &mut self.memory {
             Memory::Pages(pages) => {
-                // Pages behind the old length were never written, so keeping them has no use.
+                // Pages behind the old length were never written, so they take no memory that could be reused.
                 drop(pages.split_off(old));
                 let rest = pages.split_off(bytes);
-                // Bytes in the same page as the last elements may become elements again.
+                // Clear the bytes after the last element in its page, because they become elements again if the array
+                // grows.
                 let shared = old.min(pages.len());
                 pages.bytes_mut()[bytes..shared.max(bytes)].fill(0);
                 self.recharge(bytes as u64);
@@ -255,8 +256,8 @@ impl<T: Pod> Array<T> {
         }
     }
 
-    /// Shortens the array and returns the memory to the system if this needs no copy. For arrays that are consumed from
-    /// the end while others grow.
+    /// Shortens the array, and returns the memory behind its end to the system if this needs no copy. This is for an
+    /// array that is consumed from its end while other arrays grow.
     pub(crate) fn shed(&mut self, len: usize) {
         let old = self.len * size_of::<T>();
         self.len = self.len.min(len);
@@ -363,8 +364,8 @@ impl<T: Pod> DerefMut for Array<T> {
 pub(crate) struct Column<T: Pod>(Array<T>);
 
 impl<T: Pod> Column<T> {
-    /// Returns a column whose elements are a part of a mapped file; `None` if the range is not within the file, or if
-    /// the elements would be incomplete or not aligned.
+    /// Returns a column whose elements are a part of a mapped file; `None` if the range is not within the file, if its
+    /// length is not a multiple of the element size, or if the elements would not be aligned.
     pub(crate) fn part(map: &Arc<MappedFile>, range: Range<usize>, store: &Store) -> Option<Self> {
         let elements: &[T] = bytemuck::try_cast_slice(map.get(range.clone())?).ok()?;
         Some(Self(Array {
@@ -452,7 +453,7 @@ mod tests {
         store.stop_keeping();
     }
 
-    /// If the pages of an array cannot be moved, the array keeps its elements. If the elements are lost, the array is
+    /// If the system refuses to move the pages of an array, the array keeps its elements or, if these are lost, is
     /// empty.
     #[cfg(target_os = "linux")]
     #[test]

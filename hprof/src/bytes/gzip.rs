@@ -2,8 +2,8 @@
 //!
 //! HotSpot compresses each block as a separate gzip member. It writes the size of a block to the comment of the first
 //! member: `HPROF BLOCKSIZE=n`. The file does not contain the ends of members. So every place that looks like the
-//! header of a member is decompressed in parallel. A result is used only if the place is the end of the previous
-//! member. Places inside of compressed data that look like a header are never reached by this chain:
+//! header of a member is decompressed in parallel. A result is used only if the previous member ends at this place.
+//! Places inside of compressed data that look like a header are never reached by this chain:
 //!
 //! ```text
 //! file         | member 1        | member 2  x     | member 3        |      x looks like a header
@@ -26,7 +26,7 @@ pub(crate) const MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
 const BATCH: usize = 16;
 const BATCH_BYTES: usize = 32 << 20;
 /// Maximum number of bytes to decompress from places that only look like a header, in addition to a share of the useful
-/// bytes. After that, the rest of the file is decompressed as one stream.
+/// bytes. If more bytes would be needed, the rest of the file is decompressed as one stream.
 const WASTE: usize = 64 << 20;
 /// Maximum block size. If the comment contains a larger one, the file is decompressed as one stream.
 const MAX_BLOCK: usize = 64 << 20;
@@ -39,8 +39,8 @@ pub(crate) fn is_gzip(bytes: &[u8]) -> bool {
 /// when it is uploaded.
 pub(crate) const MOST_LAYERS: usize = 2;
 
-/// Returns a reader of the bytes inside of all gzip layers, and the number of layers, which is at most [`MOST_LAYERS`]
-/// plus one.
+/// Returns a reader of the bytes inside of all gzip layers, and the number of layers. At most [`MOST_LAYERS`] plus one
+/// layers are counted.
 ///
 /// # Errors
 /// Returns the errors of reading `input`, and of damage in the first bytes of a layer.
@@ -199,8 +199,8 @@ fn decompress_from(
     mut at: usize,
     out: &mut Tail<'_, impl Write>,
 ) -> std::io::Result<Option<Warning>> {
-    // Count the members. After the only member of a file, bytes that are not a member are other data. After several
-    // members, they can be a member with a damaged header.
+    // Count the members. If the file has one member, the bytes after it that are not a member are other data. If the
+    // file has several members, such bytes can be a member with a damaged header.
     let (start, mut members) = (at, 0);
     let mut buffer = vec![0; 256 << 10];
     while at < input.len() {
@@ -263,7 +263,7 @@ impl<W: Write> GzipBlocks<W> {
         }
     }
 
-    /// Writes the rest of the data.
+    /// Writes the data that is still buffered.
     ///
     /// # Errors
     /// Returns the errors of writing to the output.

@@ -12,13 +12,13 @@ use crate::error::Result;
 #[derive(Debug)]
 pub(crate) struct List<T: Pod> {
     recent: Vec<T>,
-    /// Only the first `stored` elements are used.
+    /// The elements before those in the `Vec`. Only the first `stored` elements of this array are in use.
     array: Array<T>,
     stored: usize,
 }
 
 impl<T: Pod> List<T> {
-    /// Maximum number of elements in the `Vec`.
+    /// Maximum number of elements in the `Vec` `recent`.
     const RECENT: usize = (32 << 10) / size_of::<T>();
 
     pub(crate) fn new(store: &Store) -> Result<Self> {
@@ -138,7 +138,8 @@ mod tests {
             let (mut list, mut expected) = (List::new(&store).unwrap(), Vec::new());
             let mut next = 0_u32;
             for round in 0..2 {
-                // The list grows and shrinks across the capacity of the `Vec`, in steps that do not divide it.
+                // The list grows and shrinks across the capacity of the `Vec`, in steps by which the capacity cannot be
+                // divided.
                 for (pushed, popped) in [(10, 3), (9_000, 1_000), (5_000, 12_000), (30_001, 7)] {
                     for _ in 0..pushed {
                         list.push(next).unwrap();

@@ -120,11 +120,11 @@ struct Watched {
     entry: Option<Entry>,
 }
 
-/// The address range of a mapped file. Places are never freed, only reused. So a signal handler can iterate over them
-/// at any time, without a lock.
+/// The address range of a mapped file. A `Place` is never freed. When its file is unmapped, it is reused for another
+/// file. So a signal handler can iterate over all places at any time, without a lock.
 #[derive(Debug)]
 pub(crate) struct Place {
-    /// Zero if no file is mapped here.
+    /// The start of the range; zero if the place is not in use.
     start: AtomicUsize,
     end: AtomicUsize,
     /// True if reading the memory failed.

@@ -33,7 +33,8 @@ pub(crate) fn scratch(dir: &Path, bytes: usize) -> std::io::Result<MmapMut> {
     unsafe { MmapMut::map_mut(&file) }
 }
 
-/// Asks the kernel to map a range of the dump at once. Otherwise, each group of a few pages causes a page fault.
+/// Asks the kernel to map the pages of a range of the dump in one call. Without this, every few pages that are read
+/// cause a page fault.
 pub(crate) fn populate(map: &Mmap, offset: usize, len: usize) {
     #[cfg(target_os = "linux")]
     {
@@ -95,7 +96,8 @@ pub(crate) fn prefetch<T>(slice: &[T], index: usize) {
 
 /// Work whose loops count bits.
 pub(crate) trait BitCounting {
-    /// Does the work. Implementations are inlined, so that they are compiled for the instructions of the caller.
+    /// Does the work. Implementations are inlined, so that the compiler can use the same processor instructions as in
+    /// the caller.
     fn run(self);
 }
 
@@ -185,13 +187,14 @@ mod pages {
                 let skip = at.as_ptr().align_offset(Self::LARGE);
                 pages = pages.split_off(skip);
                 drop(pages.split_off(len));
-                // The last large page would take 2 MiB even for a few elements.
+                // A large page takes 2 MiB even if it has only a few elements, so the incomplete last one consists of
+                // small pages.
                 let full = bytes / Self::LARGE * Self::LARGE;
                 // SAFETY: this value owns the range. The advice does not change the content.
                 unsafe {
                     libc::madvise(pages.at.as_ptr().cast(), full, libc::MADV_HUGEPAGE);
                 }
-                // A range with different advice is a separate mapping.
+                // The kernel treats a range with different advice as a separate mapping.
                 pages.seams.extend([full].into_iter().filter(|&f| f < len));
             }
             Ok(pages)
@@ -238,7 +241,7 @@ mod pages {
             unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr(), self.len) }
         }
 
-        /// Splits off the pages that are completely behind `bytes`.
+        /// Splits off the pages that are completely behind the first `bytes` bytes.
         pub(crate) fn split_off(&mut self, bytes: usize) -> Self {
             let unit = if bytes >= Self::LARGE && self.is_aligned() {
                 Self::LARGE
@@ -248,7 +251,8 @@ mod pages {
             self.split_at(bytes.next_multiple_of(unit).min(self.len))
         }
 
-        /// Splits off the pages behind `keep` bytes. `keep` is a multiple of the page size and at most the length.
+        /// Splits off the pages behind the first `keep` bytes. `keep` is a multiple of the page size and at most the
+        /// length.
         fn split_at(&mut self, keep: usize) -> Self {
             assert!(keep <= self.len && keep.is_multiple_of(Self::page()));
             let index = self.seams.partition_point(|&s| s < keep);
@@ -413,7 +417,7 @@ mod pages {
         pub(crate) enum Target {
             Kept,
             Unmapped,
-            /// Unmapped, and then used by another thread for other memory.
+            /// The target was unmapped, and another thread has mapped other memory there.
             Taken,
         }
 

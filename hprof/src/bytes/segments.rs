@@ -33,7 +33,7 @@ const MOST: usize = 512;
 const NAMED: usize = 8;
 /// HotSpot writes the base in multiples of this size until all segments are complete. Then it writes the rest.
 const FLUSHED: usize = 64 << 10;
-/// Number of bytes that are compared at each boundary before the comparison counts as expensive.
+/// Number of bytes that are compared at each boundary before further bytes are charged to the budget for comparisons.
 const SHORT: usize = 64;
 /// Number of first bytes that two heap records can have in common: a header, the tag of an object, and an id of 8
 /// bytes. Headers and tags are often equal, but no two records begin with the same object.
@@ -288,7 +288,7 @@ impl Beside {
     }
 }
 
-/// The content of a segment. An empty file cannot be mapped.
+/// The content of a segment: a mapped file, or nothing, because an empty file cannot be mapped.
 #[derive(Debug)]
 pub(crate) struct Content(Option<MappedFile>);
 
@@ -314,7 +314,8 @@ impl std::ops::Deref for Content {
     }
 }
 
-/// The offset in a base at which the merger began to append the segments that still exist.
+/// The merge point: the offset in the base file at which an unfinished merge began to append the segments that are not
+/// deleted yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MergePoint {
     pub(crate) at: usize,
@@ -404,8 +405,8 @@ impl<'a> Search<'a> {
         Ok(rest.is_empty())
     }
 
-    /// Returns the merge point. The end of the base is a further candidate. If there is a point before the end, the end
-    /// is excluded, because the bytes between the two are also in the segments.
+    /// Returns the merge point. The end of the base is a candidate, too. But if an earlier point is found, the end is
+    /// not used, because the bytes between that point and the end are also in the segments.
     fn end(self, ends_at_boundary: bool, has_heap: bool) -> Result<MergePoint, NoPoint> {
         let end = MergePoint {
             at: self.base.len(),
@@ -532,7 +533,8 @@ impl<'a> Joined<'a> {
         if left > 0 {
             let mut head = [0; RECORD_HEAD];
             head.copy_from_slice(&segment[at..start]);
-            // The rest is at most as long as the record's length, which has 32 bits.
+            // The remaining bytes are at most as many as the length in the record's header, so their number fits in 32
+            // bits.
             head[5..].copy_from_slice(&(left as u32).to_be_bytes());
             self.push(Part::Head(head));
             self.push(Part::Bytes(&segment[start..]));

@@ -27,7 +27,7 @@ pub struct Source {
     bytes: Bytes,
     /// The offset of the dump in the bytes.
     start: usize,
-    /// The index of the dump in its file, and the index of the heap among those with the same header.
+    /// The index of the dump in its file, and the index of the heap among the heaps under the same header.
     number: usize,
     heap: usize,
     path: PathBuf,
@@ -35,7 +35,7 @@ pub struct Source {
     warnings: Vec<Warning>,
     /// True if the bytes are a copy, because the file is compressed or has segments.
     unpacked: bool,
-    /// The stamp of the file on the disk, compressed or not, combined with those of its segments.
+    /// The stamp of the file on the disk, compressed or not, combined with the stamps of its segments.
     stamp: Option<Stamp>,
 }
 
@@ -125,7 +125,8 @@ impl Source {
         files.iter().try_for_each(segments::Content::check)
     }
 
-    /// Joins the dump and its segments. `packed` is the compressed dump, and the segments are then compressed, too.
+    /// Joins the dump and its segments. If the dump is compressed, `packed` has its compressed bytes, and the segments
+    /// are compressed, too.
     fn join(&mut self, beside: &Beside, packed: Option<&[u8]>, files: &[&[u8]]) -> Result<()> {
         let all = |point: MergePoint| point.at + files.iter().map(|file| file.len()).sum::<usize>();
         let Some(packed) = packed else {
@@ -153,7 +154,7 @@ impl Source {
         }
         let (bytes, _) = sink.finish(Ok(()))?;
         let base = &bytes[..ends[0]];
-        // `base` was decompressed only up to the merge point, so the merge point is its end.
+        // `base` was decompressed only up to the merge point, so the merge point is the end of `base`.
         let (Ok(end), None) = (segments::merge_point(base, &[]), &damaged[0]) else {
             return self.leave(beside, NoPoint::None);
         };
@@ -169,8 +170,8 @@ impl Source {
         self.join_at(point, file_bytes, beside, Some(base), &contents)
     }
 
-    /// Replaces the bytes by those of the dump and its segments, which have `file_bytes` bytes on disk. `base` has the
-    /// dump at least up to the merge point.
+    /// Replaces the bytes of this source by the joined bytes of the dump and its segments. On disk, the files have
+    /// `file_bytes` bytes together. `base` has the dump at least up to the merge point.
     fn join_at(
         &mut self,
         point: MergePoint,
@@ -274,7 +275,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Moves on to the next dump in the file, which starts `bytes` bytes after this one.
+    /// Moves on to the next dump in the file. It starts `bytes` bytes after the start of this dump.
     pub(crate) fn go_on(&mut self, bytes: usize) {
         self.start += bytes;
         self.heap = 0;
@@ -418,7 +419,7 @@ struct Sink {
     path: PathBuf,
     /// Returns true if the expected content, for example a dump, starts with these bytes.
     expected: fn(&[u8]) -> bool,
-    /// True if the content starts with other bytes. Then nothing more is collected.
+    /// True if the content does not start with the expected bytes. Then no more bytes are collected.
     foreign: bool,
     written: u64,
     looked: u64,
@@ -502,7 +503,7 @@ impl Sink {
 impl Write for Sink {
     fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
         if self.file.is_none() && self.memory.len() < MAGIC.len() {
-            // Take only the first bytes, so that little is collected if the content is not a dump.
+            // First take only a few bytes. If they show that the content is not a dump, no more is collected.
             let part = &buf[..buf.len().min(MAGIC.len() - self.memory.len())];
             self.memory.extend_from_slice(part);
             if self.memory.len() == MAGIC.len() && !(self.expected)(&self.memory) {
@@ -511,7 +512,7 @@ impl Write for Sink {
             return Ok(part.len());
         }
         if self.foreign {
-            // Keep some bytes, which the error about the header shows.
+            // Keep a few bytes so that the error about the header can show them.
             self.memory.extend_from_slice(&buf[..buf.len().min(SHOWN)]);
             return Err(std::io::Error::other("not a heap dump"));
         }

@@ -63,7 +63,7 @@ impl Stamp {
         Ok(stamp.map(|stamp| beside(&last).stamp(stamp)))
     }
 
-    /// Combines the stamp of a file with those of other files that belong to it, each with a number.
+    /// Combines the stamp of a file with the stamps of its segments. Each segment is given with its number.
     pub(crate) fn with(mut self, others: impl Iterator<Item = (u32, [u64; 4])>) -> Self {
         for (number, words) in others {
             let [a, b, c, d] = words;
@@ -102,7 +102,7 @@ pub(crate) fn modified(meta: &Metadata) -> Option<(u64, u32)> {
     Some((since.as_secs(), since.subsec_nanos()))
 }
 
-/// Returns the XXH3 hash of bytes, with 64 bits. It is the same in every build.
+/// Returns the 64-bit XXH3 hash of these bytes. Every build of the program computes the same hash.
 #[must_use]
 pub fn hash(bytes: &[u8]) -> u64 {
     XxHash3_64::oneshot(bytes)

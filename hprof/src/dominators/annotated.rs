@@ -12,8 +12,8 @@ use crate::graph::heap_graph::HeapGraph;
 use crate::ids::NONE;
 use crate::records::walk::RootKind;
 
-/// A [`HeapGraph`] with a word (the note) for each object. The note is stored next to the start of the object's
-/// adjacency list, so one cache miss loads both.
+/// A [`HeapGraph`] with one word for each object: the note, in which a step of the dominator computation stores its
+/// result. The note is stored next to the start of the object's adjacency list, so one cache miss loads both.
 #[derive(Debug)]
 pub(crate) struct AnnotatedGraph {
     /// For each object with references, the start of its adjacency list and its note. The last cell has the end of the
@@ -24,9 +24,10 @@ pub(crate) struct AnnotatedGraph {
     pub(crate) roots: Vec<(u32, RootKind)>,
     /// Referents of soft references, then of final references, as (source, target).
     pub(crate) weaker: [Vec<(u32, u32)>; 2],
-    /// References in the lists that replace a path through a leaf to its class: (source, target), sorted by target.
+    /// References that were inserted into the lists in place of a path that leads through a leaf to its class: (source,
+    /// target), sorted by target.
     pub(crate) by_leaves: Vec<(u32, u32)>,
-    /// Classes that have leaves referring to them.
+    /// Classes with instances that are leaves and refer to their class.
     pub(crate) of_leaves: Vec<u32>,
 }
 

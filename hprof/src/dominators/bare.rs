@@ -1,4 +1,5 @@
-//! Checks that the references from bare leaves to their classes change no dominator.
+//! Checks that no dominator changes if the references from bare leaves to their classes are left out. A bare leaf is an
+//! object that refers only to its class and is treated as an object without references.
 //!
 //! The reference from a leaf to its class changes no dominator if the class's dominator, computed without the
 //! reference, also dominates the leaf.
@@ -15,12 +16,13 @@ use crate::ids::NONE;
 pub(super) struct Checked<'a> {
     /// The graph. Its notes are nodes of the tree.
     pub(super) graph: &'a AnnotatedGraph,
-    /// For each class object, its level of reachability and the nodes that its dominator dominates.
+    /// For each class object, its level of reachability (0 for strong, 1 for soft, 2 for final references) and the
+    /// nodes that its dominator dominates.
     pub(super) of_class: &'a [(usize, Range<u32>)],
     /// The node that immediately dominates each leaf.
     pub(super) leaf_parent: &'a [u32],
-    /// Two sorted lists of leaves, as numbers among leaves: those that only soft references reach, and those that only
-    /// final references reach.
+    /// Two sorted lists: the leaves that only soft references reach, and the leaves that only final references reach.
+    /// Each leaf is given by its number among the leaves.
     pub(super) weak: &'a WeaklyReached,
 }
 
@@ -57,7 +59,7 @@ impl Checked<'_> {
             if *level == 0 && is_within {
                 return false;
             }
-            // A weaker path to an object does not count if there is a stronger one.
+            // Weaker paths to an object do not count if a stronger path reaches it.
             let own = level_of(leaf);
             !(*level < own || *level == own && is_within)
         };

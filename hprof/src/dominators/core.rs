@@ -55,7 +55,7 @@ pub(crate) struct Core {
     /// Merge nodes among the members: members with several referrers, members that GC roots or weaker references hold,
     /// and class objects.
     pub(crate) joins: MappedBits,
-    /// Members whose references to class objects are used in the computation.
+    /// The witnesses: members whose reference to their own class is followed in the computation.
     pub(crate) witnesses: MappedBits,
     pub(crate) count: u32,
     /// Members with a long adjacency list.
@@ -212,7 +212,7 @@ impl Core {
 }
 
 /// Returns the merge nodes from which no other merge node can be reached. `reaching` has the objects that are members
-/// for other reasons, the objects that refer to merge nodes, and those that refer to class objects.
+/// for other reasons, the objects that refer to merge nodes, and the objects that refer to class objects.
 fn find_sinks(
     cells: Cells<'_>,
     joins: &MappedBits,
@@ -311,7 +311,7 @@ fn only_referrers(graph: &mut AnnotatedGraph, class_of: &(impl Fn(u32) -> u32 + 
         })
 }
 
-/// Makes the objects closest to GC roots witnesses, except class objects, up to a limit.
+/// Chooses as witnesses the objects closest to GC roots (no class objects), up to a limit.
 fn near_roots(graph: &AnnotatedGraph, limit: usize, witnesses: &mut MappedBits) {
     let (inner, classes) = (graph.split.inner, graph.split.classes);
     let roots = graph.roots.iter().map(|r| r.0);
@@ -343,7 +343,8 @@ struct Choice<'a, F> {
 
 /// Properties of objects, found in one pass over the adjacency lists.
 struct Marks {
-    /// Objects that are in the core whatever they refer to: witnesses, and objects with a long list.
+    /// Objects that are always in the core, whatever objects they refer to: witnesses, and objects with a long
+    /// adjacency list.
     members: MappedBits,
     witnesses: MappedBits,
     /// Objects that refer to merge nodes.
@@ -363,7 +364,7 @@ impl Marks {
     }
 }
 
-/// Fills `marks` and chooses witnesses. Returns the members with a long list.
+/// Fills `marks` and chooses witnesses. Returns the members with a long adjacency list.
 fn mark(
     cells: Cells<'_>,
     targets: &[u32],

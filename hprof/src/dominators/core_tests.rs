@@ -1,5 +1,5 @@
-//! Tests that the core contains the necessary objects and no others, on graphs drawn by hand. With a core that is too
-//! large, dominators are right, but finding them takes longer.
+//! Tests that the core contains the necessary objects and no others, on graphs drawn by hand. If the core is too large,
+//! the dominators are still correct, but finding them takes longer.
 
 use super::*;
 use crate::graph::heap_graph::HeapGraph;
@@ -39,7 +39,7 @@ fn joins_and_what_lies_above_them_are_the_core() {
         (0, 1),
         (0, 2),
         (1, 3),
-        // Several steps lead to the merge node.
+        // The path to the merge node has several references.
         (2, 14),
         (14, 15),
         (15, 11),
@@ -110,7 +110,7 @@ fn sinks_with(more: &[(u32, u32)], also: &[u32], held_softly: Option<u32>) -> (V
 
 #[test]
 fn joins_that_lead_to_no_other_are_no_members() {
-    // Objects are not members only because they refer to terminal merge nodes.
+    // A reference to a terminal merge node does not make an object a member.
     assert_eq!(sinks_with(&[], &[], None), (vec![3, 8], vec![0, 1, 2]));
     // Through its subtree, a merge node may reach another merge node, itself, or a class object.
     let above = vec![0, 1, 2, 3, 4, 5];
@@ -160,7 +160,7 @@ fn references_that_lead_back_make_no_joins() {
     let (joins, notes) = found(&[], None);
     assert_eq!(joins, [0, 2, 7, 8]);
     assert_eq!(notes[1..7], [0, 0, 1, 3, 3, 5]);
-    // With another referrer or a weaker reference, the nodes above are merge nodes again.
+    // If a node gets another referrer or a weaker reference holds it, the nodes above it are merge nodes again.
     assert_eq!(found(&[(9, 5)], None).0, [0, 1, 2, 3, 5, 7, 8]);
     assert_eq!(found(&[], Some(5)).0, [0, 1, 2, 3, 5, 7, 8]);
 }
@@ -223,8 +223,8 @@ fn witnesses_are_few() {
         assert_eq!(members_of(&core.members), members_of(&core.witnesses));
         members_of(&core.witnesses)
     };
-    // The class objects, all objects of the rare class, and for each other class one object in each group of
-    // neighbours.
+    // The witnesses are the class objects, all objects of the rare class, and for each other class one object in each
+    // group of neighbours.
     assert_eq!(
         witnesses(64, &[]),
         [0, 1, 2, 10, 30, 31, 32, 40, 70, 90, 140]
@@ -259,7 +259,7 @@ fn what_is_near_to_roots_is_a_witness() {
         let core = Core::find(&mut graph, &|_| NONE, &[], thresholds, &store).unwrap();
         members_of(&core.witnesses)
     };
-    // Class objects are witnesses anyway, and so is the first object that refers to one.
+    // Class objects are always witnesses. The first object that refers to a class object is a witness, too.
     assert_eq!(near(0), [0, 1, 9]);
     assert_eq!(near(1), [0, 1, 5, 9]);
     assert_eq!(near(5), [0, 1, 5, 6, 7, 8, 9]);

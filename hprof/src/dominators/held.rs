@@ -25,8 +25,8 @@ pub(crate) mod code {
     pub(crate) const LAST_FIELD: u16 = u16::MAX - 6;
 }
 
-/// An iterator over the codes of the references in an object's list. It ends before the references that no record
-/// contains.
+/// An iterator over the codes of the references in an object's list. It does not return codes for the last references
+/// in the list, which no record contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RowCodes {
     Elements,
@@ -118,7 +118,7 @@ pub(crate) struct LaidOut<'a> {
     pub(crate) leaf_parent: &'a [u32],
 }
 
-/// Reads data from the adjacency lists before they are freed.
+/// A function that reads the adjacency lists before they are freed.
 pub(crate) type Note<'a> = &'a mut dyn FnMut(LaidOut<'_>) -> Result<()>;
 
 /// Number of references processed together.
@@ -227,8 +227,8 @@ impl LaidOut<'_> {
         of_class.any(|&(from, _)| self.graph.note(from) == passing.from)
     }
 
-    /// Each reference needs look-ups at unrelated addresses. They are done in stages for the whole batch, so that
-    /// prefetching helps.
+    /// Each reference needs look-ups at unrelated addresses. Each look-up is done for the whole batch before the next
+    /// one, so that prefetching has time to load the data.
     fn flush(self, batch: &mut Vec<Passing>, slots: &[AtomicU16]) {
         let inner = self.graph.split.inner;
         for passing in batch.iter_mut() {
@@ -261,7 +261,8 @@ impl LaidOut<'_> {
     }
 }
 
-/// Sets an object's code if it has none. Only the tasks that process the list of the object's dominator call this.
+/// Sets the code of an object that has no code yet. Only the tasks that process the list of the object's dominator call
+/// this.
 #[inline(always)]
 fn set(slots: &[AtomicU16], target: u32, code: u16) {
     let slot = &slots[target as usize];

@@ -1,4 +1,4 @@
-//! Computes the immediate dominator of each leaf.
+//! Computes the immediate dominator of each leaf, that is, of each object without references.
 //!
 //! Most leaves have one referrer, which is their dominator. For a leaf with several referrers, the first and the last
 //! referrer in preorder are enough: the nearest common dominator of all referrers is that of these two.
@@ -24,14 +24,14 @@ use crate::dominators::thresholds::Thresholds;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// Marks a leaf with several referrers. Node numbers are smaller.
+/// Marks a leaf with several referrers. The value is larger than every node number.
 const SEVERAL: u32 = NONE - 1;
 /// Number of leaves in one task.
 const CHUNK: usize = 1 << 14;
 /// Maximum number of referrers that are recorded, 8 bytes each. If there are more, a second pass reads the adjacency
 /// lists again.
 const MOST_NOTED: usize = 1 << 20;
-/// The span of a leaf that has no referrer yet.
+/// The span of a leaf that has no referrer yet. A span is the first and the last referrer in preorder.
 pub(super) const UNSEEN: u64 = (NONE as u64) << 32;
 
 /// Returns the immediate dominator of each leaf, or [`NONE`] for unreachable leaves. Only the strongest referrers of a
@@ -151,8 +151,9 @@ pub(super) fn strong(
 type Noted = Vec<(u32, u32)>;
 
 /// Calls `visit` with each reference from a strongly reached node to a leaf: the number of the leaf, the node, and a
-/// list for recorded references, which is returned. Prefetches `read` at the leaf's number some references ahead,
-/// because an atomic operation that misses the cache delays all that follow it.
+/// list in which it can record references. Returns these lists. Prefetches the element of `read` at the number of each
+/// leaf before `visit` uses it. Without this, an atomic operation that misses the cache would delay all operations
+/// after it.
 fn each_reference<T: Sync>(
     graph: &AnnotatedGraph,
     leaves: u32,
@@ -223,8 +224,8 @@ fn number(hung: &mut [u32]) -> usize {
     counts.iter().sum()
 }
 
-/// Computes the dominators of leaves that only weaker references reach. Returns these leaves if leaves refer to their
-/// classes, since only then the level of reachability matters.
+/// Computes the dominators of leaves that only weaker references reach. Also returns these leaves if some leaves refer
+/// to their classes. Otherwise nothing needs their level of reachability, and the result is empty.
 fn weakly(
     graph: &AnnotatedGraph,
     weak: &WeaklyReached,
@@ -234,7 +235,7 @@ fn weakly(
 ) -> Result<WeaklyReached> {
     let mut reached: WeaklyReached = [store.zeroed(0)?, store.zeroed(0)?];
     let leaves = hung.len() as u32;
-    // A soft reference counts as a final reference if only finalizers reach the object that has it.
+    // A soft reference is treated like a final reference if only finalizers reach its source.
     let is_last = |from: u32| usize::from(weak[1].binary_search(&from).is_ok());
     for (level, of_level) in weak.iter().enumerate() {
         let softly = graph.weaker[0].iter().filter(|e| is_last(e.0) == level);

@@ -20,10 +20,11 @@ use crate::graph::heap_graph::HeapGraph;
 use crate::ids::NONE;
 use crate::progress::Progress;
 
-/// Immediate dominators of all reached members of the core. A member's number is its note.
+/// Immediate dominators of all reached members of the core. The number of a member is stored as its note.
 #[derive(Debug)]
 pub(crate) struct Dominators {
-    /// For each number, the number of the immediate dominator, which is smaller. 0 is the super-root.
+    /// For each member's number, the number of its immediate dominator, which is always the smaller of the two. 0 is
+    /// the super-root.
     pub(crate) idom: Array<u32>,
     /// The last number that strong references reach, the last that soft references reach, and the last that final
     /// references reach.
@@ -113,8 +114,8 @@ impl Predecessors {
 }
 
 /// Calls `visit` with the source number and the target number of each reference to a merge node. `visit` writes to
-/// `out` at the target's number. Prefetches objects some references ahead, and later the elements of `out`, because an
-/// atomic operation that misses the cache delays all that follow it.
+/// `out` at the target's number. First prefetches the data of objects that come some references later, then the
+/// elements of `out`. Without this, an atomic operation that misses the cache would delay all operations after it.
 fn for_each_edge<T: Sync>(
     graph: &mut AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
@@ -244,7 +245,8 @@ fn immediate(
         }
     }
     drop((offsets, sources, parent));
-    // The result is written into the memory of the vertices. Each vertex is read before its words are overwritten.
+    // The result is written into the memory of the vertices. The words of a vertex are overwritten only after the
+    // vertex has been read.
     let fields = &mut words[..];
     for w in 1..count {
         let (semi, idom) = (fields[w * 4 + 2], fields[w * 4 + 3]);
@@ -276,11 +278,11 @@ struct Vertex {
     idom: u32,
 }
 
-/// The input for vertices that are not processed yet.
+/// The data of the vertices that are not processed yet.
 struct Unprocessed<'a> {
-    /// The parent of each vertex, which is smaller than the vertex. If the vertex's bucket is not empty, this is the
-    /// first member of the bucket, which is larger than the vertex. The link of the bucket's last member then is the
-    /// parent.
+    /// For a vertex with an empty bucket: its parent, which has a smaller number than the vertex. Otherwise: the first
+    /// member of the bucket, which has a larger number than the vertex. Then the link of the bucket's last member is
+    /// the parent.
     parent: &'a mut [u32],
     offsets: &'a [u32],
     sources: &'a [u32],
@@ -310,7 +312,7 @@ impl LinkEvalForest<'_> {
                     mem::prefetch(self.vertices, sources[at - AHEAD] as usize);
                 }
                 let v = sources[at];
-                // A smaller number is an unlinked vertex. It is its own semidominator so far.
+                // A vertex with a smaller number is not linked yet. So far, its semidominator is the vertex itself.
                 best = best.min(if v <= w { v } else { self.eval(v, w) });
             }
             end = begin;
@@ -387,9 +389,9 @@ impl LinkEvalForest<'_> {
 /// Extends the dominators to objects that only weaker references reach.
 ///
 /// A newly reached object cannot change the dominator of an object that a stronger path reaches, because a weaker path
-/// does not count if there is a stronger one. The stronger part influences the new dominators only through its
-/// dominator tree. So it is enough to run the algorithm on a small graph: the newly reached objects, and the part of
-/// the dominator tree above the reference objects.
+/// to an object has no effect if there is a stronger path to it. The stronger part influences the new dominators only
+/// through its dominator tree. So it is enough to run the algorithm on a small graph: the newly reached objects, and
+/// the part of the dominator tree above the reference objects.
 fn extend(
     graph: &mut AnnotatedGraph,
     class_of: &impl Fn(u32) -> u32,

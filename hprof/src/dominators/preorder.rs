@@ -1,5 +1,5 @@
 //! Lays out the dominator tree: puts all reached objects with references in preorder. The place of an object is its
-//! position in this order.
+//! position in preorder.
 //!
 //! The dominator tree of the core is known. Every other object has one referrer, and following single referrers upwards
 //! leads to a core member. In preorder, it comes after this member and before the next member. So each task follows the
@@ -38,14 +38,16 @@ pub(super) struct Preorder {
     /// The place of each node's parent.
     pub(super) parent: Array<u32>,
     pub(super) weak: WeaklyReached,
-    /// For each class object, its level of reachability and the nodes that its dominator dominates.
+    /// For each class object, its level of reachability (0 for strong, 1 for soft, 2 for final references) and the
+    /// nodes that its dominator dominates.
     pub(super) of_class: Vec<(usize, Range<u32>)>,
 }
 
 /// The result of laying the tree out.
 pub(super) enum Outcome {
     Done(Preorder),
-    /// The dominators are not those of the whole graph. These objects have to become witnesses.
+    /// Some computed dominators differ from those of the whole graph. The computation has to be repeated with these
+    /// objects as witnesses.
     Missing(Vec<u32>),
 }
 
@@ -87,7 +89,7 @@ pub(super) fn lay_out(
     }
     members.place = store.zeroed(0)?;
     let tasks = tasks::tasks(graph, nodes as u32, &long, &place, thresholds);
-    // From here on: objects that have a place, or will certainly get one.
+    // From here on, `placed` contains the objects that have a place or will certainly get one.
     let Core {
         members: mut placed,
         sinks,
@@ -239,7 +241,7 @@ fn placed_at(at: u32, base: u32, above: u32) -> u32 {
     }
 }
 
-/// The data needed to follow terminal merge nodes after the rest is laid out.
+/// The data needed to follow the references of terminal merge nodes after all other nodes are laid out.
 struct Hanging<'a> {
     /// Number of nodes so far.
     nodes: u32,
@@ -248,9 +250,10 @@ struct Hanging<'a> {
 }
 
 impl Hanging<'_> {
-    /// Follows the adjacency lists of terminal merge nodes. Their nodes get the places after all others. Returns for
-    /// each terminal merge node the number of these nodes before it, with one more element for the total. Also returns
-    /// the parent of each of these nodes, as a place before the insertion.
+    /// Follows the adjacency lists of terminal merge nodes. The nodes that are found, including the merge nodes, get
+    /// the places after all other nodes. Returns for each terminal merge node how many of these nodes come before it,
+    /// and as one more element their total. Also returns the parent of each of these nodes, as a place before the
+    /// insertion.
     fn follow(
         &self,
         graph: &mut AnnotatedGraph,
@@ -365,8 +368,9 @@ fn objects_at(
     found.list(store)
 }
 
-/// Returns objects that the dominator of their class does not dominate: one for each class in each part of the heap.
-/// `dominated` has the level of each class object, and the places of the nodes that its dominator dominates.
+/// Finds objects that the dominator of their class does not dominate. Returns one of them for each class in each part
+/// of the heap. `dominated` has the level of each class object, and the places of the nodes that its dominator
+/// dominates.
 fn misplaced_classes(
     graph: &AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
@@ -400,7 +404,7 @@ fn misplaced_classes(
                     continue;
                 }
                 let own = level_of(object);
-                // A weaker path to an object does not count if there is a stronger one.
+                // Weaker paths to an object do not count if a stronger path reaches it.
                 let holds = level < own || level == own && is_within;
                 if !holds && found.iter().all(|f| f.1 != class) {
                     found.push((object, class));
@@ -526,7 +530,8 @@ fn objects(
         .for_each(|(chunk, words)| {
             let mut batch: Vec<(u32, u32)> = Vec::with_capacity(64);
             for (i, &word) in words.iter().enumerate() {
-                // Each object needs two look-ups at distant addresses. They are done in stages for the whole word.
+                // Each object needs two look-ups at distant addresses. To hide their latency, each look-up is done for
+                // all objects of one word of the bitmap before the next look-up begins.
                 each_bit(chunk * WORDS + i, word, |object| {
                     let number = cells.number(object);
                     if number != 0 {
@@ -547,7 +552,8 @@ fn objects(
     Ok(object)
 }
 
-/// The places that an object must have if it refers to a class object.
+/// The ranges of places in which an object that refers to a class object must lie. If it lies elsewhere, the dominator
+/// of the class object is wrong.
 pub(super) struct Checks {
     /// For each class object, its level of reachability and the members that its dominator dominates.
     of_class: Vec<(usize, Range<u32>)>,
@@ -576,7 +582,7 @@ impl Checks {
             .collect();
         let of_level = |own: usize| {
             let among = |(level, range): &(usize, Range<u32>)| match level.cmp(&own) {
-                // A weaker path to an object does not count if there is a stronger one.
+                // Weaker paths to an object do not count if a stronger path reaches it.
                 std::cmp::Ordering::Less => (0, u32::MAX),
                 std::cmp::Ordering::Greater => (0, 0),
                 std::cmp::Ordering::Equal => (range.start, range.end - range.start),

@@ -7,7 +7,7 @@ use crate::bytes::mem;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// Minima of ranges: a table with the minimum of each block, and of each sequence of 2^n blocks.
+/// A table for minima of ranges: it has the minimum of each block, and of each sequence of 2^n blocks.
 pub(super) struct Minima<'a> {
     values: &'a [u32],
     blocks: usize,

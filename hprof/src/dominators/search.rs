@@ -103,7 +103,7 @@ pub(crate) fn search(
 struct Membership<'a>(u32, BitsView<'a>);
 
 impl Membership<'_> {
-    // A closure would not be inlined at each place that uses it.
+    // The compiler would not inline a closure at each of its calls.
     #[inline(always)]
     fn of(self, object: u32) -> bool {
         object < self.0 && self.1.contains(object)

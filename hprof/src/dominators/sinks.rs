@@ -1,9 +1,10 @@
-//! Terminal merge nodes (sinks) of the core: merge nodes from which no other merge node can be reached. They take no
-//! part in the search.
+//! Terminal merge nodes (sinks) of the core: merge nodes from which no other merge node can be reached. Terminal merge
+//! nodes take no part in the search.
 //!
-//! When the rest of the tree is laid out, the dominator of a terminal merge node is the nearest common dominator of its
-//! referrers. The first and the last referrer in preorder are enough to compute it. Then the terminal merge nodes, with
-//! their subtrees, are inserted into the preorder right behind their dominators, and the nodes after them move:
+//! When all other nodes of the tree have their place in preorder, the dominator of a terminal merge node can be found:
+//! it is the nearest common dominator of its referrers. The first and the last referrer in preorder are enough to
+//! compute it. Then the terminal merge nodes, with their subtrees, are inserted into the preorder right behind their
+//! dominators, and the nodes after them move:
 //!
 //! ```text
 //! before          A B C D E | s t       s is dominated by B, t is in the subtree of s
@@ -29,7 +30,8 @@ use crate::ids::NONE;
 pub(super) struct Referrers {
     /// For each terminal merge node, the first and the last place of a referrer.
     spans: Array<u64>,
-    /// For each terminal merge node, the level at which it is reached. Empty if strong references reach all of them.
+    /// For each terminal merge node, the level of the strongest path to it (0 strong, 1 soft, 2 final). Empty if strong
+    /// references reach all terminal merge nodes.
     level: Array<u8>,
 }
 
@@ -56,8 +58,8 @@ impl Referrers {
         Spans(mem::as_atomic_u64(&mut self.spans))
     }
 
-    /// Adds all references from strongly reached objects, after the rest is laid out. `placed` has the objects that
-    /// have a place, and the members that have none.
+    /// Adds all references from strongly reached objects, after all other nodes are laid out. `placed` has the objects
+    /// that have a place, and the members that have none.
     ///
     /// Cost: one pass over all references.
     pub(super) fn widen_by_rows(

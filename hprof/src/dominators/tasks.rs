@@ -23,7 +23,7 @@ const LEAST_BATCH: usize = 16;
 /// in memory twice. In a small heap, this part must be small, too.
 const LARGEST_SHARE: usize = 1 << 10;
 const LEAST_SHARE: usize = 1 << 6;
-/// Minimum number of batches into which the members are divided, unless shares would become smaller than the minimum.
+/// Minimum number of batches into which the members are divided, unless a task would then get less than the minimum.
 const BATCHES: usize = 1 << 5;
 
 /// Returns the number of results in a batch.
@@ -36,11 +36,11 @@ pub(super) fn share(members: usize, tasks: usize) -> usize {
     (members / (tasks * BATCHES)).clamp(LEAST_SHARE, LARGEST_SHARE)
 }
 
-/// A part of the preorder that one task lays out.
+/// The part of the preorder that one task lays out.
 pub(super) enum Task {
-    /// Members and the objects below them, except below members with a long list.
+    /// Members and the objects below them, except the objects below members with a long adjacency list.
     Members(Range<u32>),
-    /// Objects below one member with a long list: those to which a part of the list leads.
+    /// Objects below one member with a long adjacency list. The task starts with the targets of one part of this list.
     Row {
         member: u32,
         object: u32,
@@ -57,7 +57,8 @@ impl Task {
     }
 }
 
-/// Returns the members with which a part of the preorder ends: each member with a long list, and the last member.
+/// Returns the last member of each part of the preorder. A part ends with each member that has a long adjacency list,
+/// and with the last member.
 fn ends(long: &[u32], nodes: u32) -> impl Iterator<Item = u32> {
     let rest = Some(nodes - 1).filter(|last| long.last() != Some(last));
     long.iter().copied().chain(rest)
@@ -82,8 +83,8 @@ pub(super) fn tasks(
         let object = object_at[last as usize];
         if object != NONE && graph.row(object).len() >= thresholds.long {
             let (first, end) = (graph.begin(object) as u32, graph.begin(object + 1) as u32);
-            // A large part of the heap may be below one list. It is then laid out in smaller parts. Many long lists
-            // give enough tasks anyway.
+            // A large part of the heap may be below one list. It is then laid out in smaller parts. If there are many
+            // long lists, there are enough tasks without splitting.
             let references = (end - first) as usize;
             let share = if references * 8 < graph.targets.len() {
                 LARGEST_SHARE
@@ -111,7 +112,7 @@ pub(super) struct TaskOutput {
     pub(super) members: Vec<u32>,
     pub(super) missing: Vec<u32>,
     /// References to terminal merge nodes from strongly reached objects: the number of the merge node, and the place of
-    /// the referrer, which is [`NONE`] for the member that the task belongs to.
+    /// the referrer, or [`NONE`] if the referrer is the member that the task belongs to.
     pub(super) to_sinks: Vec<(u32, u32)>,
     /// True if there were more references to terminal merge nodes than a task may record.
     pub(super) more_to_sinks: bool,
@@ -200,7 +201,7 @@ pub(super) struct Walk<'a> {
     pub(super) placed: &'a [AtomicU64],
     pub(super) object_at: &'a [u32],
     pub(super) checks: &'a Checks,
-    /// The level of each member; empty if all are strongly reached.
+    /// The level of each member; empty if strong references reach all members.
     pub(super) level: &'a [u8],
     pub(super) thresholds: Thresholds,
 }
@@ -336,8 +337,8 @@ impl Walk<'_> {
                 // Boxed values refer only to their class.
                 if !below.is_empty() {
                     fetch_first(&mut queue, &below);
-                    // The rest of a linked-list node's adjacency list usually consists of leaves. Skipping them keeps
-                    // the stack small for long lists.
+                    // The rest of a linked-list node's adjacency list usually consists of leaves (objects without
+                    // references). Skipping them keeps the stack small for long lists.
                     if row.len() < AHEAD {
                         while !row.is_empty() && self.targets[row.start as usize] >= self.inner {
                             row.start += 1;

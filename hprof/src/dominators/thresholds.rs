@@ -10,8 +10,8 @@ pub struct Thresholds {
     pub rare: u32,
     /// In each group of this many consecutive objects, the first that refers to each class object is a witness.
     pub every: usize,
-    /// Number of objects closest to GC roots that are witnesses. Objects in use by threads often are of classes whose
-    /// other instances are elsewhere.
+    /// Number of objects closest to GC roots that are witnesses. The reason: the other instances of a class that a
+    /// thread is using are often in another part of the heap.
     pub near: usize,
     /// Minimum length of a long adjacency list. An object with a long list is in the core, so that the work below it
     /// can be split.
@@ -21,8 +21,9 @@ pub struct Thresholds {
     /// Maximum number of references that are recorded: to terminal merge nodes by a task, and to leaves with several
     /// referrers. If there are more, all adjacency lists are read again.
     pub noted: usize,
-    /// Two numbers for objects that refer only to their class. In each piece of the file, the first `bare[0]` such
-    /// objects of each class are not leaves. After them, every `bare[1]`-th is not a leaf.
+    /// Two numbers for objects that refer only to their class. In each piece of the file (about a megabyte), the first
+    /// `bare[0]` such objects of each class are not treated as leaves. Of the following ones, every `bare[1]`-th is not
+    /// treated as a leaf.
     pub bare: [u32; 2],
     /// Counters of how often each path was taken.
     pub tally: Option<&'static Tally>,
@@ -71,23 +72,22 @@ impl Thresholds {
 pub struct Tally {
     /// Terminal merge nodes that were reached.
     pub sinks: AtomicUsize,
-    /// Terminal merge nodes that only weaker references reach.
+    /// Number of terminal merge nodes that only weaker references reach.
     pub weak_sinks: AtomicUsize,
-    /// Objects that have one referrer after back edges are ignored.
+    /// Number of objects that have one referrer if back edges are ignored.
     pub settled: AtomicUsize,
-    /// Objects with more referrers than are counted (see [`Thresholds::popular`]).
+    /// Number of objects with more referrers than are counted (see [`Thresholds::popular`]).
     pub popular: AtomicUsize,
-    /// Times that all adjacency lists were read again for references to terminal merge nodes.
+    /// How often all adjacency lists were read again to find references to terminal merge nodes.
     pub again: AtomicUsize,
-    /// Times that all adjacency lists were read again for references to leaves.
+    /// How often all adjacency lists were read again to find references to leaves.
     pub leaves_again: AtomicUsize,
     /// Members with a long adjacency list.
     pub long: AtomicUsize,
-    /// Times that the computation was repeated because the witnesses were not enough.
+    /// How often the computation was repeated because the witnesses were not enough.
     pub wanting: AtomicUsize,
-    /// Classes that have leaves referring to them.
+    /// Number of classes with instances that are leaves and refer to their class.
     pub bare: AtomicUsize,
-    /// Times that the dump was read again because references from leaves to their classes would have changed
-    /// dominators.
+    /// How often the dump was read again because references from leaves to their classes would have changed dominators.
     pub read_again: AtomicUsize,
 }

@@ -33,7 +33,7 @@ use crate::records::walk::RootKind;
 pub struct Node(pub u32);
 
 impl Node {
-    /// The super-root above all GC roots, which dominates every reachable object.
+    /// The super-root: a node above all GC roots that dominates every reachable object.
     pub const ROOT: Self = Self(0);
 
     #[inline]
@@ -42,7 +42,8 @@ impl Node {
     }
 }
 
-/// The dominator tree. Objects with references are nodes. Leaves are children of nodes.
+/// The dominator tree. Objects with references are its nodes. Objects without references, the leaves, are children of
+/// nodes.
 #[derive(Debug)]
 pub struct DominatorTree {
     /// The object at each node; [`NONE`] at the super-root.
@@ -51,8 +52,8 @@ pub struct DominatorTree {
     pub(crate) parent: Column<u32>,
     /// The end of each node's subtree, as the next node after it.
     pub(crate) end: Column<u32>,
-    /// For each node, the bytes of all nodes before it and of the leaves below those nodes. The last element is the
-    /// total.
+    /// For each node, the bytes of all nodes before it, including the leaves below the earlier nodes. The last element
+    /// is the total.
     pub(crate) bytes: Sums,
     /// For each node, the number of leaves below the nodes before it. The last element is the total.
     pub(crate) leaf_start: Sums,
@@ -99,7 +100,7 @@ impl DominatorTree {
     /// Finds the dominators and lays the tree out. `class_of` returns the class object of an object, or [`NONE`] if the
     /// reference to it does not matter. `size` returns an object's shallow size, and `fetch` prefetches the memory that
     /// `size` reads. `note` reads the adjacency lists together with the dominators, before the lists are freed. Returns
-    /// `None` if the reference from a leaf to its class changes dominators.
+    /// `None` if a dominator would change because of the reference from a leaf to its class.
     ///
     /// Leaves take no part in the dominator computation. In the tree's preorder, the nearest common dominator of a set
     /// of nodes is that of the smallest and the largest node. So one pass over the references to leaves finds their
@@ -252,7 +253,8 @@ impl DominatorTree {
         }
     }
 
-    /// Prefetches the memory that [`DominatorTree::dominator`] reads first.
+    /// Prefetches the element that [`DominatorTree::dominator`] reads first: the node of an object, or the parent of a
+    /// leaf.
     #[inline(always)]
     pub(crate) fn fetch_dominator(&self, object: ObjectIndex) {
         if object.0 < self.inner {
@@ -372,7 +374,7 @@ impl<'a> TreeView<'a> {
         &self.leaves[begin..self.leaf_start.before(node + 1) as usize]
     }
 
-    /// Returns the number of leaves below the nodes before this one.
+    /// Returns the number of leaves below all nodes that come before this node.
     #[inline(always)]
     pub(crate) fn leaves_before(self, node: u32) -> usize {
         self.leaf_start.before(node) as usize

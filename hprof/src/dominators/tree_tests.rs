@@ -46,8 +46,8 @@ struct Case {
 }
 
 impl Case {
-    /// Creates class objects first, then objects that refer to their class and to a few others, mostly close by. Leaves
-    /// come last.
+    /// Creates class objects first, then objects that refer to their class and to a few other objects, mostly ones with
+    /// close numbers. Leaves come last.
     fn random(random: &mut Random) -> Self {
         Self::of_size(random, 120)
     }
@@ -182,8 +182,8 @@ impl Case {
         self.found_with(thresholds, &[]).unwrap()
     }
 
-    /// Returns the dominators, with leaves that refer to the given classes; `None` if these references change
-    /// dominators.
+    /// Returns the dominators of the graph if leaves refer to the given classes; `None` if a dominator changes because
+    /// of these references.
     fn found_with(&self, thresholds: Thresholds, of_leaves: &[u32]) -> Option<Vec<Option<u32>>> {
         let _deadline = Deadline::after(LIMIT);
         let store = Store::new(None);
@@ -262,7 +262,7 @@ fn witnesses_give_the_dominators_of_the_whole_graph() {
         sinks += case.sinks();
     }
     assert!(sinks > 1_250, "{sinks} sinks in all");
-    // The test covers enough cases that need more witnesses.
+    // Check that enough cases need more witnesses, so that the test covers this path.
     assert!(wanting > 25, "{wanting} of 1000 cases needed more");
 }
 
@@ -289,7 +289,7 @@ fn weaker_references_count_where_no_stronger_one_leads() {
 
 #[test]
 fn sinks_are_put_between_nodes_of_large_trees() {
-    // Objects with two leaves each, and as many shared leaves, at random positions.
+    // Objects with two leaves each. At random positions, the same number of leaves that several objects share.
     const OBJECTS: u32 = 30_000;
     let mut random = Random(13);
     for classes in [0, 3] {
@@ -337,7 +337,8 @@ fn sinks_are_put_between_nodes_of_large_trees() {
 #[test]
 fn leaves_that_refer_to_their_class_change_no_dominator_unseen() {
     let mut random = Random(17);
-    // Counts cases in which the leaves change nothing, and cases that are refused, rightly or out of caution.
+    // Counts the cases in which the references from leaves change no dominator, and the cases that the code refuses:
+    // because a dominator changes, or because one might change.
     let (mut let_through, mut right, mut cautious) = (0, 0, 0);
     for round in 0..500 {
         let mut case = Case::random(&mut random);
@@ -355,8 +356,8 @@ fn leaves_that_refer_to_their_class_change_no_dominator_unseen() {
                 _ => NONE,
             })
             .collect();
-        // The oracle treats the references from leaves to classes like all others. `without` is its result without
-        // them.
+        // The oracle treats the references from leaves to classes like all other references. `without` is its result
+        // for the graph without the references from leaves.
         let without = case.expected();
         let found = case.found_with(FEW, &of_leaves);
         let of_leaves = leaves.zip(of_leaves).filter(|&(_, class)| class != NONE);
@@ -378,7 +379,8 @@ fn leaves_that_refer_to_their_class_change_no_dominator_unseen() {
 
 #[test]
 fn a_class_that_a_single_leaf_keeps_hangs_on_it() {
-    // Objects: a class, its loader, two holders, a leaf. The first holder has the leaf, which alone leads to the class.
+    // Objects: a class, its loader, two holders, a leaf. The first holder refers to the leaf, and only the leaf leads
+    // to the class.
     let case = |also: &[(u32, u32)]| {
         let mut rows = vec![(0, 1), (1, 0), (2, 4)];
         rows.extend(also);
@@ -397,10 +399,11 @@ fn a_class_that_a_single_leaf_keeps_hangs_on_it() {
     assert_eq!(case(&[]).found_with(usual, &[0]), None);
     // Both holders refer to the leaf, so neither dominates the class, but the leaf still does.
     assert_eq!(case(&[(3, 4)]).found_with(usual, &[0]), None);
-    // The other holder has the loader, which leads to the class without the leaf. So the reference changes the class's
-    // dominator.
+    // The other holder refers to the loader, which leads to the class without the leaf. So the reference changes the
+    // class's dominator.
     assert_eq!(case(&[(3, 1)]).found_with(usual, &[0]), None);
-    // The same holds if one holder has both the leaf and the loader, but not if the holder also refers to the class.
+    // The dominator also changes if one holder refers to both the leaf and the loader. It does not change if this
+    // holder refers to the class, too.
     assert_eq!(case(&[(2, 1)]).found_with(usual, &[0]), None);
     let found = case(&[(2, 0), (2, 1)]).found_with(usual, &[0]);
     assert_eq!(found.unwrap()[..2], [Some(2), Some(2)]);
@@ -413,7 +416,7 @@ fn a_class_that_a_single_leaf_keeps_hangs_on_it() {
 
 #[test]
 fn joins_below_a_soft_reference_are_no_ones_own() {
-    // Test once without a class and once with one.
+    // Test once without a class object and once with one.
     for classes in [0, 1] {
         let n = |object: u32| classes + object;
         let mut case = Case {
@@ -463,7 +466,8 @@ fn classes_are_checked_in_every_part_of_the_heap() {
 
 #[test]
 fn witnesses_may_be_wanting_again_and_again() {
-    // Each object of a chain holds one object of the class. Those closest to the end of the chain come first.
+    // Each object of the chain holds one instance of the class. The instances held nearest the end of the chain come
+    // first.
     const LINKS: u32 = 8;
     let link = |n: u32| 1 + LINKS + n;
     let mut rows = Vec::new();
@@ -492,7 +496,7 @@ fn witnesses_may_be_wanting_again_and_again() {
 #[test]
 fn long_rows_are_shared_out() {
     // Two tables: the first is long enough for several tasks, the second is just long enough to be split. Half of the
-    // entries hold a separate object, and some occur twice in their table.
+    // entries hold a separate object, and some entries occur twice in their table.
     let (first, second) = (10_000, Thresholds::USUAL.long as u32);
     let entry = |n: u32| 3 + n;
     let below = |n: u32| entry(first + second) + n / 2;
@@ -565,7 +569,7 @@ fn leaves_hang_in_their_order() {
     const INNER: u32 = 7;
     let scattered = |leaf: u32| match leaf.wrapping_mul(0x9e37_79b1) >> 16 {
         node if node % 10 == 0 => NONE,
-        // Half of the remaining leaves are below two nodes.
+        // Two nodes are the parents of half of the remaining leaves.
         node if node % 4 < 2 => 1500 + node % 2,
         node => node % NODES as u32,
     };

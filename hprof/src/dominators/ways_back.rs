@@ -9,7 +9,8 @@
 //! ```
 //!
 //! If only its parent and its children refer to a node, the node has one referrer left. Then its own reference to its
-//! parent is a back edge, too. So the computation starts at the last nodes and settles a whole tree without a search.
+//! parent is a back edge, too. So the computation starts at the last nodes and finds the only referrer of each node of
+//! a whole tree without a search. A node is settled when its only referrer is known.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -24,10 +25,11 @@ use crate::dominators::thresholds::Thresholds;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// Added to the number of referrers of objects that are never settled: objects that roots or weaker references hold,
-/// and objects with very many referrers. It is larger than any number of references.
+/// Offset that marks objects that are never settled: objects that roots or weaker references hold, and objects with
+/// very many referrers. It is added to their number of referrers, and is larger than any such number.
 const NEVER: u32 = 1 << 31;
-/// One of this many pieces of the graph is examined to find out whether settling is worthwhile.
+/// Sampling rate: 1 in this number of pieces of the graph is examined, to find out if it has enough back edges for
+/// settling to save time.
 const SAMPLED: usize = 8;
 
 /// Finds objects that have one referrer if back edges are ignored, and sets their note to this referrer. Does nothing
@@ -222,7 +224,8 @@ mod tests {
             let (counts, popular) = counted(100, &rows);
             assert_eq!((counts[2], popular), (NEVER | 3, 1), "{referrers}");
         }
-        // References from an object to itself, and references to objects that do not count, are left out.
+        // References from an object to itself are left out. So are references to objects that take no part in the
+        // count.
         let (counts, popular) = counted(100, &[(1, 0), (1, 1), (2, 0), (3, 0), (4, 0)]);
         assert!(counts.iter().all(|&count| count == 0) && popular == 0);
     }

@@ -30,7 +30,7 @@ use crate::ids::NONE;
 pub(crate) const GRAIN: u32 = 3;
 /// Number of words for each 64 slots: one for objects with references, and one for leaves.
 const PAIR: usize = 2;
-/// Pairs of words that share one count. Four pairs are 64 bytes: one cache line.
+/// Number of pairs of words (a line) that share one count. Four pairs are 64 bytes: one cache line.
 pub(crate) const PAIRS_IN_LINE: usize = 4;
 
 /// A range of addresses.
@@ -103,7 +103,7 @@ const fn words(slots: u64) -> usize {
     (slots.div_ceil(64) as usize).next_multiple_of(PAIRS_IN_LINE) * PAIR
 }
 
-/// The bitmaps while several threads fill them.
+/// The bitmaps, in the form in which several threads fill them.
 pub(crate) struct Marks {
     space: Space,
     bits: Array<u64>,
@@ -197,8 +197,8 @@ impl Marks {
                         sum[1] += pair[1].count_ones();
                         both |= pair[0] & pair[1];
                     }
-                    // Only marked slots are looked up, so empty lines need no counts. Pages that are never written take
-                    // no memory.
+                    // Only marked slots are looked up, so lines without marks need no counts. Pages that are never
+                    // written take no memory.
                     if sum != before {
                         count.copy_from_slice(&before);
                     }
@@ -287,11 +287,11 @@ pub(crate) struct Ranks {
 }
 
 impl Ranks {
-    /// Number of lines in a stretch. [`Ranks::stretches`] includes or leaves out whole stretches. The words of a
-    /// stretch take 4 KiB, a page of memory.
+    /// Number of lines in a stretch. An index leaves out stretches without marks (see [`Ranks::stretches`]). The words
+    /// of a stretch take 4 KiB, a page of memory.
     const STRETCH: usize = 64;
 
-    /// Returns the rank of a marked slot among its kind, and true if its object is a leaf.
+    /// Returns the rank of a marked slot among the objects of its kind, and true if the kind is leaves.
     #[inline(always)]
     pub(crate) fn rank(&self, slot: u64) -> Option<(u32, bool)> {
         self.view().rank(slot)
@@ -429,7 +429,8 @@ impl Ranks {
         self.bits.len() / (PAIR * PAIRS_IN_LINE)
     }
 
-    /// Calls `visit` with each marked address in these lines, its rank, and true if it is a leaf's.
+    /// Calls `visit` with each marked address in these lines, the rank of its object, and true if this object is a
+    /// leaf.
     fn in_order(&self, lines: std::ops::Range<usize>, mut visit: impl FnMut(u64, u32, bool)) {
         for line in lines {
             let mut ranks = [self.counts[line * 2], self.counts[line * 2 + 1]];
@@ -444,7 +445,8 @@ impl Ranks {
                     if let Some(address) = self.space.address(slot) {
                         visit(address, ranks[leaf], leaf == 1);
                     }
-                    // An address may be marked as both kinds. Each kind has its own count.
+                    // One address may be marked both as an object with references and as a leaf. Each of these two
+                    // kinds has its own count.
                     ranks[0] += (pair[0] >> bit & 1) as u32;
                     ranks[1] += (pair[1] >> bit & 1) as u32;
                 }
@@ -502,7 +504,7 @@ impl RanksView<'_> {
     }
 }
 
-/// Copies each part to its place, `number * size`. Only the last part of `all` can be shorter than `size`.
+/// Copies each part to the index `number * size`. Only the last part of `all` can be shorter than `size`.
 fn place<T: bytemuck::Pod + Send + Sync>(
     all: &mut [T],
     numbers: &[u32],
@@ -683,7 +685,7 @@ impl MapView<'_> {
 }
 
 /// Sorts ids that are not addresses. If several objects have one id, the id maps to the first of them. Also returns the
-/// number of the others.
+/// number of objects that have the id of an earlier object.
 pub(crate) fn sort_ids(
     scanned: &mut Scanned,
     split: Split,

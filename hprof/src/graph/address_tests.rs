@@ -1,4 +1,4 @@
-//! Tests of maps that cover several stretches, tasks and chunks, and of maps for files in any order.
+//! Tests of address maps that cover several stretches, shares of tasks, and chunks, and of maps for files in any order.
 
 use super::*;
 use crate::graph::runs::Runs;
@@ -15,7 +15,8 @@ const RANGE: Range = Range {
     end: BASE + 8 * (PART * 2 + STRETCH * 3 + 3 * 256 + 128),
 };
 
-/// Returns the first and last slots of stretches, shares and chunks, with their neighbours. Most stretches are empty.
+/// Returns the slots to mark: the first and the last slot of some stretches, shares and chunks, and the slots next to
+/// these. Most stretches have no marks.
 fn slots() -> Vec<u64> {
     let mut slots = vec![0, 1, 2, 63, 64, 65, 255, 256, 1000];
     for edge in [STRETCH, 5 * STRETCH, SHARE, 2 * SHARE, PART, 2 * PART] {
@@ -110,7 +111,7 @@ fn stretches_that_are_kept_make_the_same_map() {
     let same = again(&numbers, &bits, &counts).unwrap();
     assert_eq!(same.bits[..], ranks.bits[..]);
     check(&same);
-    // Maps that lack the last stretch, which is shorter, and maps with only the first stretch.
+    // Maps without the last stretch, which is shorter than the others, and maps with only the first stretch.
     let (words, lines) = (STRETCH as usize / 64 * PAIR, Ranks::STRETCH * 2);
     let few = numbers.len() - 1;
     let fewer = again(
@@ -206,7 +207,7 @@ fn maps_of_any_order_lead_to_the_same_numbers() {
     assert!(!runs.is_ordered());
     check_map(&AddressMap::Runs { ranks, runs }, split, &numbered(&file));
 
-    // A file in no order of addresses.
+    // A file whose objects are not in the order of their addresses.
     let file: Vec<u64> = (0..900).map(|n| at[n * 7 % 900]).collect();
     let objects = numbered(&file);
     let of_kind = |leaf: bool| -> Vec<u32> {

@@ -1,8 +1,8 @@
 //! Bare objects: objects whose only reference is the one to their class.
 //!
-//! Most bare objects are treated as leaves. This leaves out their reference to the class, although it matters if the
-//! class is not a GC root and only the object keeps it alive. Nearly all of these references change no dominator, so
-//! leaving them out saves memory. Two measures keep the result correct:
+//! Most bare objects are treated as leaves, that is, as objects without references. This leaves out their reference to
+//! the class, although it matters if the class is not a GC root and only the object keeps it alive. Nearly all of these
+//! references change no dominator, so leaving them out saves memory. Two measures keep the result correct:
 //!
 //! - Some bare objects of each class stay among the objects with references. They can be witnesses (see
 //!   `dominators/core.rs`).
@@ -29,9 +29,10 @@ use crate::sizes::shape::{ShapeClasses, Shapes};
 /// The bare objects that stay among the objects with references.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
-    /// Number of bare objects of each class that stay in each piece of the file. They are the first ones in the piece.
+    /// In each piece of the file (about a megabyte), this number of bare objects of each class stay among the objects
+    /// with references: the first ones.
     first: u32,
-    /// After these objects, every n-th bare object stays.
+    /// Of the later bare objects, every n-th one stays among the objects with references.
     every: u32,
 }
 
@@ -47,8 +48,8 @@ impl Kept {
 pub(crate) struct Sifter {
     kept: Kept,
     piece: u32,
-    /// For each class: the piece in which a bare object was seen last, the number seen in it, and true if any is a
-    /// leaf.
+    /// For each class: the piece in which a bare object was seen last, the number of bare objects seen in that piece,
+    /// and true if any bare object of the class is a leaf.
     seen: Vec<(u32, u32, bool)>,
 }
 
@@ -61,12 +62,13 @@ impl Sifter {
         }
     }
 
-    /// Starts the next piece of the file.
+    /// Continues with the next piece of the file.
     pub(crate) fn next_piece(&mut self) {
         self.piece = self.piece.wrapping_add(1);
     }
 
-    /// Returns true if the next bare object of a class is a leaf.
+    /// Returns true if the next object of this class, in file order, that refers only to its class is treated as a leaf
+    /// (an object without references).
     #[inline(always)]
     pub(crate) fn is_leaf(&mut self, class: u32) -> bool {
         let Some((piece, seen, leaves)) = self.seen.get_mut(class as usize) else {
@@ -88,7 +90,8 @@ impl Sifter {
     }
 }
 
-/// Returns the class object to which objects of each shape refer, if this reference could keep the class alive.
+/// Returns, for each shape (class, and length of an array), the class object of its objects, if a reference to it could
+/// keep the class alive.
 pub(crate) fn shape_classes(
     shapes: &Shapes,
     classes: &Classes,
@@ -107,7 +110,8 @@ pub(crate) fn shape_classes(
 /// The references from leaves to their classes.
 #[derive(Debug)]
 pub(crate) struct LeafClasses {
-    /// One bit for each leaf, set if it refers to its class; and the number of set bits before each word.
+    /// For each word of the bitmap: the word, and the number of set bits before it. A leaf's bit is set if the leaf
+    /// refers to its class.
     words: Vec<(u64, u32)>,
     /// The class objects of the leaves whose bit is set, in the order of leaves.
     classes: Array<u32>,
@@ -190,7 +194,8 @@ pub(crate) struct Linked<'a> {
 /// Maximum number of objects close to GC roots that are examined.
 const NEAR: usize = 1 << 14;
 const LONG: usize = 1 << 10;
-/// Maximum number of references through leaves that are recorded. The check finds out whether the others are needed.
+/// Maximum number of references through leaves that are recorded. The later check of dominators detects if the other
+/// references are needed.
 const PAIRS: usize = 1 << 16;
 
 impl Linked<'_> {
@@ -256,8 +261,8 @@ impl Linked<'_> {
         pairs
     }
 
-    /// Marks the classes that GC roots reach without an instance of them, as far as class objects and the objects in
-    /// `near` show.
+    /// Marks the classes that GC roots reach without an instance of them, judging only by the references of class
+    /// objects and of the objects in `near`.
     fn reached_classes(&self, near: &[u32]) -> Vec<bool> {
         let count = self.split.classes;
         let mut reached = vec![false; count as usize];
@@ -375,7 +380,8 @@ mod tests {
         assert_eq!(of_loader.by_leaves([0, 2]), [(2, 1)]);
         assert_eq!(of_loader.by_leaves([2, 4]), [(2, 1)]);
         assert_eq!(of_loader.by_leaves([2]), []);
-        // Object 2 is the first object that is not a class: references to it do not count as references to a class.
+        // Object 2 is not a class object but the first object after them, so references to it do not count as
+        // references to a class.
         let mut first = Drawn::new(2, &[(0, 2)], rows());
         first.extra = vec![(2, 2), (2, 3), (4, 1)];
         assert_eq!(first.by_leaves([0, 2, 4]), [(2, 1), (3, 1)]);
@@ -397,8 +403,8 @@ mod tests {
             let found = drawn.by_leaves(1..2 + objects);
             assert_eq!(found.len() as u32, objects.min(near));
         }
-        // The limit on the number of references of one object: a longer list is not followed to its end and gives no
-        // references to classes.
+        // The limit on the number of references of one object: a longer list is not read to its end, and its object
+        // gets no references to the classes of its leaves.
         for more in [0, 1] {
             let mut long = vec![4; LONG - 1 + more];
             long.push(3);

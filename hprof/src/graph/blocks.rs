@@ -90,7 +90,7 @@ impl Blocks {
         Some(blocks)
     }
 
-    /// Returns the number of slots in a number of blocks of a range.
+    /// Returns the number of slots in `blocks` blocks of a range.
     pub(crate) fn slots_in(range: Range, blocks: usize) -> Option<u64> {
         (blocks as u64).checked_shl(Self::shift(range)?)
     }

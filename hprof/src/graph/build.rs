@@ -39,7 +39,8 @@ pub(crate) struct Built {
     pub(crate) roots: Vec<Root>,
     pub(crate) warnings: Vec<Warning>,
     pub(crate) missing: Option<MissingRoots>,
-    /// True if a bare leaf holds objects by references that no record contains.
+    /// True if an object that is treated as a leaf because it refers only to its class (a bare leaf) holds objects by
+    /// references that no record contains.
     pub(crate) bare_holder: bool,
 }
 
@@ -255,8 +256,8 @@ struct Pass {
 }
 
 /// Reads all objects, in one pass if the dump is usual. If a pass finds something that the plan lacks, the plan is
-/// extended and all objects are read again. With `references`, the pass also records references and classes that are
-/// not GC roots.
+/// extended and all objects are read again. If `references` is true, the pass also records references, and finds the
+/// classes that are not GC roots.
 fn read_objects(context: &Context<'_>, plan: &mut Plan, references: bool) -> Result<Pass> {
     let mut unpinned: BTreeSet<u32> = BTreeSet::new();
     loop {
@@ -400,15 +401,15 @@ fn link(
             classes,
             split,
         };
-        // Frees the arrays of the first pass before the second pass fills new ones.
+        // Frees the arrays of the first pass, before the second pass allocates its own.
         (scanned.inner_shapes, scanned.leaf_shapes) = (store.zeroed(0)?, store.zeroed(0)?);
         *scanned = scan::scan(&context.job(plan, pinned, numbers), &plan.pieces)?;
     }
     Ok(())
 }
 
-/// Adds the GC roots and the references that no record contains. With `near`, which gives the classes of leaves, also
-/// replaces paths through leaves to classes by references.
+/// Adds the GC roots and the references that no record contains. If `near` is given, it returns the classes of leaves.
+/// Then paths that lead through leaves to classes are replaced by direct references.
 fn assemble(
     scanned: &mut Scanned,
     classes: &Classes,

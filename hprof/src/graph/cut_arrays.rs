@@ -24,7 +24,8 @@ impl CutArray {
     /// A cut array has at least this many elements, of any kind.
     pub(crate) const FEWEST: u32 = 500_000_000;
 
-    /// Returns the number of elements to which HotSpot cuts a longer array: the length of a record is a 32-bit number.
+    /// Returns the number of elements to which HotSpot cuts an array that is too long for one record. The length of a
+    /// record is a 32-bit number.
     pub(crate) const fn most_elements(kind: Kind, id_size: usize) -> u32 {
         let (header, element) = match kind {
             Kind::Object => (1 + 8 + 2 * id_size, id_size),
@@ -34,7 +35,8 @@ impl CutArray {
     }
 }
 
-/// Returns a warning for each array. `next` has the address of the next object after each, if it is known.
+/// Returns a warning for each array. For each array, `next` has the address of the next object in the heap, if it is
+/// known.
 pub(crate) fn warnings(
     arrays: &[CutArray],
     classes: &Classes,
@@ -60,7 +62,7 @@ pub(crate) fn warnings(
 
 /// Returns the address of the first object or class object after each array.
 ///
-/// Cost: a pass over all addresses if there are arrays, else nothing.
+/// Cost: one pass over all addresses. If `arrays` is empty, nothing is done.
 pub(crate) fn next_objects(
     arrays: &[CutArray],
     classes: &Classes,
@@ -89,7 +91,7 @@ mod tests {
 
     #[test]
     fn records_have_room_for_as_many_elements_as_hotspot_writes() {
-        // The number of elements of a `long[]` that a JVM of JDK 17 truncated.
+        // The number of elements that a JVM of JDK 17 wrote of a `long[]` that it truncated.
         assert_eq!(CutArray::most_elements(Kind::Long, 8), 536_870_909);
         for kind in [Kind::Object, Kind::Int, Kind::Short, Kind::Byte] {
             for id_size in [4, 8] {

@@ -43,11 +43,14 @@ pub struct HeapGraph {
     pub(crate) roots: Vec<(u32, RootKind)>,
     /// Referents of soft references, then of final references, as (source, target).
     pub(crate) weaker: [Vec<(u32, u32)>; 2],
-    /// References from leaves to their classes, if the graph contains references to classes.
+    /// References from leaves (objects without other references) to their classes, if the graph contains references to
+    /// classes.
     pub(crate) leaf_classes: LeafClasses,
-    /// References in the lists that replace a path through a leaf to its class: (source, target).
+    /// References that were inserted into the lists in place of a path that leads through a leaf to its class: (source,
+    /// target).
     pub(crate) by_leaves: Vec<(u32, u32)>,
-    /// Classes that have leaves referring to them, if `leaf_classes` does not contain these references.
+    /// Classes with instances that are leaves and refer to their class, if `leaf_classes` does not contain these
+    /// references.
     pub(crate) of_leaves: Vec<u32>,
 }
 
@@ -84,7 +87,8 @@ impl HeapGraph {
         Self::from_rows(objects, &rows, &roots, &Store::new(None))
     }
 
-    /// Creates a graph from edges that are sorted by source. Each of the `nodes` objects may have references.
+    /// Creates a graph from edges that are sorted by source. All of the `nodes` objects are numbered as objects that
+    /// may have references.
     pub(crate) fn from_rows(
         nodes: u32,
         rows: &[impl Copy + Into<(u32, u32)>],
@@ -235,10 +239,10 @@ impl<F: Fn(u32) -> u32> BitCounting for Translation<'_, F> {
     }
 }
 
-/// Inserts references that no record contains at the ends of the adjacency lists. `extra` is sorted by source, and each
-/// source has a list.
+/// Inserts the references in `extra`, which no record contains, at the ends of the adjacency lists. `extra` is sorted
+/// by source, and each source must have a list.
 ///
-/// Cost: moves the lists behind the first source once.
+/// Cost: every list after that of the first source is moved once.
 pub(crate) fn insert(
     offsets: &mut Array<u32>,
     targets: &mut Array<u32>,

@@ -69,7 +69,7 @@ pub(crate) fn rooted_classes(classes: &Classes, roots: &[Root]) -> Vec<bool> {
     rooted
 }
 
-/// Returns the warning for a dump that lacks all roots, some roots, or the roots for system classes.
+/// Returns the warning for a dump in which all GC roots, some of them, or the GC roots for system classes are missing.
 pub(crate) fn without_roots(roots: &[Root], is_incomplete: bool) -> Option<Warning> {
     let sticky = roots.iter().any(|r| r.kind == RootKind::StickyClass);
     let flaw = match (roots.is_empty(), is_incomplete, sticky) {

@@ -85,10 +85,10 @@ pub(crate) struct Parts<'a> {
     pub(crate) is_whole: bool,
 }
 
-/// Adds roots to the graph of a dump that lacks some. Returns which roots the dump lacks, and the warning.
+/// If roots are missing in a dump, adds roots to its graph. Returns the kind of the missing roots, and the warning.
 ///
-/// Cost: nothing for other dumps. Otherwise one search through the graph, one pass over its unreachable objects, and
-/// two bits for each object.
+/// Cost: none if no roots are missing. Otherwise one search through the graph, one pass over its unreachable objects,
+/// and two bits for each object.
 pub(crate) fn add(graph: &mut HeapGraph, parts: &Parts<'_>) -> Option<(MissingRoots, Warning)> {
     let has = |kind| parts.roots.iter().any(|r| r.kind == kind);
     if parts.is_whole
@@ -127,7 +127,8 @@ struct Parked {
     version: String,
 }
 
-/// Returns the parked virtual threads; `None` if another JDK wrote the dump, or if no virtual thread lacks its frames.
+/// Returns the parked virtual threads; `None` if another JDK wrote the dump, or if the dump has the frames of all
+/// virtual threads.
 fn parked_threads(parts: &Parts<'_>) -> Option<Parked> {
     const THREAD: &str = "java.lang.VirtualThread";
     const STACK: &str = "jdk.internal.vm.StackChunk";
@@ -185,8 +186,8 @@ fn unrooted(parts: &Parts<'_>, classes: &[ClassIndex]) -> Vec<u32> {
         .collect()
 }
 
-/// Makes unreachable objects GC roots: first those of `first`, then objects without referrers, then class loaders.
-/// Returns the number of new roots.
+/// Makes unreachable objects GC roots: first the unreachable objects in `first`, then objects without referrers, then
+/// class loaders. Returns the number of new roots.
 fn add_roots(
     graph: &mut HeapGraph,
     parts: &Parts<'_>,
@@ -224,7 +225,7 @@ fn add_roots(
 struct Search<'a> {
     graph: &'a HeapGraph,
     parts: &'a Parts<'a>,
-    /// The class that an object of each shape keeps alive.
+    /// For each shape (class, and length of an array), the class that objects of this shape keep alive.
     of_shape: ShapeClasses,
     /// Referents of soft and final references, by reference object.
     referents: FxHashMap<u32, Vec<u32>>,

@@ -23,7 +23,7 @@ pub(crate) fn permute(
 ) -> Result<AddressMap> {
     struct RankVisitor<'a> {
         ranks: &'a Ranks,
-        /// Object numbers by rank: of objects with references, and of leaves.
+        /// Object numbers by rank: first for objects with references, then for leaves (objects without references).
         numbers: [&'a [AtomicU32]; 2],
         next: [u32; 2],
     }
@@ -72,7 +72,7 @@ pub(crate) fn permute(
         };
         let Segment { start, end } = piece.segment;
         // Errors of the walk are ignored, because the previous pass already reported any damage. This walk ends at the
-        // same place.
+        // same offset as that pass.
         let _ = walk::walk(context.source, start, end, id_size, &mut place);
     });
     Ok(AddressMap::Permuted {

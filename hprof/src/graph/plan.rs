@@ -1,5 +1,5 @@
-//! The plan of a dump, made before its objects are read: the pieces of the file, the classes, and guesses of the
-//! address range and the alignment. A pass over the objects corrects the plan.
+//! The plan of a dump, made before its objects are read: the pieces into which the file is split, the classes, and
+//! guesses of the address range and the alignment. A pass over the objects corrects the plan.
 
 use std::collections::HashSet;
 
@@ -62,7 +62,7 @@ pub(crate) struct Plan {
     pub(crate) alignment: u64,
     /// True if the graph gets references from objects to their classes, except classes that are certainly GC roots.
     pub(crate) class_references: bool,
-    /// True if an object may be a leaf although it refers to its class and the class is not certainly a GC root.
+    /// True if an object that refers only to its class may be a leaf even if the class is perhaps not a GC root.
     pub(crate) bare_leaves: bool,
     pub(crate) late_classes: LateClasses,
     pub(crate) reach: Option<Reach>,
@@ -73,7 +73,7 @@ pub(crate) struct Plan {
 pub(crate) struct LateClasses {
     /// Offsets of class records that come after objects.
     pub(crate) late: Vec<usize>,
-    /// Ids of classes that have no record, and the ids of those that are the class of an array.
+    /// Ids of classes that have no record, and, among these, the ids of the classes of arrays.
     pub(crate) unknown: Vec<u64>,
     pub(crate) arrays: Vec<u64>,
     /// Hidden classes that only their class loaders keep alive, sorted.

@@ -59,7 +59,7 @@ fn passed<T>(heap: &HeapBuilder, pass: Pass<T>) -> (T, Plan, usize) {
     (found.unwrap(), plan, phases.passes())
 }
 
-/// Returns the graph of a heap with its other results, and the number of passes.
+/// Builds the graph of a heap. Returns all results of the build, and the number of passes over the objects.
 fn build(heap: &HeapBuilder) -> (Built, usize) {
     let (built, _, passes) = passed(heap, build::build);
     (built, passes)
@@ -216,7 +216,7 @@ fn classes_that_are_certainly_roots_are_told_from_others() {
         // In a file in address order, ranks are numbers.
         assert!(matches!(built.map, AddressMap::Ordered(_)));
         assert_eq!((&built.pinned[..4], took), (&pinned[..], passes));
-        // An object without a record cannot be held.
+        // A class without a record has no class object that something could hold, so it counts as a GC root.
         assert!(built.pinned[4..].iter().all(|&pinned| pinned));
     }
 }

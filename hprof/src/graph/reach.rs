@@ -10,13 +10,14 @@ use crate::ids::NONE;
 /// Number of slots that a file of any size may have: 8 MiB of bitmaps.
 const FREE: u64 = 32 << 20;
 
-/// A range of addresses, and how bitmaps cover it.
+/// A range of addresses, and the way in which bitmaps cover it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reach {
     pub(crate) range: Range,
     /// True if only blocks with objects have bitmaps.
     in_blocks: bool,
-    /// True if the number of blocks is limited only by the size of the file. The first guess has a lower limit.
+    /// True if only the size of the file limits the number of blocks. False for the first guess, which allows fewer
+    /// blocks.
     is_roomy: bool,
 }
 

@@ -14,7 +14,7 @@
 
 use crate::graph::address::{Range, Ranks};
 
-/// Maximum number of runs in a piece of the file. If a piece has more, the file counts as unordered.
+/// Maximum number of runs in a piece of the file (about a megabyte). If a piece has more, the file counts as unordered.
 const MOST_IN_PIECE: usize = 256;
 /// Maximum number of runs, beyond one for each piece, that are stored until the whole file is read.
 const MOST_KEPT: usize = 1 << 16;
@@ -27,7 +27,7 @@ struct Run {
     /// Ids of its first and its last object.
     first: u64,
     last: u64,
-    /// Numbers of objects with references, and of leaves, before it in the file.
+    /// Number of objects with references, and number of leaves, that come before the run in the file.
     before: [u32; 2],
 }
 
@@ -35,7 +35,7 @@ struct Run {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Runs {
     runs: Vec<Run>,
-    /// True if there are too many runs for a table. Then none is stored.
+    /// True if there are too many runs for a table. Then `runs` is empty.
     scattered: bool,
     pieces: usize,
 }
@@ -119,7 +119,7 @@ impl Runs {
             })
         };
         let mut rows: Vec<Row> = self.by_address()?.iter().map(row).collect::<Option<_>>()?;
-        // Objects of a class that the dump lacks have no number. A run that consists only of them is left out.
+        // Objects whose class is not in the dump have no number. A run with only such objects is left out.
         let mut above = ranks.marked;
         let mut holds_objects = |r: &Row| std::mem::replace(&mut above, r.ranks) != r.ranks;
         let holds: Vec<bool> = rows.iter().rev().map(&mut holds_objects).collect();
@@ -136,9 +136,9 @@ impl Runs {
 pub(crate) struct Row {
     /// The slot of its first object.
     pub(crate) slot: u64,
-    /// Numbers of objects with references, and of leaves, at lower addresses.
+    /// Number of objects with references, and number of leaves, at lower addresses than this run.
     pub(crate) ranks: [u32; 2],
-    /// Numbers of objects with references, and of leaves, before it in the file.
+    /// Number of objects with references, and number of leaves, that come before this run in the file.
     pub(crate) numbers: [u32; 2],
 }
 
@@ -347,7 +347,7 @@ mod tests {
         let odd_then_even: Vec<u64> = (0..100).step_by(2).chain((1..100).step_by(2)).collect();
         let (ranks, all) = of(&odd_then_even, 1_000);
         assert!(!all.are_apart() && all.table(&ranks).is_none());
-        // In pieces of one object each, there are many runs, and they do not overlap.
+        // If each piece of the file has only one object, there are many runs, and they do not overlap.
         let (ranks, all) = of(&odd_then_even, 1);
         assert!(all.are_apart());
         check(&odd_then_even, &all.table(&ranks).unwrap(), &ranks);

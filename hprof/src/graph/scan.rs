@@ -1,7 +1,7 @@
 //! The pass over all objects: marks, shapes, references, roots and measurements.
 //!
-//! Pieces of the file are scanned in parallel, in batches. After each batch, the results of its pieces are appended in
-//! file order, so that objects get the same numbers on every run.
+//! The file is split into pieces of about a megabyte. The pieces are scanned in parallel, in batches. After each batch,
+//! the results of its pieces are appended in file order, so that objects get the same numbers on every run.
 
 #[cfg(test)]
 #[path = "scan_tests.rs"]
@@ -81,7 +81,7 @@ pub(crate) struct Scanned {
     pub(crate) warnings: Vec<Warning>,
     /// Number of ids that are outside of the expected range or not aligned.
     pub(crate) misplaced: u64,
-    /// Classes that have leaves referring to them.
+    /// Classes with instances that are leaves and refer to their class.
     pub(crate) bare: BTreeSet<u32>,
     pub(crate) cut_arrays: Vec<CutArray>,
 }
@@ -244,7 +244,8 @@ pub(crate) fn scan<T: Targets>(job: &Job<'_, T>, pieces: &[Segment]) -> Result<S
 }
 
 impl<T: Targets> Job<'_, T> {
-    /// Records the references of class objects: superclass, loader, statics and others.
+    /// Records the references of class objects: to the superclass, to the loader, by static fields and by other entries
+    /// of the record.
     fn class_rows(&self, out: &mut Scanned) -> Result<()> {
         let mut row = Vec::new();
         for (_, class) in self.classes.iter().take(self.classes.dumped()) {
@@ -311,8 +312,8 @@ struct PieceVisitor<'a, 'j, T: Targets, const ID: usize> {
     worker: &'a mut Worker,
     shapes: &'a Shapes,
     pending: Pending,
-    /// The previous object, to compute the distance to it. And the id of the last object, even if other records came
-    /// after it.
+    /// The previous object, from which the distance to the current object is computed, and the id of the last object,
+    /// even if other records came after that object.
     last: Last,
     previous: Option<u64>,
     /// The id and the number of the class looked up last.
@@ -321,7 +322,7 @@ struct PieceVisitor<'a, 'j, T: Targets, const ID: usize> {
 }
 
 impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
-    /// Performs the first step for every object: its address is compared with that of the object before.
+    /// Begins the work on an object: compares its address with that of the previous object.
     #[inline(always)]
     fn begin(&mut self, object: Object) {
         let stats = &mut self.worker.stats;
@@ -339,7 +340,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         stats.address_bits |= object.id;
     }
 
-    /// Performs the last step for every object: it gets a number among its kind.
+    /// Ends the work on an object: gives it the next number among the objects of its kind.
     #[inline(always)]
     fn end(&mut self, object: Object, leaf: bool, shape: u32) {
         if T::COLLECT || self.job.marks.is_some() || self.job.collect_ids {
@@ -422,8 +423,8 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         }
     }
 
-    /// Records the reference to the object's class, unless the class is certainly a GC root or the object is a bare
-    /// leaf.
+    /// Records the reference to the object's class, unless the class is certainly a GC root, or the object is treated
+    /// as a leaf.
     #[inline(always)]
     fn class_reference(&mut self, class: u32, may_be_bare: bool, count: &mut u32) {
         if self.job.pinned[class as usize] {
@@ -495,7 +496,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
 
     /// Records the references of an object whose adjacency list has all fields, including null. If the record ends
     /// before some fields of the class, returns a shape that records this. The missing fields are not in the list,
-    /// because a short record can lack very many of them.
+    /// because a short record can have very many missing fields.
     #[cold]
     fn all_fields(
         &mut self,
@@ -518,7 +519,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
             .flatten()
     }
 
-    /// Records an array that fills its record, so that the rest may be cut off.
+    /// Records an array that fills its record completely. Its last elements may have been cut off.
     #[inline(always)]
     fn note_cut(&mut self, object: Object, class: u32, kind: Kind, len: u32) {
         if len >= CutArray::FEWEST && len == CutArray::most_elements(kind, ID) {
@@ -683,7 +684,7 @@ impl Scanned {
         let (mut target_base, mut long_base) = (self.targets.len(), self.shapes.longs.len());
         let (mut inner_base, mut leaf_base) = (self.inner_shapes.len(), self.leaf_shapes.len());
         let first_long = self.shapes.first_long();
-        // Adds the piece's base to numbers that are relative to the piece.
+        // Convert numbers that are relative to the piece: add the totals of all pieces before it.
         let mut bases = Vec::with_capacity(parts.len());
         for (part, &segment) in parts.iter_mut().zip(batch) {
             bases.push((target_base as u32, long_base as u32));
@@ -760,8 +761,8 @@ fn check_numbers(
         count: count as u64,
         limit: u64::from(NONE) - 1,
     };
-    // Class objects count twice. The second number is reserved for marks of class objects in adjacency lists that were
-    // searched.
+    // Each class object takes two numbers. The second number marks references to the class object in adjacency lists
+    // that were already searched.
     let objects = classes * 2 + objects;
     if objects >= NONE as usize || !shapes_fit {
         return Err(limit("objects", objects));

@@ -103,7 +103,8 @@ fn number(built: &Built, classes: &Classes, id: u64) -> u32 {
 
 #[test]
 fn a_class_without_a_record_is_not_referred_to() {
-    // Test with slots, and with object numbers, which are recorded if ids are not addresses.
+    // Test once with ids that are addresses, so that slots are recorded, and once with other ids, so that object
+    // numbers are recorded.
     for odd in [0, 1] {
         let mut heap = heap();
         let known = class(&mut heap, "Known", 2);

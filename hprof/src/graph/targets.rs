@@ -17,7 +17,7 @@ pub(crate) trait Targets: Copy + Sync {
     }
 }
 
-/// Records no references: they are not needed (for a histogram), or a later pass records them.
+/// Records no references. Use this if references are not needed, as for a histogram, or if a later pass records them.
 #[derive(Clone, Copy)]
 pub(crate) struct NoTargets;
 

@@ -1,5 +1,5 @@
-//! Offsets of some records, stored by the pass over all objects. To find an object, a walk starts at the last waypoint
-//! before it and reads a few hundred records instead of a piece of the file.
+//! Waypoints: the offsets of some records, which the pass over all objects stores. To find an object, a walk starts at
+//! the last waypoint before it and reads a few hundred records instead of a piece of the file.
 
 /// Number of objects between two waypoints.
 pub(crate) const EVERY: usize = 512;
@@ -9,7 +9,7 @@ pub(crate) const EVERY: usize = 512;
 pub(crate) struct Waypoint {
     /// Offset of the record in the file.
     pub(crate) at: usize,
-    /// Numbers of objects with references, and of leaves, before it.
+    /// Number of objects with references, and number of leaves (objects without references), before it.
     pub(crate) before: [u32; 2],
 }
 

@@ -8,8 +8,8 @@ use rayon::prelude::*;
 
 use crate::ids::NONE;
 
-// Each check reads a whole part and does not stop at the first misfit. The compiler vectorizes such loops, and there is
-// nearly never a misfit.
+// Each check reads a whole part and does not stop at the first misfit. The compiler can vectorize such loops, and a
+// misfit is very rare.
 
 /// Checks that every number is below a limit.
 pub(super) fn below(limit: usize) -> impl Fn(&[u32], Range<usize>) -> bool + Sync {
@@ -83,7 +83,7 @@ pub(super) fn ranks(bits: &[u64], counts: &[u32], line: usize) -> Option<[u64; 2
     if !bits.len().is_multiple_of(line) || counts.len() != bits.len() / line * 2 {
         return None;
     }
-    // For each chunk, the counts before its first mark, and the number of its marks.
+    // For each chunk and each kind of object, the stored count before the first mark, and the number of marks.
     let chunk = |(bits, counts): (&[u64], &[u32])| -> Option<([u32; 2], [u32; 2])> {
         let mut first = None;
         let mut sum = [0_u32; 2];

@@ -19,8 +19,8 @@ use crate::options::Refs;
 
 pub(super) const MAGIC: &[u8] = b"heapdiff index\r\n";
 /// The version of the format. It has to be incremented with every change of the sections, of the field `bare` in
-/// [`Thresholds::USUAL`], and of the way the file is split into pieces. The numbers of bare objects depend on the last
-/// two.
+/// [`Thresholds::USUAL`], and of the way the file is split into pieces. The last two matter because they determine the
+/// numbers of the objects that refer only to their class.
 ///
 /// [`Thresholds::USUAL`]: crate::dominators::thresholds::Thresholds::USUAL
 const VERSION: u32 = 10;
@@ -38,7 +38,7 @@ pub(super) enum Section {
     Small,
     InnerShapes,
     LeafShapes,
-    /// Class and length of each array whose shape does not contain them.
+    /// Class and length of each long array. The shape of a shorter array contains both.
     LongArrays,
     /// Objects with an allocation site: object number and stack trace serial.
     Sites,
@@ -68,7 +68,7 @@ pub(super) enum Section {
     LinkedPositions,
     LeafPositions,
     /// Referrers of each object: see [`crate::index::inbound`]. Includes the block hashes of the last two sections. The
-    /// blocks of these two sections are verified when they are used first.
+    /// blocks of these two sections are verified when they are first used.
     InboundGroups,
     InboundFarBases,
     InboundSums,
@@ -264,8 +264,9 @@ impl Sections {
         (range.end <= self.map.len()).then_some(range)
     }
 
-    /// Returns a section after verifying its checksum. `fits` also has to accept every part of the section: it gets the
-    /// whole section and the range of the part. The elements that `fits` gets may be damaged.
+    /// Returns a section after verifying its checksum. The section is used only if `fits` returns true for each of its
+    /// parts. Its arguments are the whole section and the range of the part. The elements that `fits` gets may be
+    /// damaged.
     pub(super) fn column<T: Pod + Sync>(
         &self,
         section: Section,
@@ -295,7 +296,7 @@ impl Sections {
         }
     }
 
-    /// Returns a section whose blocks are verified separately, when they are used first.
+    /// Returns a section whose blocks are verified separately, when they are first used.
     pub(super) fn lazy(&self, section: Section) -> Result<Lazy, IndexFault> {
         let damaged = || IndexFault::Damaged("wrong checksum of a section");
         let sums = LAZY.iter().find(|l| l.0 == section).ok_or_else(damaged)?.1;
@@ -318,7 +319,7 @@ impl Sections {
     }
 }
 
-/// A section of an index. Each block is verified right before it is used first.
+/// A section of an index. Each block is verified right before its first use.
 #[derive(Debug)]
 pub(crate) struct Lazy {
     map: Arc<MappedFile>,

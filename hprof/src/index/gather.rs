@@ -14,7 +14,7 @@ use crate::records::outline::Segment;
 use crate::records::walk::{self, Object};
 use crate::snapshot::Snapshot;
 
-/// Number of pieces of the file that are walked before their references are sorted.
+/// Number of pieces of the file (about a megabyte each) that are walked before their references are sorted.
 const BATCH: usize = 32;
 /// Number of ids that are looked up together.
 const AHEAD: usize = 256;
@@ -139,7 +139,8 @@ impl Bodies for WalkedPiece<'_> {
         if nth.is_multiple_of(EVERY)
             && let Some(at) = self.positions[kind].get_mut((nth / EVERY) as usize)
         {
-            // If an offset does not fit, the search for the object starts at the start of the piece.
+            // If an offset does not fit in 32 bits, store 0, so that the search for the object begins at the start of
+            // the piece.
             *at = u32::try_from(object.at - self.start).unwrap_or(0);
         }
         if let Body::Primitives(..) = body {

@@ -1,9 +1,9 @@
 //! The referrers of each object by fields and elements: compressed lists of object numbers.
 //!
 //! The lists are in the order of the objects referred to. 64 lists are a group, and the start of each group is stored.
-//! A list consists of its length times two, then its numbers in ascending order. The first number is stored as the
-//! difference to a guess, and each other number as the difference to the one before. Most objects have one referrer
-//! that is close in the file, so most lists take two or three bytes.
+//! A list consists of its length times two, then its numbers in ascending order. The first number is stored as its
+//! difference from a guess, and each other number as its difference from the previous number. Most objects have one
+//! referrer that is close in the file, so most lists take two or three bytes.
 //!
 //! ```text
 //! referrers 1003, 1003, 1010 with the guess 1000:     length 3 * 2 | +3 * 2 | 0 | 7
@@ -39,7 +39,7 @@ pub(crate) struct Inbound {
     far: Lazy,
 }
 
-/// An error: the content of an index contradicts itself.
+/// The error that the content of an index contradicts itself.
 #[derive(Debug)]
 pub(crate) struct Damaged;
 
@@ -182,7 +182,7 @@ impl LikelyReferrers<'_> {
     }
 
     /// Returns the likely number of an object that refers to `target`: for an object with references its own number,
-    /// and for a leaf the number of an object at the same place in the file.
+    /// and for a leaf the number of an object with references at about the same offset in the file.
     fn of(&self, target: u32) -> u32 {
         let Some(leaf) = target.checked_sub(self.inner) else {
             return target;

@@ -1,7 +1,9 @@
-//! The offsets of objects' records in the file, for every sixteenth object of a kind.
+//! The offsets of objects' records in the file, for every sixteenth object with references and for every sixteenth leaf
+//! (an object without references).
 //!
-//! To find an object, a walk reads about twenty records instead of a piece of the file. Positions exist only in an
-//! index and are computed when it is written. The analysis does not need them.
+//! With them, a walk that looks for an object reads about twenty records. Without them, it reads a whole piece of the
+//! file (about a megabyte). Positions exist only in an index and are computed when it is written. The analysis does not
+//! need them.
 
 use crate::bytes::array::Column;
 use crate::graph::scan::Piece;
@@ -9,7 +11,7 @@ use crate::graph::scan::Piece;
 /// Number of objects from one known position to the next.
 pub(crate) const EVERY: u32 = 16;
 
-/// Offsets of records, of objects with references and of leaves.
+/// Offsets of records: of objects with references, and of leaves.
 #[derive(Debug)]
 pub(crate) struct Positions {
     /// Offset from the start of a piece, in bytes, for every [`EVERY`]th object in it.

@@ -319,10 +319,11 @@ impl SmallSection {
         })
     }
 
-    /// Returns the dump with its classes. They have to be those for which the index was written.
+    /// Returns the dump with its classes. The classes have to be the same as when the index was written.
     fn dump(&mut self, source: Source, header: Header, mut outline: Outline) -> Checked<Dump> {
         let late_classes = &self.derived.late_classes;
-        // In a valid index, each unknown class occurs once, and late ones are in file order.
+        // In a valid index, each class without a record occurs once, and classes whose records come late are in file
+        // order.
         let unknown: HashSet<u64> = late_classes.unknown.iter().copied().collect();
         let sane = unknown.len() == late_classes.unknown.len() && late_classes.late.is_sorted();
         let classes = plan::classes_with(&source, &header, &outline, late_classes);

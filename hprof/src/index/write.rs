@@ -125,7 +125,8 @@ pub fn write(snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
 }
 
 impl Snapshot {
-    /// Returns the arrays, each at the position of its section. Leaves sections empty whose data is not flat in memory.
+    /// Returns the arrays, each at the position of its section. If the data of a section is not one flat array in
+    /// memory, the section is left empty here.
     fn columns(&self) -> [&[u8]; SECTIONS] {
         let mut sections: [&[u8]; SECTIONS] = [&[]; SECTIONS];
         let mut put = |section: Section, bytes| sections[section as usize] = bytes;

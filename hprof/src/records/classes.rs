@@ -12,7 +12,7 @@ use crate::records::record::{ClassDump, Kind};
 /// Maximum length of a chain of superclasses. Real chains have a tenth of this length.
 const MAX_DEPTH: u16 = 255;
 
-/// Maximum number of references in all layouts together, in addition to one for each byte of the file.
+/// All layouts together may have one reference field for each byte of the file, and this number of further ones.
 const SPARE_FIELDS: u64 = 4 << 20;
 
 /// A field that a class declares.
@@ -77,8 +77,8 @@ pub struct Class {
     pub(crate) dumped: bool,
     /// True if it is a hidden class.
     pub(crate) hidden: bool,
-    /// True if its loader keeps it alive. A loader does not keep hidden classes, apart from those that were defined
-    /// with the option STRONG.
+    /// True if its loader keeps it alive. A loader does not keep hidden classes alive, unless they were defined with
+    /// the option STRONG.
     pub(crate) held_by_loader: bool,
 }
 
@@ -86,7 +86,7 @@ pub struct Class {
 /// cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecordLayout {
-    /// Index, in [`Classes::ref_offsets`], of the offset of its first reference field.
+    /// Index in [`Classes::ref_offsets`] at which the offsets of this class's reference fields begin.
     first_ref: u32,
     refs: u32,
     /// Offset of `java.lang.ref.Reference.referent`, or [`RecordLayout::NO_REFERENT`].
@@ -109,7 +109,8 @@ impl RecordLayout {
 #[derive(Debug, Default)]
 struct Loaders {
     sorted: Vec<u64>,
-    /// A bit for the lowest address bits of each id. It rules out most other objects without a search.
+    /// A filter: one bit for each value of an id's low address bits, set if an id in `sorted` has this value. If it is
+    /// not set, no search is needed.
     low_bits: u64,
 }
 
@@ -154,7 +155,7 @@ pub struct Classes {
     primitive_arrays: [u32; 12],
     /// `jdk.internal.vm.StackChunk`, and the offset in its instances of the field with the number of words.
     stack_chunk: Option<(ClassIndex, usize)>,
-    /// Set if a forked child of the agent wrote the dump.
+    /// Facts about the dump if a forked child of the agent wrote it; otherwise `None`.
     pub(crate) forked: Option<Forked>,
     pub(crate) duplicates: u64,
     /// Number of fields that layouts may still contain. In a damaged dump, many classes can inherit many fields.
@@ -509,7 +510,7 @@ impl Classes {
         self.primitive_arrays[kind as usize]
     }
 
-    /// Marks these classes as held by their loaders.
+    /// Records that these classes are kept alive by their loaders.
     pub(crate) fn hold_by_loaders(&mut self, classes: &[u32]) {
         for &class in classes {
             if let Some(class) = self.list.get_mut(class as usize) {
@@ -546,7 +547,7 @@ impl Classes {
     /// keep their role.
     pub(crate) fn rename(&mut self, mapping: &dyn NameMapping) {
         for (i, class) in (0..).zip(&mut self.list) {
-            // Fields come first, because a mapping looks them up by the class's name in the dump.
+            // Rename fields before classes: the mapping finds a field by its class's name in the dump.
             let fields = class.fields.iter_mut().map(|f| (&mut f.name, f.kind));
             let statics = class.statics.iter_mut().map(|f| (&mut f.name, f.kind));
             for (field, kind) in fields.chain(statics) {
@@ -593,9 +594,9 @@ impl std::ops::Index<ClassIndex> for Classes {
     }
 }
 
-/// Returns true if the JDK defines hidden classes with this name with the option STRONG. A dump does not show the
-/// option. The JDK defines several kinds of hidden classes in the application's class loaders, and those of lambdas
-/// have the option.
+/// Returns true if the JDK uses the option STRONG for hidden classes with this name. A dump does not show the option.
+/// The JDK defines several kinds of hidden classes in application class loaders. The classes of lambdas have the
+/// option.
 fn is_strong(name: &str) -> bool {
     name.contains("$$Lambda")
 }
@@ -658,7 +659,8 @@ pub(crate) struct IdTable {
     slots: Vec<(u64, u32)>,
     shift: u32,
     used: usize,
-    /// Ids without a place within [`IdTable::PROBES`] steps. Only ids that were made to collide are here.
+    /// Ids for which no slot was free within [`IdTable::PROBES`] steps. Only a file that was made for this purpose has
+    /// such ids.
     overflow: HashMap<u64, u32>,
 }
 

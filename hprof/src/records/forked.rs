@@ -2,7 +2,7 @@
 //!
 //! In such a dump, the id of an object is the sum of the sizes of all objects that the child visited before. So the
 //! distance from an id to the next one is the exact size of the object. The only exception are arrays that the child
-//! invented. They have the string constants of a class, which JVMTI does not show.
+//! invented. Such an array has the string constants of a class, which JVMTI does not show as an object.
 
 use crate::ids::ObjectId;
 use crate::records::classes::Class;

@@ -12,7 +12,8 @@ use crate::records::walk::{self, Damage, Visitor};
 /// Maximum number of records that are read to find out if content follows a heap record of length 0.
 const LOOK_AHEAD: usize = 8;
 
-/// True if objects, classes or GC roots follow a heap record of length 0, and not other records.
+/// True if a heap record of length 0 is followed by objects, classes or GC roots. False if another record outside the
+/// heap follows.
 ///
 /// The first byte does not distinguish the two cases, because both kinds of records begin with small numbers. So a few
 /// records in a row have to be plausible.

@@ -13,8 +13,8 @@ use crate::records::missing_length;
 use crate::records::modified_utf8;
 use crate::records::record::{self, FrameRecord, Header, LoadClass, tag};
 
-/// If a record has another length than its header says, the dump is damaged. But in dumps of very old JVMs, the length
-/// of a heap dump record may have overflowed its 32 bits.
+/// If the length of a record differs from that in its header, the dump is damaged. There is one exception: in dumps of
+/// very old JVMs, the length of a heap dump record may have overflowed its 32 bits.
 const WRAP: u64 = 1 << 32;
 
 /// A sequence of sub-records.
@@ -52,7 +52,8 @@ pub(crate) struct Outline {
     pub(crate) frames: IdMap<FrameRecord>,
     pub(crate) traces: HashMap<u32, TraceAt>,
     pub(crate) warnings: Vec<Warning>,
-    /// True if a HEAP_DUMP_END or a HEAP_DUMP record (the old form) completed the heap.
+    /// True if the heap is complete: it ends with a HEAP_DUMP_END record, or it is one HEAP_DUMP record, as old JVMs
+    /// write it.
     pub(crate) complete: bool,
     /// Offset of the next dump in the same file.
     pub(crate) next_dump: Option<usize>,
@@ -63,10 +64,12 @@ pub(crate) struct Outline {
     pub(crate) next_heap: Option<usize>,
     /// True if there is a heap record, even an empty one.
     pub(crate) has_heap: bool,
-    /// The index, under the header, of the heap to which the current records belong; and true if it has any records.
+    /// The index, under the header, of the heap to which the current records belong; and true if this heap has any
+    /// records.
     heap: usize,
     begun: bool,
-    /// True if the heap is complete. The next heap record then starts another heap, which has the same objects again.
+    /// True if the heap is complete. The next heap record then starts another heap, which contains the same objects at
+    /// a later time.
     closed: bool,
     /// For each class serial: the number of live objects and their bytes, which the hprof agent reports after a heap.
     live: HashMap<u32, (u64, u64)>,
@@ -226,7 +229,7 @@ impl Outline {
         Self::read_to(bytes, header, heap, bytes.len())
     }
 
-    /// Reads the part of the dump before `limit`, like [`Outline::read`] reads the whole dump. The outline ends at the
+    /// Reads the part of the dump before `limit`, as [`Outline::read`] does for the whole dump. The outline ends at the
     /// first record that starts at or after `limit`. If `limit` is before the end of the file, the dump counts as
     /// truncated there.
     pub(crate) fn read_to(bytes: &[u8], header: &Header, heap: usize, limit: usize) -> Self {
@@ -327,7 +330,7 @@ impl Outline {
                     (self.begun, self.closed) = (false, false);
                 }
                 self.begun |= end > start;
-                // The old form has no end record. The record itself is the whole heap.
+                // A HEAP_DUMP record is followed by no end record. It contains the whole heap.
                 self.closed |= tag == tag::HEAP_DUMP;
                 if self.heap == wanted {
                     self.has_heap = true;
@@ -355,7 +358,7 @@ impl Outline {
         }
     }
 
-    /// True if records at the end of the heap are missing, possibly GC roots.
+    /// True if the end of the heap is missing. It may have contained GC roots.
     pub(crate) const fn is_cut_off(&self) -> bool {
         self.is_heap_cut_off || !self.complete
     }
@@ -371,7 +374,7 @@ impl Outline {
         self.names.get(&id).map(|&(at, _)| at)
     }
 
-    /// Returns a name; `None` if the dump lacks it.
+    /// Returns a name; `None` if it is not in the dump.
     pub(crate) fn name<'a>(&self, bytes: &'a [u8], id: u64) -> Option<std::borrow::Cow<'a, str>> {
         /// Maximum length of a name in a class file.
         const LONGEST: usize = u16::MAX as usize;
@@ -456,7 +459,8 @@ mod tests {
         // The heap record is the last in the file.
         let next = |at| at == start + heap;
         assert_eq!(unwrapped(start + heap, start, heap % WRAP, next), heap);
-        // A correct length is not changed, and neither is a length that no multiple explains.
+        // A correct length is not changed. A wrong length is not changed either if no multiple of 2³² can be added to
+        // it so that another record follows.
         assert_eq!(
             unwrapped(file, start, 3 * GB, |at| at == start + 3 * GB),
             3 * GB
@@ -464,7 +468,7 @@ mod tests {
         assert_eq!(unwrapped(file, start, GB, |_| false), GB);
         // Small files are not searched.
         assert_eq!(unwrapped(GB, start, 77, |_| false), 77);
-        // A record with length 0, which contains exactly 4 GiB.
+        // A record whose header has the length 0 because the record contains exactly 4 GiB.
         assert_eq!(
             unwrapped(start + WRAP, start, 0, |at| at == start + WRAP),
             WRAP

@@ -9,7 +9,7 @@ use crate::records::record::{self, ClassDump, Kind, sub};
 /// The kind of a GC root. A GC root keeps an object alive from outside the heap.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum RootKind {
-    /// A class of the boot loader, which is never unloaded.
+    /// A class that the boot loader defined. Such classes are never unloaded.
     StickyClass,
     /// A live thread.
     Thread,
@@ -150,7 +150,8 @@ pub(crate) struct Damage {
     pub(crate) flaw: Flaw,
 }
 
-/// Walks `bytes[start..end]`. The first byte has to be the tag of a sub-record. Returns the offset of the end.
+/// Walks `bytes[start..end]`. The first byte has to be the tag of a sub-record. Returns the offset at which the walk
+/// ended.
 pub(crate) fn walk<V: Visitor>(
     bytes: &[u8],
     start: usize,

@@ -1,4 +1,4 @@
-//! Finds hashes in separate objects: an `Integer` to which a field of a JDK class refers.
+//! Finds hashes that are stored in objects of their own: a field of a JDK class refers to an `Integer` with the hash.
 
 use rayon::prelude::*;
 
@@ -55,7 +55,7 @@ struct BoxVisitor<'s> {
 }
 
 impl BoxVisitor<'_> {
-    /// Returns the id in the field of an instance that refers to its hash.
+    /// Returns the id in the field through which an instance refers to its hash.
     fn hash(&self, class: u64, body: &[u8]) -> Option<u64> {
         let classes = &self.survey.classes;
         let id_size = self.survey.id_size;

@@ -1,4 +1,4 @@
-//! The fields whose numbers a redaction treats by name: lengths in JDK collections, and hashes of content.
+//! Numeric fields that a redaction recognizes by their names: lengths in JDK collections, and hashes of content.
 
 use crate::records::classes::Class;
 use crate::records::record::Kind;
@@ -70,12 +70,12 @@ const LENGTHS: [(&str, &[&str]); 36] = [
         "java.util.concurrent.ScheduledThreadPoolExecutor$DelayedWorkQueue",
         &["size"],
     ),
-    // The length of the object itself. Its size depends on this field.
+    // This field contains the length of the object itself, so the size of the object depends on it.
     ("jdk.internal.vm.StackChunk", &["size"]),
 ];
 
 /// Fields of JDK classes that contain a hash of content and have none of [`HASH_WORDS`] in their names. They were found
-/// by a search for all fields of JDK 8 to 28 that the code sets from a hash.
+/// by a search through JDK 8 to 28 for all fields that the JDK's code sets from a hash.
 const HASHES: [(&str, &str); 8] = [
     ("com.sun.beans.finder.Signature", "code"),
     ("com.sun.jndi.ldap.NotifierArgs", "sum"),
@@ -100,7 +100,7 @@ pub(super) fn is_boxed_hash(class: &Class, field: &str) -> bool {
     field == "myHashCode" && class.name.starts_with("javax.management.openmbean.")
 }
 
-/// True if a field of a JDK class contains a length that does not depend on content.
+/// True if a field of a JDK class contains a length, so that its number is not content.
 pub(super) fn is_length(class: &Class, field: &str) -> bool {
     let of = |(name, fields): &(&str, &[&str])| *name == &*class.name && fields.contains(&field);
     class.loader.is_null() && LENGTHS.iter().any(of)

@@ -1,4 +1,5 @@
-//! Finds the arrays to keep. The search starts at static fields. It walks only blocks that may contain the wanted ids.
+//! Finds the arrays that a redaction keeps. The search starts at static fields. It walks only blocks (parts of the heap
+//! records) that may contain the wanted ids.
 
 use std::collections::{HashMap, HashSet};
 
@@ -26,7 +27,7 @@ pub(super) struct Kept {
     pub(super) whole: HashSet<u64>,
     /// Arrays that get other content.
     pub(super) anew: HashMap<u64, Vec<u8>>,
-    /// The ids of the arrays in `whole` and `anew`. Each array of the dump is looked up here.
+    /// The ids of the arrays in `whole` and `anew`. The ids of all arrays of the dump are looked up in this set.
     ids: IdTable,
 }
 
@@ -125,7 +126,7 @@ impl<'a> Finder<'a> {
         found.iter().filter_map(array).collect()
     }
 
-    /// Keeps the figures and names in the tables of one class.
+    /// Keeps the numbers and names in the tables to which the static fields of one class lead.
     fn tables(&self, tables: &KeptTables<'_>, overwrite: &dyn Fn(&mut [u8]), kept: &mut Kept) {
         for name in tables.figures {
             let Some(id) = self.static_value(tables.class, name) else {
@@ -224,7 +225,7 @@ impl<'a> Finder<'a> {
         ids.iter().filter_map(|id| found.get(id).copied()).collect()
     }
 
-    /// Returns the records of these objects. If several have the same id, the first one.
+    /// Returns the records of these objects. If several objects have the same id, returns the first.
     ///
     /// Cost: a walk over each block that may contain one of the ids, according to the block's smallest and largest id.
     fn lookup(&self, ids: impl Iterator<Item = u64>) -> HashMap<u64, Found<'a>> {

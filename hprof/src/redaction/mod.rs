@@ -1,4 +1,5 @@
-//! Writes a copy of a dump without its content: the same objects, ids, classes, sizes and references, and no strings.
+//! Writes a copy of a dump without its content. The copy has the same objects, ids, classes, sizes and references, but
+//! no strings.
 
 mod boxes;
 mod fields;
@@ -53,7 +54,7 @@ pub struct Redaction<'a> {
 pub struct Redacted {
     /// Number of bytes written.
     pub bytes: u64,
-    /// Damage. Parts that could not be understood were not copied.
+    /// Warnings about damage. Parts of the file that could not be parsed were not copied.
     pub warnings: Vec<Warning>,
     /// Offset of the first damage in the dump. Nothing after it is copied.
     pub damaged_at: Option<u64>,
@@ -75,7 +76,7 @@ impl<'a> Redaction<'a> {
         })
     }
 
-    /// Writes the dump, in its original size.
+    /// Writes the redacted dump, which has the size of the original dump.
     ///
     /// # Errors
     /// Those of writing to `out`, and [`io::ErrorKind::Interrupted`] if the work was cancelled.
@@ -124,8 +125,7 @@ impl<'a> Redaction<'a> {
                         bytes: rest.len().saturating_sub(MAGIC.len()),
                     };
                     done.warn(Warning::at(start as u64, &flaw));
-                    // The first bytes of this dump are those of every dump. They mark the end of the previous dump, so
-                    // keep them.
+                    // Every dump begins with the same bytes. They mark the end of the previous dump, so keep them.
                     let (magic, content) = rest.split_at(MAGIC.len().min(rest.len()));
                     if !is_zero(content) {
                         done.left.unknown.add(rest.len());
@@ -242,7 +242,7 @@ fn write_all<'a>(
     let mut batches = batches.peekable();
     let first = batches.next().map(|batch| rewrite(&batch));
     if batches.peek().is_none() {
-        // Small dumps are not worth a thread.
+        // For a small dump, starting a thread takes longer than the thread would save.
         let mut pieces = first.into_iter().flatten().flat_map(|r| r.pieces);
         return pieces.try_for_each(|piece| write_piece(out, &piece));
     }
@@ -252,7 +252,7 @@ fn write_all<'a>(
             let mut pieces = rewritten.into_iter().flatten().flat_map(|r| r.pieces);
             pieces.try_for_each(|piece| write_piece(out, &piece))
         });
-        // If the writer met an error, it has ended. It returns the error.
+        // If this fails, the writer has ended because of an error, which it returns.
         let mut sent = first.is_none_or(|first| send.send(first).is_ok());
         for batch in batches {
             if !sent || progress.cancelled() {
@@ -387,7 +387,7 @@ impl Iterator for Batches<'_> {
         let mut size = 0;
         while size < BATCH {
             let Some(part) = self.part() else { break };
-            // A small record counts as 64 bytes, because of the work for each record.
+            // A small record is counted as 64 bytes, because each record takes some time whatever its size is.
             size += part.len().max(64);
             batch.push(part);
         }

@@ -1,4 +1,5 @@
-//! The second pass of a redaction. It rewrites every record in its original length, with the parts that are kept.
+//! The second pass of a redaction. It rewrites every record without changing its length, and copies only the parts that
+//! are kept.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,7 +14,7 @@ use crate::redaction::survey::{Block, Survey};
 use crate::redaction::tally::{Amount, Left};
 use crate::redaction::tokens::{LONGEST, Tokens, is_number_token, is_token};
 
-/// Minimum length of a range that is passed on without a copy.
+/// Minimum length of a range of the input that is passed to the writer as a slice, without a copy.
 const LARGE: usize = 1 << 20;
 /// Maximum length of a name in a class file.
 const LONGEST_NAME: usize = u16::MAX as usize;
@@ -141,7 +142,8 @@ impl<'a> Rewriter<'a> {
         let mut out = Output::new(self.bytes, &lost);
         let mut left = Left::default();
         if self.counts {
-            // In a redacted dump, the first byte may have this value (see below). All other bytes are zero.
+            // If the dump is already redacted, the first of these bytes may have this value (see below), and all other
+            // bytes are zero.
             let content = match &self.bytes[lost.clone()] {
                 [sub::PRIMITIVE_ARRAY, rest @ ..] => rest,
                 all => all,
@@ -152,8 +154,8 @@ impl<'a> Rewriter<'a> {
         }
         let damage = self.survey.damage.as_ref();
         if damage.is_some_and(|d| d.lacks_length) {
-            // Readers must see that the heap's records continue here. So write the start of an array without a type,
-            // which is damage as well.
+            // Readers must see that the heap's records continue here. So write the start of an array that has no
+            // element type, which readers also report as damage.
             out.bytes_to(lost.start + 1, &[sub::PRIMITIVE_ARRAY]);
         }
         out.zeros_to(lost.end);
@@ -163,7 +165,7 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// Returns the number of bytes at the start of a record's body that are known numbers, ids and names.
+    /// Returns the number of bytes at the start of a record's body that have a known meaning: numbers, ids and names.
     fn known(&self, record: &TopRecord, body: &[u8]) -> usize {
         let id_size = self.survey.id_size;
         let word = |at: usize| {
@@ -256,7 +258,7 @@ impl<'a> BlockVisitor<'a, '_> {
         self.rewriter.bytes.get(range).unwrap_or_default()
     }
 
-    /// Writes zeros in place of a range. If the range has content, counts it in `of`.
+    /// Writes zeros in place of a range. If the range has content, adds it to the tally `of`.
     fn zero(&mut self, range: Range<usize>, of: fn(&mut Left) -> &mut Amount) {
         if self.rewriter.counts && !is_zero(self.input(range.clone())) {
             of(&mut self.left).add(range.len());
@@ -306,7 +308,7 @@ impl<'a> BlockVisitor<'a, '_> {
         of.add(elements.len());
     }
 
-    /// Zeros the values of a class's constants, which no reader needs.
+    /// Zeros the values of a class's constants. No reader needs these values.
     fn constants(&mut self, at: usize) -> usize {
         let mut fields = Fields::new(self.rewriter.bytes, at, 2, self.id_size);
         for (_, kind, value) in &mut fields {

@@ -1,5 +1,5 @@
-//! The content that a redaction keeps: names, strings that identify the JVM and its layout, and figures that sizes and
-//! reports need.
+//! The content that a redaction keeps: names, strings that identify the JVM and its layout, and numbers from which
+//! reports compute sizes and other results.
 
 use regex::Regex;
 
@@ -9,11 +9,12 @@ use crate::records::classes::Class;
 use crate::records::record::Kind;
 use crate::redaction::fields::{is_hash, is_length};
 
-/// Removes other content from a table of names. The arguments are the pieces of the table, and a function that
-/// overwrites a string with a token. Returns new pieces of the same lengths, or `None` if the table cannot be read.
+/// A function that removes everything but names from a table of names. Its arguments are the pieces of the table (the
+/// contents of `byte[]` arrays), and a function that overwrites a string with a token. Returns new pieces of the same
+/// lengths, or `None` if the table cannot be read.
 pub type CleanTable<'r> = &'r (dyn Fn(&[&[u8]], &dyn Fn(&mut [u8])) -> Option<Vec<Vec<u8>>> + Sync);
 
-/// A class, such as that of an agent, whose static fields lead to figures and names that reports need.
+/// A class, such as that of an agent, whose static fields lead to numbers and names that reports need.
 #[derive(Clone, Copy)]
 pub struct KeptTables<'r> {
     /// The name of a boot loader class, as in Java source. Its own fields are kept.
@@ -188,7 +189,7 @@ mod tests {
             "size",
             "capacity",
         ];
-        // The name of a JDK class in another loader is not the JDK class.
+        // A class of another loader that has the name of a JDK class is not the JDK class.
         for class in [
             class("com.acme.Account", 7),
             class("com.acme.Account", 0),

@@ -16,15 +16,15 @@ use crate::records::walk::{self, Damage, Object, Visitor};
 use crate::redaction::fields::is_boxed_hash;
 use crate::redaction::rules::{Number, Rules};
 
-/// Number of bytes after which a block ends, at the next object.
+/// Minimum size of a block in bytes. A block ends at the first object after this size.
 const BLOCK: usize = 256 << 10;
 /// Number of segments between two checks for cancellation.
 const BATCH: usize = 1 << 10;
-/// Maximum number of consecutive records with an implausible kind or length. More of them are damage.
+/// Maximum number of consecutive records with an implausible kind or length. If there are more, the file is damaged.
 const UNKNOWN_KINDS: usize = 64;
-/// Number of plausible records after which an implausible record before them is not damage.
+/// If an implausible record is followed by at least this number of plausible records, it does not count as damage.
 const FITTING: usize = 8;
-/// Number of fields that plans may contain in addition to one for each byte of the file.
+/// All plans together may contain one field for each byte of the file, and this number of further fields.
 const SPARE_FIELDS: u64 = 4 << 20;
 
 /// Consecutive records of the heap, and the range of their objects' ids.
@@ -42,14 +42,15 @@ pub(super) struct BodyPlan {
     pub(super) len: usize,
     /// The fields that are not references and not kept.
     pub(super) blanks: Vec<Blank>,
-    /// The fields whose numbers are kept, for a check: offset, type, and true if the user requested it.
+    /// The fields whose numbers are kept: offset, type, and true if the user requested to keep the number. They are
+    /// listed so that the numbers can be counted.
     pub(super) numbers: Vec<(u32, Kind, bool)>,
     /// True if a field refers to an object that contains a hash.
     pub(super) has_boxed_hash: bool,
 }
 
 impl BodyPlan {
-    /// True if instances hold one `int` and nothing else, as those of `Integer` do.
+    /// True if instances contain one `int` and nothing else, like instances of `Integer`.
     pub(super) fn is_box(&self) -> bool {
         self.len == 4 && self.numbers.len() + self.blanks.len() == 1
     }
@@ -72,7 +73,7 @@ impl BodyPlan {
 pub(super) struct Blank {
     pub(super) at: u32,
     pub(super) kind: Kind,
-    /// True if the value depends on content, so that it becomes zero.
+    /// True if the value can be a hash of content, so that it is replaced by zero.
     pub(super) is_hash: bool,
 }
 
@@ -88,7 +89,7 @@ pub(super) struct FirstDamage {
 #[derive(Debug)]
 pub(super) struct Survey {
     pub(super) id_size: usize,
-    /// The end of the part that is understood. Nothing after it is copied.
+    /// The end of the part of the dump that can be parsed. Nothing after it is copied.
     pub(super) end: usize,
     /// The first damage, at the end of that part.
     pub(super) damage: Option<FirstDamage>,
@@ -286,8 +287,8 @@ const fn is_cut_off(record: &TopRecord) -> bool {
     record.length > (record.end - record.start) as u64
 }
 
-/// True if a name has a wrong length and so includes the header of the next record, which has zero bytes. A name has no
-/// zero bytes. A name that a redaction replaced has only zero bytes.
+/// True if a name has a wrong length and so includes the header of the next record. This header has zero bytes, but a
+/// name has none, unless a redaction replaced all of its bytes by zeros.
 fn includes_header(bytes: &[u8], record: &TopRecord, id_size: usize) -> bool {
     let body = &bytes[record.start..record.end];
     let text = body.get(id_size..).unwrap_or_default();

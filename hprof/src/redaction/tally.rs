@@ -1,4 +1,4 @@
-//! Counts the content that a dump still has.
+//! Counts the content in a dump: what a redaction has to remove, and what it keeps.
 
 use std::ops::AddAssign;
 
@@ -25,8 +25,8 @@ impl AddAssign for Amount {
     }
 }
 
-/// The content of a dump, apart from ids, sizes and references. Zeros do not count, and neither do tokens in place of
-/// strings.
+/// The content of a dump, apart from ids, sizes and references. Zeros are not counted. Tokens, which replace strings,
+/// are not counted either.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Left {
@@ -46,7 +46,7 @@ pub struct Left {
     pub unknown: Amount,
     /// Kept: names of classes, fields, methods and files.
     pub kept_names: Amount,
-    /// Kept: well-known strings, and those that identify the JVM.
+    /// Kept: well-known strings, and strings that identify the JVM.
     pub kept_texts: Amount,
     /// Kept: arrays of kept tables.
     pub kept_tables: Amount,
@@ -57,7 +57,7 @@ pub struct Left {
 }
 
 impl Left {
-    /// True if nothing is left that a redaction removes.
+    /// True if the dump has no content that a redaction removes.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         let left = [

@@ -2,7 +2,7 @@
 //!
 //! A token is a SipHash of the string. The keys are random for each redaction and are not stored. The letters of a
 //! token are `à` to `ÿ`. Strings of programs do not consist of these letters alone, so tokens can be distinguished from
-//! strings that are left.
+//! strings that were not replaced.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, RandomState};
 const LETTERS: usize = 12;
 /// The code of the first letter in Latin-1 and Unicode. There are 32 letters.
 const FIRST: u8 = 0xe0;
-/// The filler after a token, `·`. Short strings have no filler.
+/// The filler `·`, which extends a token to the length of the string. Tokens of short strings have no filler.
 const REST: u8 = 0xb7;
 /// Maximum length of an array that gets a token. Longer arrays are not names, words or keys. They become zeros.
 pub(super) const LONGEST: usize = 512;
@@ -42,7 +42,7 @@ impl Tokens {
 }
 
 impl Tokens {
-    /// Overwrites a string with a token of the same letters in UTF-8.
+    /// Overwrites a UTF-8 string with a token. Each letter of the token takes two bytes.
     pub(super) fn write_utf8(&self, text: &mut [u8]) {
         let mut bits = self.keys.hash_one(&*text);
         let mut units = text.chunks_exact_mut(2);

@@ -1,9 +1,9 @@
 //! Infers the layout from the allocation sites in dumps of the hprof agent of JDK 5 to 8.
 //!
 //! The agent numbers objects, so ids are not addresses and their distances show no sizes. But together with a heap, the
-//! agent may write for each class the number of live objects and their bytes, as the JVM reported them. This includes
-//! the class object, which has the same size for most classes. So with the JVM's own layout, the following is the same
-//! number for most classes, and with other layouts it is not:
+//! agent may write for each class the number of live objects and their bytes, as the JVM reported them. These figures
+//! include the class object, whose size is the same for most classes. So with the JVM's own layout, the following is
+//! the same number for most classes, and with other layouts it is not:
 //!
 //! ```text
 //! size of the class object = bytes - (objects - 1) * size of an instance
@@ -17,8 +17,8 @@ use crate::records::outline::LiveObjects;
 use crate::sizes::fields::{Model, Order};
 use crate::sizes::layout::{COMPRESSED, Gap, Layouts};
 
-/// Minimum number of instances to compute their size. With fewer, a larger class object could be mistaken for larger
-/// instances.
+/// Minimum number of instances of a class from which the size of an instance is computed. With fewer instances, an
+/// unusually large class object could make the instances appear larger.
 const MANY: u64 = 64;
 /// Minimum number of classes that must agree. Fewer classes may agree by chance.
 const LEAST: usize = 8;
@@ -54,7 +54,7 @@ pub(super) struct Agreed {
 impl Agreed {
     /// Returns `None` unless more than half of the classes agree with one layout.
     pub(super) fn new(classes: &Classes, gaps: &[Gap], live: &LiveObjects) -> Option<Self> {
-        // If the only object is the class object, any layout agrees.
+        // If a class has no instances, its figures agree with any layout.
         let told: Vec<(ClassIndex, u64, u64)> = live
             .iter()
             .filter(|&(_, &(objects, _))| objects > 1)
@@ -88,8 +88,8 @@ impl Agreed {
         best.filter(|b| b.classes >= LEAST && b.classes * 2 > b.of)
     }
 
-    /// Returns the size of an instance of a class with this number and these bytes of live objects. `None` if the
-    /// figures do not determine it.
+    /// Returns the size of an instance of a class, computed from the number and the total bytes of its live objects.
+    /// `None` if the figures do not determine it.
     pub(super) fn instance(&self, (objects, bytes): (u64, u64)) -> Option<u64> {
         let instances = objects.checked_sub(1).filter(|&n| n >= MANY)?;
         let bytes = bytes.checked_sub(self.class_object)?;

@@ -9,9 +9,11 @@ const CONTENDED: u32 = 128;
 /// The order in which a JVM places fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// JDK 15 and later: largest first, each in the smallest hole that fits, including holes of superclasses.
+    /// JDK 15 and later: the largest fields first. Each field is placed in the smallest hole that fits, including holes
+    /// between the fields of superclasses.
     Packed,
-    /// Up to JDK 14: by size. The fields of each superclass are rounded up to the size of a reference.
+    /// Up to JDK 14: fields are sorted by size. The end of each superclass's fields is rounded up to a multiple of the
+    /// size of a reference.
     Classic,
 }
 
@@ -31,8 +33,8 @@ pub(crate) struct LaidOut {
     pub(crate) end: u32,
     /// Offset and length of each hole.
     holes: Vec<(u32, u32)>,
-    /// The end of the last field, if the class has `@Contended` fields. Fields of subclasses are padded from it too,
-    /// and do not fill holes.
+    /// The end of the last field, if the class has `@Contended` fields. Between it and the fields of subclasses is
+    /// padding as well, and these fields do not fill holes.
     contended_end: Option<u32>,
 }
 
@@ -516,7 +518,7 @@ mod tests {
 
     #[test]
     fn padding_is_as_hotspot_lays_it() {
-        // Measured: on JDK 17 and 25, a cell of a LongAdder has 280 bytes.
+        // Measured: on JDK 17 and 25, a `Cell` of a `LongAdder` takes 280 bytes.
         let cell = class(
             "java.util.concurrent.atomic.Striped64$Cell",
             &[("value", Long)],
@@ -524,7 +526,7 @@ mod tests {
         let variant = variants(&cell).next().unwrap();
         let laid = COOPS.lay_out(COOPS.object(), &cell, variant);
         assert_eq!(COOPS.size(&laid), 280);
-        // A thread of JDK 17, and one with an additional field.
+        // The class `Thread` of JDK 17, and the same class with an additional field.
         let mut fields = vec![("a", Object); 11];
         fields.extend([("b", Long); 3]);
         fields.extend([("c", Int); 2]);
@@ -547,7 +549,7 @@ mod tests {
     #[test]
     fn references_come_first_in_a_class_loader_of_jdk_8_and_11() {
         // Measured: a class loader has 72 bytes on JDK 8 and 88 bytes on JDK 11. An instance of an ordinary class with
-        // such fields has 64 and 80 bytes.
+        // the same fields would have 64 and 80 bytes.
         for (references, expected) in [(10, [72, 64]), (14, [88, 80])] {
             let mut fields = vec![("a", Object); references];
             fields.push(("defaultAssertionStatus", Boolean));

@@ -26,7 +26,7 @@ pub(crate) fn measure(
 ) {
     let mut mirrors: Vec<u64> = classes.iter().map(|(_, c)| c.id.0).collect();
     let parts = rayon::current_num_threads() * 4;
-    // Possibly only class ids are not addresses.
+    // Perhaps the objects' ids are addresses and only the class ids are not.
     let leave_out = !stats.has_unaligned_ids() || is_rarely_unaligned(map, parts, split);
     let is_left_out = |id: u64| leave_out && !is_aligned(id);
     mirrors.retain(|&id| id != 0 && !is_left_out(id));
@@ -46,8 +46,8 @@ pub(crate) fn measure(
                 let at = next_mirror.get_or_insert_with(|| mirrors.partition_point(|&m| m < id));
                 let mut next = id;
                 while let Some(&mirror) = mirrors.get(*at).filter(|&&m| m <= id) {
-                    // The first class object after the previous object is that object's neighbour. Class objects
-                    // themselves are not measured.
+                    // If class objects lie between the previous object and this one, the first of them is the neighbour
+                    // of the previous object. Class objects themselves are not measured.
                     next = next.min(mirror);
                     *at += 1;
                 }

@@ -1,9 +1,9 @@
 //! Infers object sizes from the distances between objects, and from a model for classes with few objects.
 //!
 //! A dump does not contain object sizes, but object ids are addresses. The smallest distance from an object of a class
-//! to the next object is the size of the class's objects, provided that one of them has an adjacent neighbour. The
-//! model is HotSpot's field layout ([`crate::sizes::fields`]). Its parameters (reference width, header, alignment) are
-//! chosen so that it agrees with the distances.
+//! to the next object is the size of the class's objects, if at least one of them has no gap behind it. The model is
+//! HotSpot's field layout ([`crate::sizes::fields`]). Its parameters (reference width, header, alignment) are chosen so
+//! that it agrees with the distances.
 
 #[cfg(test)]
 #[path = "layout_tests.rs"]
@@ -42,7 +42,7 @@ pub struct Layout {
 pub enum LayoutSource {
     /// Measured distances between objects.
     Addresses,
-    /// Only the model, because ids are not addresses or there are too few objects.
+    /// The layout comes only from the model, because ids are not addresses or there are too few objects.
     Assumed,
 }
 
@@ -67,8 +67,8 @@ pub(super) const COMPRESSED: Model = Model {
     order: Order::Classic,
 };
 
-/// True if ids are not addresses: in most classes, the distance to the next object is smaller than the fields, whatever
-/// the layout.
+/// True if ids are not addresses: in most classes, the distance from an object to the next is smaller than the object's
+/// fields, whatever the layout is.
 fn are_too_near(classes: &Classes, gaps: &[Gap]) -> bool {
     let mut fields = vec![None; classes.len()];
     let (mut near, mut all) = (0_usize, 0_usize);
@@ -110,12 +110,14 @@ pub(crate) struct Sizes {
     pub(crate) align: u64,
     /// True if ids are not addresses, so that nothing was measured.
     pub(crate) modelled: bool,
-    /// The number of classes that agree with the model, and the number of classes in the file's allocation sites.
+    /// The number of classes for which the allocation sites in the file agree with the model, and the number of classes
+    /// with allocation sites.
     pub(crate) agreed: Option<(usize, usize)>,
 }
 
 impl Sizes {
-    /// Infers the layout. `live` has the live objects of each class if the hprof agent wrote the dump.
+    /// Infers the layout. If the hprof agent wrote the dump, `live` has the number and bytes of each class's live
+    /// objects.
     ///
     /// Cost: for each of a dozen hypotheses, the layout of all classes that have instances.
     pub(crate) fn infer(
@@ -270,8 +272,8 @@ impl Sizes {
         round_up(u64::from(base) + content, self.align)
     }
 
-    /// Returns the bytes of a stack with this number of words, and of a bitmap with one bit for each place where a
-    /// reference may be.
+    /// Returns the bytes of a stack with this number of words, and of a bitmap with one bit for each position in the
+    /// stack that can hold a reference.
     #[cold]
     fn stack(&self, words: u32) -> u64 {
         let words = u64::from(words);
@@ -308,7 +310,7 @@ fn statics(class: &Class, model: &Model) -> u64 {
 
 /// Returns the alignment: all addresses are multiples of it.
 fn alignment(classes: &Classes, stats: &Stats) -> u32 {
-    /// Minimum number of addresses. Fewer addresses may be even by chance.
+    /// Minimum number of addresses. Fewer addresses may be multiples of a larger number by chance.
     const FEW: u64 = 16;
     let ids = classes.iter().map(|(_, c)| c.id.0).filter(|&id| id != 0);
     let (known, bits) = ids.fold((0_u64, stats.address_bits), |(n, b), id| (n + 1, b | id));
@@ -319,7 +321,8 @@ fn alignment(classes: &Classes, stats: &Stats) -> u32 {
     (1_u32 << bits.trailing_zeros().min(8)).max(8)
 }
 
-/// Returns the alignment of a forked dump: the recorded one, or else that of all sizes.
+/// Returns the object alignment of a forked dump: the recorded one, or if none is recorded, the largest alignment that
+/// all sizes have.
 fn forked_alignment(forked: &Forked, gaps: &[Gap]) -> u32 {
     if let Some(recorded) = forked.recorded {
         return recorded.align;
@@ -370,8 +373,8 @@ pub(super) struct Gap {
     bytes: u64,
     seen: u64,
     instances: u64,
-    /// True if a distance that was seen several times overrides the model. Otherwise the space may contain unreachable
-    /// objects, which a dump of live objects leaves out.
+    /// True if a distance that was seen several times overrides the model. False if the space up to the next object may
+    /// contain unreachable objects, which a dump of live objects leaves out.
     over_model: bool,
 }
 
@@ -402,8 +405,8 @@ impl Gap {
         (self.bytes, self.seen) = (bytes, u64::from(u32::MAX));
     }
 
-    /// Takes the distance as the exact size. In a forked dump, it is exact. A distance that is too large for an object
-    /// is not a size: the last object of a piece has no neighbour.
+    /// Takes the distance as the exact size, which it is in a forked dump. A distance that is too large for an object
+    /// is ignored, because the last object of a piece has no neighbour.
     fn take_as_size(&mut self) {
         /// Upper bound of an instance's size. A class file has at most 65,535 fields.
         const LARGEST_INSTANCE: u64 = 1 << 20;
@@ -420,7 +423,7 @@ impl Gap {
         self.bytes != u64::MAX
     }
 
-    /// True if the distance was seen often enough not to be random.
+    /// True if the distance was seen so often that it cannot be random variation.
     fn is_certain(&self) -> bool {
         self.is_known() && self.seen >= 3
     }
@@ -457,7 +460,8 @@ impl Agreement {
     ///
     /// Smaller distances contradict the hypothesis. Larger distances need not: ZGC leaves unreachable objects in place.
     /// If a program creates the same short-lived objects next to each object that it keeps, the kept objects are evenly
-    /// spaced. A layout that is unknown here and has larger objects is recognized because hardly any class agrees.
+    /// spaced. If the JVM has a layout that this program does not know, with larger objects, hardly any class agrees
+    /// with the hypothesis.
     const fn proves(self) -> bool {
         self.equal > 4 * self.nearer && self.equal > self.farther
     }
@@ -534,7 +538,8 @@ fn choose(
             gap.over_model &= fields::is_special(class);
         }
     }
-    // Adjacent class objects, less their static fields, show the size of a class object without static fields.
+    // The distance between two adjacent class objects, minus the static fields of the first, is the size of a class
+    // object without static fields.
     let room = mirror_room(classes, &model, mirrors);
     if let (Some(class), Some(room)) = (class_class, room) {
         let gap = &mut gaps[class.index()];
@@ -587,7 +592,8 @@ fn array_header(stats: &Stats, header: u32, wide: bool) -> u32 {
 }
 
 /// Returns a score that grows with the number of element types for which the hypothesis fits exactly. `None` if arrays
-/// contradict the hypothesis, because it makes them larger than the distance to the next object.
+/// contradict the hypothesis, because by the hypothesis some arrays would be larger than the distance to the next
+/// object.
 fn array_evidence(model: &Model, stats: &Stats) -> Option<i64> {
     let mut score = 0;
     for kind in Kind::PRIMITIVES.into_iter().chain([Kind::Object]) {
@@ -611,8 +617,8 @@ pub(super) struct Layouts<'a> {
     classes: &'a Classes,
     model: &'a Model,
     gaps: &'a [Gap],
-    /// True if subclasses inherit the bytes by which a class is larger than the model predicts: fields that the JVM
-    /// adds, and padding.
+    /// True if subclasses inherit the surplus of a class: the bytes by which it is larger than the model predicts,
+    /// because of padding and fields that the JVM adds.
     surplus: bool,
     done: Vec<Option<LaidOut>>,
 }

@@ -66,7 +66,8 @@ impl World {
         self.classes.by_name(name)[0]
     }
 
-    /// Sets the number of instances of a class, and the smallest distance with the number of instances that have it.
+    /// Sets the number of instances of a class, the smallest distance from an instance to the next object, and the
+    /// number of instances with this distance.
     fn measure(&mut self, name: &str, gap: u64, seen: u64, instances: u64) {
         let class = self.class(name);
         let stats = &mut self.stats.classes[class.index()];
@@ -112,9 +113,9 @@ fn fields_that_do_not_fit_tell_ids_that_are_no_addresses() {
     for (above, below, expected) in [
         (None, Some(15), true),
         (None, Some(16), false),
-        // Fields of both classes count once.
+        // A field that appears in both classes is counted only once.
         (None, Some(20), false),
-        // Half of the classes are not the majority.
+        // Exactly half of the classes is not a majority.
         (Some(8), Some(12), false),
         (Some(7), Some(12), true),
         (None, None, false),
@@ -307,7 +308,7 @@ fn the_layout_is_what_most_distances_equal() {
     // An int after a header of 16 bytes.
     world.measure("P", 24, 5, 5);
     assert_eq!(world.chosen(), (4, 16, Order::Packed));
-    // One object that is too near outweighs four at the expected distance.
+    // One object whose distance to the next object is too small outweighs four objects at the expected distance.
     world.measure("P", 24, 20, 20);
     for (near, header) in [(4, 16), (6, 12)] {
         world.measure("Q", 16, 1, near);
@@ -376,7 +377,7 @@ fn arrays_tell_the_header() {
         world.stats.array_slack[Kind::Int as usize] = slack;
         assert_eq!(world.chosen(), (4, header, Order::Packed));
     }
-    // Empty arrays of references do not show the width of references; longer arrays do.
+    // Empty arrays of references do not show the width of references; longer arrays show it.
     for (narrow, wide, reference) in [(16, 16, 4), (16, -24, 4), (56, 16, 8)] {
         let mut world = World::new(&[class("A", 0x1000, &[])]);
         world.stats.array_slack[Kind::Int as usize] = 16;

@@ -1,4 +1,4 @@
-//! Shapes: an object's class and, for arrays, its length, in 32 bits.
+//! Shapes. A shape is a 32-bit number that encodes an object's class and, for arrays, the length.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use crate::ids::{ClassIndex, NONE};
 use crate::records::classes::Classes;
 use crate::sizes::layout::Sizes;
 
-/// Arrays with fewer elements than this have their length in the shape.
+/// The shape contains the length of arrays with fewer elements than this.
 const SHORT: u32 = 256;
 
 /// Flag in shapes of instances with null references. These shapes exist only while a graph is built whose adjacency
@@ -53,8 +53,8 @@ pub(crate) const fn with_elements(class: u32) -> u32 {
     }
 }
 
-/// Returns the shape of an instance whose record ends after `fields` reference fields. `None` if the shape has not
-/// enough bits.
+/// Returns the shape of an instance whose record ends after `fields` reference fields. `None` if a shape has too few
+/// bits for this.
 pub(crate) fn cut_off(class: u32, fields: usize) -> Option<u32> {
     let fields = fields as u32 + 1;
     let has_room = class < 1 << CLASS_BITS && fields < 1 << MASK_BITS;
@@ -64,9 +64,9 @@ pub(crate) fn cut_off(class: u32, fields: usize) -> Option<u32> {
 /// The references in an object's adjacency list, according to its shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InRow {
-    /// The list has all reference fields except those whose bits are set.
+    /// The list has all reference fields except the fields whose bits are set.
     FieldsBut(u32),
-    /// The list has the first reference fields: this number of them.
+    /// The list has only the first reference fields. The number is how many.
     First(u32),
     /// The list has elements, although the shape is not that of an array.
     Elements,
@@ -94,7 +94,7 @@ pub(crate) struct Shapes {
     /// The first shape of a long array.
     long: u32,
     arrays: Vec<ClassIndex>,
-    /// Class and length of each longer array.
+    /// Class and length of each long array, that is, of each array with at least [`SHORT`] elements.
     pub(crate) longs: Vec<(u32, u32)>,
 }
 
@@ -112,7 +112,7 @@ impl Shapes {
         let arrays = classes.arrays().to_vec();
         Self {
             classes: count,
-            // The value saturates if there are too many classes. Then `has_room` returns false.
+            // If there are too many classes, the value stops at the maximum. Then `has_room` returns false.
             long: count
                 .saturating_mul(2)
                 .saturating_add((arrays.len() as u32).saturating_mul(SHORT)),
@@ -181,8 +181,8 @@ impl Shapes {
     }
 }
 
-/// Maximum number of shapes in tables: the first ones. A file may have any number of array classes, with many shapes
-/// each. The values of other shapes are computed for each call.
+/// Maximum number of shapes in tables. Tables have the first shapes. A file may have any number of array classes, with
+/// many shapes each. The values of other shapes are computed for each call.
 pub(crate) const IN_TABLES: u32 = 1 << 20;
 
 /// Table of classes and shallow sizes by shape. It is small, because most shapes belong to thousands of objects.
@@ -247,7 +247,7 @@ fn of_shape(shapes: &Shapes, sizes: &Sizes, shape: u32) -> u64 {
     }
 }
 
-/// For each shape, the class object to which its objects refer because they are instances of the class.
+/// For each shape, the class object of the objects' class, if the objects refer to it.
 #[derive(Debug)]
 pub(crate) struct ShapeClasses {
     /// For the first [`IN_TABLES`] shapes, except long arrays. [`NONE`] for shapes without such a reference.

@@ -48,16 +48,17 @@ impl ClassStats {
 #[derive(Clone, Debug)]
 pub(crate) struct Stats {
     pub(crate) classes: Vec<ClassStats>,
-    /// The divisor for lengths of arrays: a power of two, and a multiple of the JVM's object alignment.
+    /// The lengths of arrays are divided by this number: a power of two, and a multiple of the JVM's object alignment.
     pub(crate) modulus: usize,
-    /// For each array class (by array number), the number of arrays for each remainder of the length.
+    /// For each array class (by array number), the number of arrays for each value of their length modulo `modulus`.
     residues: Vec<u64>,
-    /// For each array class, the sum of the quotients of the lengths.
+    /// For each array class, the sum of all lengths, each divided by `modulus` and rounded down.
     quotients: Vec<u64>,
     /// For each size of a stack chunk in words, the number of chunks.
     pub(crate) stack_chunks: BTreeMap<u32, u64>,
-    /// For each element type code, the smallest value of "distance to the next object minus bytes of the elements". It
-    /// is an upper bound of the array header. References count as 4 bytes here, and as 8 bytes in `array_slack_wide`.
+    /// For each element type, the smallest difference between an array's distance to the next object and the bytes of
+    /// its elements. It is an upper bound of the size of the array header. Here a reference is taken as 4 bytes, in
+    /// `array_slack_wide` as 8 bytes.
     pub(crate) array_slack: [i64; 12],
     pub(crate) array_slack_wide: i64,
     /// The bitwise OR of all addresses. The number of its trailing zeros shows the alignment.
@@ -185,7 +186,7 @@ impl Stats {
     }
 }
 
-/// The previous object. The distance to the current object is an upper bound of its size.
+/// The previous object. The distance from it to the current object is an upper bound of its size.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Last {
     #[default]

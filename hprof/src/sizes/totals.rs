@@ -30,8 +30,8 @@ pub struct ClassTotal {
     pub all: Total,
     /// The reachable instances. Only from [`Snapshot::histogram`](crate::Snapshot::histogram).
     pub reachable: Total,
-    /// The bytes that the instances retain, counting nothing twice (the minimum retained size). Only from
-    /// [`Snapshot::histogram`](crate::Snapshot::histogram), which describes the computation.
+    /// The bytes that the instances retain, counting nothing twice (the minimum retained size). Only
+    /// [`Snapshot::histogram`](crate::Snapshot::histogram) computes this; its documentation describes how.
     pub retained_bytes: u64,
 }
 

@@ -1,4 +1,5 @@
-//! Measures the memory of a test: bytes that the allocator handed out, and pages that the process mapped and touched.
+//! Measures the memory of a test: the bytes that are allocated on the Rust heap, and the growth of the process's
+//! resident memory.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,7 +36,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Returns a lock: tests that measure run one at a time.
+/// Returns a lock, so that tests that measure memory or time run one at a time.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -80,8 +81,8 @@ fn status(name: &str) -> u64 {
     kilobytes.unwrap_or(0) * 1024
 }
 
-/// Processor time of a test in all its threads. It depends less on other work of the machine than wall time does.
-/// Without `/proc` it is zero.
+/// Processor time of a test in all its threads. Other work of the machine changes it less than wall time. On systems
+/// without `/proc` it is zero.
 pub(crate) struct Cpu(Duration);
 
 impl Cpu {

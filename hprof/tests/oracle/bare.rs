@@ -138,7 +138,7 @@ fn instances_under_one_holder_are_leaves_where_the_class_has_another() {
         all.push(Ref::Object(heap.loader));
         all.push(Ref::Class(heap.class));
         heap.holder(all);
-        // If another instance near a root is elsewhere, no holder dominates the class.
+        // If a further instance near a root is held by another object, none of the holders dominates the class.
         if elsewhere {
             let one = heap.instances(1);
             heap.holder(one);
@@ -227,7 +227,7 @@ fn a_loader_that_refers_to_nothing_but_its_class_keeps_its_classes() {
     heap.heap.set_loader(bare, heap.loader);
     let loader = heap.heap.add_instance(bare, &[]);
     heap.heap.set_loader(heap.class, loader);
-    // Another object holds the class of the loader.
+    // The other loader, which the array also holds, keeps the loader's own class alive.
     heap.holder(vec![Ref::Object(loader), Ref::Object(heap.loader)]);
     assert_eq!(heap.check(), 0);
     let both = both_by(heap.heap.try_build().unwrap().bytes, Refs::Soft, kept(0));
@@ -237,7 +237,7 @@ fn a_loader_that_refers_to_nothing_but_its_class_keeps_its_classes() {
 
 #[test]
 fn a_chain_of_loaders_hangs_on_one_instance() {
-    // The class of the loader belongs to another loader, which nothing else refers to.
+    // The loader's own class was defined by another loader. Nothing else refers to that loader.
     let mut heap = Heap::new();
     let boot = heap.heap.boot();
     let above = heap
@@ -273,7 +273,8 @@ fn statics_of_a_class_may_hold_its_own_instances() {
     let some = heap.instances(30);
     let table = heap.heap.add_object_array(boot.object_array, some);
     heap.heap.set_static(holder, "all", table);
-    // A single instance elsewhere, or the loader, keeps all of it.
+    // A single instance that another object holds keeps the class, its loader and everything they hold alive. So does a
+    // reference to the loader.
     for leaves in [0, 30] {
         match leaves {
             0 => {

@@ -24,8 +24,8 @@ fn limit(bytes: usize) -> Duration {
     Duration::from_secs(60 + bytes as u64 / 20_000)
 }
 
-/// Compares the holders from the adjacency lists with those from the records. The latter are known only if each ID
-/// belongs to one object.
+/// Compares the holders that are read from the adjacency lists with the holders that are read from the records. The
+/// records determine the holders only if each ID belongs to one object.
 fn check_holders(snapshot: &Snapshot, all: &[ObjectIndex]) {
     let (noted, read) = (snapshot.holders().unwrap(), snapshot.holders().unwrap());
     for &object in all {
@@ -43,8 +43,8 @@ pub(crate) fn both(bytes: Vec<u8>, refs: Refs) -> Both {
     both_by(bytes, refs, Thresholds::USUAL)
 }
 
-/// Reads the dump by both readers. The seed selects usual or low thresholds; with low ones, objects that refer only to
-/// their class are leaves. The choice depends on bits of the seed that select nothing else.
+/// Reads the dump by both readers. The seed selects usual or low thresholds. With low thresholds, objects that refer
+/// only to their class are treated as leaves. The bits of the seed that make this choice are used for nothing else.
 pub(crate) fn both_of(bytes: Vec<u8>, refs: Refs, seed: u64) -> Both {
     let thresholds = [Thresholds::USUAL, Thresholds::LOW][(seed / 4 % 2) as usize];
     both_by(bytes, refs, thresholds)

@@ -87,7 +87,7 @@ impl BruteForce {
     }
 
     /// Returns immediate dominators by petgraph: `None` for unreachable objects, `Some(None)` for objects that only the
-    /// roots together dominate.
+    /// super-root dominates.
     pub(crate) fn dominators(&self) -> Vec<Option<Option<usize>>> {
         let mut graph: DiGraph<(), ()> = DiGraph::new();
         for _ in 0..=self.edges.len() {

@@ -53,7 +53,8 @@ impl Both {
                 .zip(self.snapshot.retained_objects(object));
             assert_eq!(found, expected, "{what:?}: {}", self.snapshot.name(object));
         }
-        // The root retains all reachable objects: those that its child nodes and leaves retain.
+        // The root retains all reachable objects. Each of them is retained by one of its child nodes, or is one of its
+        // leaves.
         let tree = self.snapshot.tree();
         let total: u64 = (0..reached.len()).filter(|&n| reached[n]).map(size).sum();
         let nodes: u64 = tree
@@ -81,8 +82,8 @@ impl Both {
                 (objects, bytes),
                 "{what:?}"
             );
-            // Each object that a single instance retains counts once. Objects that only several instances together
-            // retain are not included.
+            // An object that a single instance of the class retains is counted once. An object that no single instance
+            // retains, but several instances together, is not counted.
             let name = &self.snapshot.classes()[class].name;
             let single = (0..reached.len()).filter(|&n| reached[n] && member(n));
             let mut alone = vec![false; reached.len()];
@@ -167,7 +168,7 @@ fn dominators_equal_petgraphs_on_plain_graphs() {
         let options = testdata::writer::Options::default();
         let dump = graph::dump(nodes, &edges, &roots, kind, options);
         let both = both_by(dump.bytes, Refs::Soft, thresholds(seed, None));
-        // Check the naive reader against the graph itself.
+        // Compare the naive reader with the graph from which the heap was written.
         for (node, &address) in dump.addresses.iter().enumerate() {
             let place = both.heap.by_id[&address];
             let targets = both.heap.nodes[place].edges.iter();
@@ -209,7 +210,8 @@ fn dominators_equal_petgraphs_where_much_is_shared_and_leads_back() {
         let both = both_by(world::dump(&plan), refs, thresholds(seed, Some(tally)));
         both.check_dominators(&BruteForce::new(&both.heap, refs), &(plan, refs));
     }
-    // This test is about the paths of the algorithm for large heaps. Each must be used in about every tenth heap.
+    // This test checks the code paths that the algorithm takes for large heaps. About every tenth heap must use each of
+    // them.
     let read_again = tally.read_again.load(Ordering::Relaxed) as u64;
     assert!(read_again > heaps / 30, "{read_again}");
     let came_by = came_by(tally);

@@ -6,7 +6,8 @@ use hprof::answers::PathOptions;
 use hprof::{ObjectId, ObjectIndex, Options, Silent, Snapshot, Source};
 use testdata::writer::linked::{self, Linked};
 
-/// Fewer nodes in a build without optimisation, but still more than any stack holds.
+/// Number of nodes. A build without optimisation uses fewer, but still more than the stack has room for if the code
+/// were recursive.
 const NODES: u64 = if cfg!(debug_assertions) {
     300_000
 } else {
@@ -39,8 +40,8 @@ fn holder(linked: &Linked, snapshot: &Snapshot) -> ObjectIndex {
     snapshot.find(ObjectId(linked.holder)).unwrap()
 }
 
-/// Returns the bytes that the nodes retain as a class. Each node counts once, however many nodes are above it, and
-/// wherever the tree was divided among threads.
+/// Returns the retained bytes of the nodes' class. Each node is counted once, no matter how many nodes dominate it and
+/// how the tree was divided among threads.
 fn retained_as_a_class(linked: &Linked, snapshot: &Snapshot) -> u64 {
     let class = snapshot.class_of(node(linked, snapshot, 0)).unwrap();
     snapshot.histogram()[class.index()].retained_bytes

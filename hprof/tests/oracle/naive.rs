@@ -1,5 +1,5 @@
-//! A reader of dumps that uses the simplest algorithms and shares no code with the crate. It builds the heap graph, by
-//! the rules of the design for edges and roots.
+//! A reader of dumps that uses the simplest algorithms and shares no code with the crate. It builds the heap graph,
+//! with the same rules for references and roots as the crate.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -312,7 +312,8 @@ impl Raw {
         heap
     }
 
-    /// Links loaders to their classes and threads to their stacks, and adds the roots.
+    /// Adds references from loaders to their classes and from threads to the objects on their stacks. Also adds the
+    /// roots.
     fn link_rest(&self, heap: &mut Heap) {
         let sticky = self.roots.iter().any(|r| r.0 == 0x05);
         for (&id, class) in &self.classes {

@@ -32,7 +32,8 @@ const fn strength(reference: Reference) -> Strength {
     }
 }
 
-/// Returns the distance of each object from a root, by references up to a strength, without some of the objects.
+/// Returns the distance of each object from the nearest root. Only references up to the given strength are followed,
+/// and the objects in `except` are ignored.
 fn distances(both: &Both, weakest: Strength, except: &[ObjectIndex]) -> Vec<Option<usize>> {
     let mut distance = vec![None; both.heap.nodes.len()];
     let is_there = |node: usize| !except.contains(&both.numbers[node]);
@@ -145,7 +146,7 @@ fn referrers_are_those_of_the_dump() {
         }
         let all = both.snapshot.referrers(&both.numbers, usize::MAX, &[]);
         for (node, found) in all.iter().enumerate() {
-            // The naive reader gives primitive arrays no class.
+            // The naive reader has no classes for primitive arrays.
             let class = both.snapshot.represents(both.numbers[node]);
             if class.is_some_and(|c| both.snapshot.classes()[c].element.is_some()) {
                 continue;
@@ -163,7 +164,7 @@ fn referrers_are_those_of_the_dump() {
             let expected = expected.get(&node).cloned().unwrap_or_default();
             assert_eq!(sorted(found), sorted(expected), "{plan:?} {node}");
         }
-        // Queries any objects in any order, some twice. Each gets its own list, up to the limit.
+        // Queries any objects in any order, some twice. The result has a list for each of them, cut at the limit.
         let limit = rng.below(5);
         let asked: Vec<usize> = (0..20).map(|_| rng.below(both.numbers.len())).collect();
         let objects: Vec<ObjectIndex> = asked.iter().map(|&n| both.numbers[n]).collect();

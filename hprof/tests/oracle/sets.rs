@@ -175,7 +175,7 @@ fn a_deep_size_is_what_a_walk_finds() {
 #[test]
 fn classes_are_left_out_or_ended_at_as_asked() {
     let mut mattered = [0_u32; 2];
-    // At least 40 heaps, because with fewer heaps some options would make no difference.
+    // Use at least 40 heaps. With fewer heaps, some options would change no result.
     for seed in 0..rounds(400).max(40) {
         let plan = plan(8_000_000 + seed, 60);
         let both = both_of(world::dump(&plan), Refs::Soft, seed);
@@ -208,7 +208,8 @@ fn classes_are_left_out_or_ended_at_as_asked() {
     assert!(mattered.iter().all(|&m| m > 5), "{mattered:?}");
 }
 
-/// Checks a tree: each level contains the objects of a breadth-first walk, each once, below the path that reaches it.
+/// Checks a tree: each level contains the objects that a breadth-first walk reaches at this depth. Each object occurs
+/// once, below the path that reaches it.
 #[test]
 fn a_tree_has_each_object_where_it_is_first_reached() {
     for refs in ALL_REFS {

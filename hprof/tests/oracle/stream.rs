@@ -8,7 +8,7 @@ use hprof::{ObjectIndex, Options, Silent, Snapshot, Source};
 
 use crate::world::{Plan, dump, rounds};
 
-/// Returns all references in the records, read in small steps.
+/// Returns all references in the records. Each call reads only a few of them.
 fn links(snapshot: &Snapshot, limit: usize) -> Vec<Link> {
     let mut all = Vec::new();
     for part in 0..snapshot.parts().count() {

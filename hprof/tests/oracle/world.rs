@@ -19,7 +19,7 @@ pub(crate) struct Plan {
     pub(crate) duplicates: bool,
     /// True if IDs are not addresses.
     pub(crate) odd_ids: bool,
-    /// True for many back edges, and for many shared objects that lead to no other shared object.
+    /// True to add many back edges, and many shared objects from which no other shared object can be reached.
     pub(crate) shared: bool,
 }
 
@@ -80,7 +80,8 @@ pub(crate) fn dump(plan: &Plan) -> Vec<u8> {
     heap.build()
 }
 
-/// Adds arrays that share other arrays. A root or a weaker reference holds them.
+/// Adds arrays that share the same smaller arrays. A table holds all of them, and a root or a weaker reference holds
+/// the table.
 fn share(heap: &mut HeapBuilder, rng: &mut Rng) {
     let boot = heap.boot();
     for i in 0..1 + rng.below(3) {
@@ -107,7 +108,8 @@ struct World {
     /// Number of references that each object can hold.
     slots: Vec<usize>,
     classes: Vec<ClassId>,
-    /// For each application class, the number of fields with those of its superclasses, and the number of statics.
+    /// For each application class, the number of fields, including those of its superclasses, and the number of static
+    /// fields.
     sizes: HashMap<ClassId, (usize, usize)>,
     /// Reference objects, which have a referent.
     referring: Vec<Obj>,
@@ -321,7 +323,8 @@ impl World {
             if rng.below(3) == 0 {
                 return;
             }
-            // Without this root or system classes, a dump with threads is taken for one that lacks roots.
+            // If a dump has threads but neither this root nor system classes, it is treated as a dump in which roots
+            // are missing.
             let global_ref = 0x900;
             let target = self.any(rng);
             heap.add_root(Root::JniGlobal { global_ref }, target);

@@ -34,8 +34,8 @@ const QUEUE: Names = Names {
     ..LINKED_LIST
 };
 
-/// Returns the contents of an object as an instance of a class. `None` if the class is not a collection, or if it has
-/// other fields in the JVM that wrote the dump.
+/// Reads an object as an instance of the given collection class, and returns its contents. `None` if the class is not a
+/// collection, or if it has other fields in the JVM that wrote the dump.
 pub(super) fn read(
     fields: &Fields<'_>,
     class: &str,
@@ -230,7 +230,7 @@ fn alternating(fields: &Fields<'_>, map: Contents, range: &Range<u64>) -> Option
     Some(map)
 }
 
-/// Returns the entries in the range, if all entries are known.
+/// Returns the entries in the range, from an iterator over all entries.
 fn listed(entries: impl Iterator<Item = Entry>, range: &Range<u64>) -> FollowedNodes {
     let mut found = FollowedNodes::all();
     for entry in entries {
@@ -443,8 +443,8 @@ fn concurrent_table(fields: &Fields<'_>, map: Contents, range: &Range<u64>) -> O
         return Some(map);
     };
     map.capacity = Some(u64::from(array.len));
-    // A bucket with many nodes begins with an object for a tree, whose nodes are also chained. While the table grows, a
-    // bucket can begin with a node that only points to the new table.
+    // A bucket with many nodes begins with an object that represents a tree. The nodes of this tree also form a chain.
+    // While the table grows, a bucket can begin with a node that only points to the new table.
     let heads = |nodes: &[ObjectIndex]| -> Vec<Option<ObjectIndex>> {
         let fields = snapshot.field_values(nodes, ["first", "nextTable"]);
         let node = |(&node, fields): (&ObjectIndex, Option<[Option<Value>; 2]>)| match fields? {

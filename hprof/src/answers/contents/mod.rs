@@ -65,7 +65,7 @@ pub struct Bounds {
     pub limit: u64,
 }
 
-/// The contents of an object of a collection class; see [`Snapshot::contents`].
+/// The contents of an instance of a collection class; see [`Snapshot::contents`].
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Contents {
@@ -79,15 +79,15 @@ pub struct Contents {
     pub capacity: Option<u64>,
     /// Position and limit. Only for buffers.
     pub bounds: Option<Bounds>,
-    /// The characters in the requested range. Only for text.
+    /// If the contents are text, the characters in the requested range.
     pub text: Option<String>,
     /// The index in the collection of the first entry in `entries`.
     pub first: u64,
     /// The requested elements or entries, in the order of Java's iteration. For heaps (`PriorityQueue`), `Hashtable`,
     /// `WeakHashMap`, and immutable sets and maps, the order is that of the underlying array.
     pub entries: Vec<Entry>,
-    /// True if the fields are consistent. They may not be if a thread was changing the collection when the dump was
-    /// taken.
+    /// True if the fields are consistent. They may be inconsistent if a thread was changing the collection when the
+    /// dump was taken.
     pub whole: bool,
 }
 
@@ -231,13 +231,13 @@ impl<'a> Fields<'a> {
 }
 
 impl Snapshot {
-    /// Returns the contents of an object of a JDK collection class: the elements whose indexes are in `range`. `None`
+    /// Returns the contents of an instance of a JDK collection class: the elements whose indexes are in `range`. `None`
     /// for other objects. For JDK collections that only wrap another one (unmodifiable or synchronized collections, key
     /// sets of maps), returns the contents of the other collection.
     ///
     /// Cost: for arrays and hash tables, a few times that of [`Snapshot::ids`]. For chains and trees, a walk over every
-    /// piece of the file (about a megabyte) that has a node up to the end of the range. A piece is walked again if the
-    /// chain returns to it later. At most 10,000 nodes are followed.
+    /// piece of the file (about a megabyte) that contains one of the nodes up to the end of the range. A piece is
+    /// walked again if the chain returns to it later. At most 10,000 nodes are followed.
     #[must_use]
     pub fn contents(&self, object: ObjectIndex, range: Range<u64>) -> Option<Contents> {
         self.contents_within(object, &range, VIEWS)
@@ -284,7 +284,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns the object in a static field of a JDK class.
+    /// Returns the object to which a static field of a JDK class refers.
     fn sentinel(&self, class: &str, name: &str) -> Option<ObjectIndex> {
         let class = *self.classes().by_name(class).first()?;
         self.static_value(class, name)?.object()

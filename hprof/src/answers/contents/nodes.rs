@@ -8,7 +8,7 @@ use crate::answers::objects::object::{ArrayView, Raw, Value};
 use crate::ids::{ObjectId, ObjectIndex};
 use crate::snapshot::Snapshot;
 
-/// Maximum number of pieces of the file whose objects are in memory at a time.
+/// Maximum number of pieces of the file (about a megabyte each) whose objects are in memory at a time.
 const PIECES: usize = 8;
 
 /// Maximum number of nodes that are followed one after the other. Each may need a walk over a piece of the file.
@@ -19,7 +19,7 @@ const NODES: u64 = 10_000;
 pub(super) struct FollowedNodes {
     /// The entries in the range.
     pub(super) entries: Vec<Entry>,
-    /// Number of entries visited, including those before the range.
+    /// Number of entries visited, including the entries before the range.
     pub(super) total: u64,
     /// True if all entries of the structure were visited.
     pub(super) complete: bool,
@@ -200,7 +200,7 @@ impl Snapshot {
         found.whole &= chains.iter().all(|c| c.1.is_some());
         let mut visited: HashSet<ObjectIndex> = HashSet::new();
         for _ in 0..NODES {
-            // Follow only the chains that may hold entries of the range.
+            // Follow only the chains that may contain entries of the range.
             let mut sum = 0;
             let needed = chains.iter().take_while(|(entries, _)| {
                 let before = sum;
@@ -246,7 +246,8 @@ impl Snapshot {
         let mut found = FollowedNodes::new();
         let mut nodes = NodeReader::new(self);
         let mut visited = HashSet::new();
-        // The nodes whose left subtree is done or in progress. For each node, its entry and its right subtree.
+        // The nodes whose left subtree is already read or is being read. For each node: its entry and its right
+        // subtree.
         let mut above: Vec<(Entry, Value)> = Vec::new();
         let mut at = root;
         for _ in 0..NODES {

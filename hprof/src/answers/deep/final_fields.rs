@@ -1,4 +1,5 @@
-//! Final fields. A dump has the names and types of fields but not their modifiers, so those are read from class files.
+//! Final fields. A dump has the names and types of fields but not their modifiers. So the modifiers are read from class
+//! files.
 
 use crate::ids::ClassIndex;
 use crate::records::classes::{Classes, Field, Static};
@@ -58,14 +59,15 @@ impl FinalFields {
         Self { own: own.collect() }
     }
 
-    /// True if it is known which reference fields that a class declares are final. Static fields are not considered.
+    /// True if it is known, for each reference field that a class declares, whether the field is final. Static fields
+    /// are not considered.
     #[must_use]
     pub fn knows_own(&self, class: ClassIndex) -> bool {
         let own = self.own.get(class.index());
         own.is_some_and(|own| own[0].is_some())
     }
 
-    /// True if it is known which static reference fields that a class declares are final.
+    /// True if it is known, for each static reference field that a class declares, whether the field is final.
     #[must_use]
     pub fn knows_statics(&self, class: ClassIndex) -> bool {
         let own = self.own.get(class.index());
@@ -131,7 +133,8 @@ fn flags<'a>(
         let named = found[first..]
             .iter()
             .take_while(|f| f.is_static == is_static && f.name == name);
-        // Obfuscators give one name to several fields of different types. The dump does not show which is which.
+        // Obfuscators give one name to several fields of different types. The dump does not show which of them is the
+        // final one.
         let mut named = named.filter(|f| f.kind == Kind::Object).peekable();
         named.peek()?;
         Some(named.all(|f| f.is_final))
@@ -145,7 +148,7 @@ fn all_final(classes: &Classes, index: ClassIndex) -> bool {
     let is_record = class
         .superclass
         .is_some_and(|s| classes[s].loader.is_null() && &*classes[s].name == "java.lang.Record");
-    // The JDK's name for the class of a lambda, and for the fields of captured variables.
+    // Parts of names by which the JDK marks the classes of lambdas, and the fields that hold captured variables.
     let captures = |f: &Field| f.name.strip_prefix("arg$").is_some_and(is_number);
     is_record || class.name.contains("$$Lambda") && class.fields.iter().all(captures)
 }

@@ -1,8 +1,8 @@
 //! Values that the whole program shares, as defined by SizeOf's `isSharedFlyweight`: enum constants, interned strings,
 //! `Boolean.TRUE`, `Boolean.FALSE`, and the boxes that `valueOf` caches.
 //!
-//! Inside a JVM, `String.intern` shows if a string is interned. A dump does not record this. It has the resolved string
-//! constants of each class, and these are interned.
+//! Inside a JVM, `String.intern` shows if a string is interned. A dump does not record which strings are interned. But
+//! it has the resolved string constants of each class, and all string constants are interned.
 
 use crate::answers::objects::object::{Body, Value};
 use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};

@@ -1,9 +1,10 @@
 //! Deep sizes: the size of an object, or of a set of objects, with all objects that they reach by fields and elements.
-//! Each object counts once.
+//! Each object is counted once.
 //!
 //! The rules are those of the SizeOf agent, which walks objects by reflection inside a JVM. Only fields and elements
-//! are followed. An object's class does not count, and neither does a class object that a field refers to. Objects on
-//! the stack of a thread and classes of a loader are not in a field, so they do not count either.
+//! are followed. Class objects are not counted, even if a field refers to them. A thread has no fields for the objects
+//! on its stack, and a loader has none for its classes, so the walk does not go from a thread to its stack or from a
+//! loader to its classes.
 
 pub(crate) mod final_fields;
 pub(crate) mod flyweights;
@@ -37,13 +38,13 @@ use crate::snapshot::Snapshot;
 /// Maximum number of objects to read one by one before the whole file is read instead. Reading this many objects takes
 /// a tenth of a second.
 const LOOKS: usize = 1 << 17;
-/// Additional cost of each level of references, as a number of object reads.
+/// Cost of each level of references in addition to the reads of its objects, expressed as a number of reads.
 const LOOKS_OF_LEVEL: usize = 3;
-/// Maximum number of objects that one thread follows (at most half of the heap's objects). If there are more, all
-/// threads start the walk again.
+/// Maximum number of objects that a walk on one thread visits. Half of the heap's objects is a further limit. If a walk
+/// would exceed a limit, it is repeated on all threads.
 const NARROW: u64 = 1 << 16;
-/// Number of pieces of the file that are read together. Meanwhile their references are in memory twice: in the list of
-/// one piece and in the list of all pieces.
+/// Number of pieces of the file (about a megabyte each) that are read together. Until the next batch, their references
+/// are in memory twice: in the list of one piece and in the list of all pieces.
 const BATCH: usize = 128;
 
 /// Options for deep sizes: the objects that count, and the references that are followed.
@@ -85,7 +86,7 @@ pub struct Deep<'a> {
     seen: Bits,
 }
 
-/// The position of each object's references in `targets`.
+/// The location in `targets` of each object's references.
 #[derive(Debug)]
 enum RowIndex {
     /// For each object with references, the index in `targets` of its first reference. One more entry holds the end of
@@ -160,8 +161,8 @@ impl Rules {
         }
     }
 
-    /// Calls `f` for each reference of a record that is followed. References to class objects are included, and callers
-    /// have to filter them out. To recognize them, the class of each target must be read.
+    /// Calls `f` for each reference in a record that the rules allow to follow. References to class objects are
+    /// included, because recognizing them takes a look-up of the target's class. Callers have to filter them out.
     #[inline(always)]
     fn each(
         &self,
@@ -352,15 +353,17 @@ impl Visitor for RowsOfPiece<'_> {
     }
     #[inline(always)]
     fn primitive_array(&mut self, object: Object, kind: Kind, len: u32, elements: &[u8]) {
-        // Arrays of primitives have no references. They are leaves, so they advance the numbering of leaves.
+        // Arrays of primitives have no references. They are leaves (objects without references), so the number of the
+        // next leaf increases.
         self.numbering
             .counted(object.id, Body::Primitives(kind, len, elements));
     }
 }
 
 impl Deep<'_> {
-    /// Returns, sorted, the classes whose final fields are unknown, among the classes and superclasses of counted
-    /// objects. Deep sizes follow the final fields of these classes. Empty if final fields are followed anyway.
+    /// Returns the classes of counted objects, and superclasses of these, for which it is not known which fields are
+    /// final. Deep sizes follow the final fields of such classes. The list is sorted. It is empty if the options do not
+    /// skip final fields.
     #[must_use]
     pub fn unknown_finals(&self, starts: &[ObjectIndex], size: &DeepSize) -> Vec<ClassIndex> {
         let Some(finals) = &self.rules.finals else {
@@ -391,10 +394,10 @@ impl Deep<'_> {
     }
 
     /// Returns the deep size of a set of objects: all objects that any of them reaches, each counted once. Objects that
-    /// the options leave out count nothing, even if they are in the set.
+    /// the options leave out are not counted, even if they are in the set.
     ///
-    /// Cost: one visit of each object reached and of each of its references, whatever the size of the set. If there are
-    /// many, all threads share the work.
+    /// Cost: one visit of each reached object and of each of its references. The size of the set does not matter. If
+    /// many objects are reached, all threads share the work.
     pub fn of_set(&mut self, objects: &[ObjectIndex]) -> DeepSize {
         if let Some(size) = self.of_few(objects, self.narrow()) {
             return size;
@@ -429,7 +432,7 @@ impl Deep<'_> {
 
     /// Returns the deep size of one object, or `None` if it reaches more than `most` objects.
     ///
-    /// Cost: as [`Deep::of_set`] of the object. The walk stops after `most` objects if that number is small.
+    /// Cost: as [`Deep::of_set`] of the object. If `most` is small, the walk stops after that number of objects.
     pub fn of_one(&mut self, object: ObjectIndex, most: u64) -> Option<Total> {
         let narrow = self.narrow();
         let of_one = self.of_narrow(object, most.min(narrow));
@@ -456,7 +459,7 @@ impl Deep<'_> {
             };
         });
         if !whole {
-            // `reached` lacks the objects that were marked as seen but not visited, so clear all bits.
+            // Some objects were marked as seen but not visited. `reached` does not list them, so clear all bits.
             self.forget();
             return None;
         }
@@ -603,7 +606,7 @@ impl Deep<'_> {
         Ok(true)
     }
 
-    /// Calls `f` for each reference of an object that is followed, with the field or element.
+    /// Calls `f` with each followed reference of an object, and with its field or element.
     pub(crate) fn each_reference(
         &mut self,
         object: u32,

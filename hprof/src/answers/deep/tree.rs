@@ -1,4 +1,5 @@
-//! Splits a deep size by field. A breadth-first walk counts each object at the first place where it is reached.
+//! Splits a deep size by field. A breadth-first walk counts each object for the field path by which it is reached
+//! first.
 
 use rustc_hash::FxHashMap;
 

@@ -1,5 +1,5 @@
-//! Deep sizes of objects that reach much of the heap. Several threads follow the references. The sums are then computed
-//! in the order of the dump.
+//! Deep sizes of objects that reach much of the heap. Several threads follow the references. After that, the sums over
+//! the reached objects are computed in the order of the dump.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,10 +13,10 @@ use crate::sizes::totals::Total;
 
 /// Number of objects that a task visits before the work is distributed again.
 const TURN: usize = 1 << 16;
-/// Minimum number of objects on the stack to distribute them to several threads. With fewer objects, one thread
-/// continues for one turn.
+/// Minimum number of objects on the stack at which they are distributed to several threads. With fewer objects, one
+/// thread visits the next [`TURN`] objects alone.
 const FEW: usize = 1 << 8;
-/// Number of words of the bitmap that one task sums up.
+/// Number of words of the bitmap whose objects one task sums up.
 const WORDS: usize = 1 << 10;
 
 impl Deep<'_> {
@@ -35,15 +35,16 @@ impl Deep<'_> {
         }
         while let Some(object) = found.pop() {
             if object < split.classes {
-                // References to class objects were left out, so class objects occur only among the starts.
+                // References to class objects were left out, so the walk finds no class objects except those at which
+                // it starts.
                 self.step(object, &mut stack);
             } else {
                 stack.push(object);
             }
         }
         // References to instances of `java.lang.Class` are not followed. Some of these instances are not class objects
-        // (for example, those that represent primitive types). Mark those as seen during the walk. There are few of
-        // them.
+        // (for example, those that represent primitive types). Mark the latter as seen during the walk. There are only
+        // a few.
         let mirrors = snapshot.class_class().map(|c| snapshot.instances(&[c]));
         let mut mirrors: Vec<u32> = mirrors.into_iter().flatten().map(|o| o.0).collect();
         mirrors.retain(|&o| o >= split.classes && !self.seen.has(o));

@@ -9,8 +9,8 @@ use crate::snapshot::Snapshot;
 
 impl Snapshot {
     /// Returns the values of the fields with these names, for many instances. If several classes declare a field with a
-    /// name, the one nearest to the object's own class is read. A field that does not exist is `None`, and so is an
-    /// object that is not an instance.
+    /// name, the one nearest to the object's own class is read. The value is `None` if the field does not exist, or if
+    /// the object is not an instance.
     ///
     /// Cost: as [`Snapshot::ids`]. Unlike [`Snapshot::read_all`], this allocates nothing for each object.
     #[must_use]
@@ -38,7 +38,8 @@ impl Snapshot {
         values.collect()
     }
 
-    /// Returns the values of one field, which `declaring` declares, of many instances of its subclasses.
+    /// Returns the values of one field for many objects. The class `declaring` declares the field, and the objects are
+    /// instances of it or of its subclasses.
     ///
     /// Objects without the field are left out. A subclass may declare another field of the same name.
     pub(crate) fn values_of_field(

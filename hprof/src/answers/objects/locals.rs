@@ -67,7 +67,7 @@ impl Snapshot {
 }
 
 /// Returns the place in the source from the name of a frame, such as `(Foo.java:42)`. Returns an empty string if the
-/// name has only class and method. Returns `None` if the name is that of another method.
+/// name consists only of class and method. Returns `None` if the name is that of another method.
 fn place_given<'a>(
     name: &'a str,
     frame: &Frame,

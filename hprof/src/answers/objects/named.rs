@@ -288,7 +288,7 @@ impl Snapshot {
             alike.dedup();
             alike.truncate(SUGGESTIONS);
         }
-        // In `com.acme.Foo.field` the class may be wrong.
+        // If the name has the form `com.acme.Foo.field`, the name of the class may be the wrong part.
         if alike.is_empty()
             && let Some((class, _)) = name.rsplit_once('.')
         {

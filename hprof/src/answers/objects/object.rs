@@ -1,9 +1,9 @@
-//! Reads single objects from the file: the place of an object's record, its fields and elements.
+//! Reads single objects from the file: finds the offset of an object's record, and decodes its fields and elements.
 //!
-//! In memory, an object is only a number, without an offset. Numbers follow the order of the file, and the first number
-//! of each piece is known. So an object is found by walking one piece. Callers that need many objects request them
-//! together, so that each piece is walked once. An index has the offset of every sixteenth object, so that about twenty
-//! records are walked.
+//! In memory, an object is only a number, without an offset. Numbers follow the order of the file, and for each piece
+//! of the file (about a megabyte) the number of its first object is known. So an object is found by walking one piece.
+//! Callers that need many objects request them together, so that each piece is walked once. An index has the offset of
+//! every sixteenth object, so that a walk reads only about twenty records.
 
 use rayon::prelude::*;
 
@@ -197,7 +197,7 @@ impl Raw<'_> {
     }
 }
 
-/// The part of a record with the fields or elements.
+/// The part of a record that contains the fields or elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Body<'a> {
     Instance(u64, &'a [u8]),
@@ -256,7 +256,7 @@ impl<'a> Numbering<'a> {
     }
 
     /// Returns the number of the next record. If several objects have the same id, the address map has only the first.
-    /// The numbers of the others result from counting records.
+    /// The numbers of the other objects are found by counting records.
     #[inline(always)]
     pub(crate) fn of(&mut self, id: u64, body: Body<'_>) -> u32 {
         let number = self.snapshot.map.by_id(id, self.snapshot.split);
@@ -312,12 +312,12 @@ impl Bodies for RecordFinder<'_, '_> {
 impl Snapshot {
     /// Returns the id of each object.
     ///
-    /// Cost: very small if the file is in address order. Otherwise a walk over each piece of the file (about a
-    /// megabyte) that holds one of the objects.
+    /// Cost: a few memory accesses for each object if the file is in address order. Otherwise a walk over each piece of
+    /// the file (about a megabyte) that holds one of the objects.
     #[must_use]
     pub fn ids(&self, objects: &[ObjectIndex]) -> Vec<Option<ObjectId>> {
-        // If the snapshot has an index, reading the record is faster than finding the address by counting from the
-        // start of a piece.
+        // If the snapshot has an index, reading the object's record is faster than finding its address by counting
+        // marks in the address map from the start of a piece.
         let addresses: Option<Vec<_>> = match &self.positions {
             Some(_) => None,
             None => objects.iter().map(|&o| self.address_of(o)).collect(),
@@ -383,8 +383,8 @@ impl Snapshot {
             .collect();
         wanted.sort_unstable();
         wanted.dedup();
-        // An object's piece, the offset in it where the search begins, and the object's number. Sorting puts objects
-        // with and without references together if they have the same offset.
+        // The piece that contains the object, the offset in this piece at which the search begins, and the object's
+        // number. Sorting brings objects with the same offset together, whether they have references or not.
         let mut placed: Vec<(u32, u32, u32)> = wanted
             .iter()
             .filter_map(|&o| {
@@ -516,8 +516,8 @@ impl Snapshot {
         found
     }
 
-    /// True if a record is that of a leaf. `own` is the object's id, and `next` is the number that the object would
-    /// have as a leaf.
+    /// True if a record is that of a leaf (an object that the graph numbers among those without references). `own` is
+    /// the object's id, and `next` is the number that the object would have as a leaf.
     fn is_leaf(&self, own: u64, body: Body<'_>, next: ObjectIndex) -> bool {
         let id_size = self.header().id_size;
         let set = |b: &[u8], at: usize| {
@@ -546,7 +546,7 @@ impl Snapshot {
                 (class, refers)
             }
         };
-        // If instances keep their class alive, none of them is a leaf. `next` is then the number of an object of
+        // If instances keep their class alive, none of them is a leaf, and `next` is the number of an instance of
         // another class.
         !refers
             && u64::from(next.0) < self.object_count()

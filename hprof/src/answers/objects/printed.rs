@@ -10,7 +10,7 @@ use crate::ids::{ClassIndex, NONE, ObjectId, ObjectIndex};
 use crate::records::walk::RootKind;
 use crate::snapshot::Snapshot;
 
-/// Suffixes that describe how objects are held. Before the suffix is the name of a class.
+/// Suffixes that reports print after the name of a class to show how its instances are held.
 const HELD: [&str; 2] = [" (several paths)", " (a chain)"];
 /// The suffix of a class of threads whose local variables hold objects.
 const BY_LOCALS: &str = " (local variable)";
@@ -27,7 +27,7 @@ enum Printed<'a> {
     Address(ObjectId),
     /// A shorter name that resolves to the same objects.
     Name(&'a str),
-    /// The name in the heap of an object that a headline shows by its name in Scala or Kotlin source.
+    /// An object that a headline shows by its name in Scala or Kotlin source. This is its name in the heap.
     InHeap(String),
     /// The value of a Clojure Var, by the Var's namespace and name.
     Var(&'a str, &'a str),

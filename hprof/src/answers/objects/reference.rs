@@ -34,7 +34,7 @@ pub enum Via {
 }
 
 impl Via {
-    /// Returns the reference without the index of an array element and without the frame number.
+    /// Returns the same reference, with the index of an array element and the frame number removed.
     #[must_use]
     pub const fn merged(self) -> Self {
         match self {

@@ -37,7 +37,7 @@ pub enum SelectError {
     NoInstances {
         /// The class.
         class: String,
-        /// Its subclasses with most instances, with their number.
+        /// The subclasses with most instances, each with its number of instances.
         subclasses: Vec<(String, u64)>,
     },
     /// Classes match the regular expression, but have no instances.
@@ -57,7 +57,7 @@ pub enum SelectError {
         class: String,
         /// The field.
         field: String,
-        /// Its fields with similar names that hold references.
+        /// The reference fields of the class that have similar names.
         similar: Vec<String>,
     },
     /// The field is null in every instance.
@@ -84,7 +84,7 @@ pub enum SelectError {
         /// Class and method, with or without the line.
         frame: String,
     },
-    /// The words are in reports, but they do not name an object.
+    /// Reports print these words, but the words do not name an object.
     #[error("{name} is not the name of an object; use the class that the report prints beside it")]
     NoName {
         /// The words.

@@ -160,7 +160,8 @@ impl Snapshot {
     /// Resolves a selector without listing the instances of classes.
     ///
     /// Cost: an address without an object takes a pass over the file to find its neighbours. A field of instances takes
-    /// one look-up of the class of every object, and a walk over the pieces of the file that hold the instances.
+    /// one look-up of the class of every object, and a walk over the pieces of the file (about a megabyte each) that
+    /// contain the instances.
     ///
     /// # Errors
     /// If the selector names no object and no class.

@@ -1,12 +1,12 @@
 //! Finds shortest paths to a few objects by a search from both ends, without the heap graph.
 //!
-//! One search goes forwards from the beginnings of paths, level by level. The other goes backwards from the object. The
-//! search whose next level costs less continues, until the two meet. The result is the same path that a breadth-first
-//! search of the whole graph finds: of several shortest paths, the first in the order in which that search reaches
-//! objects. The search visits the beginnings of paths in their order, and the references of each object in the order of
-//! its adjacency list. So the path goes through the first object of the forward search's last level that the backward
-//! search has reached. From there it follows, in each adjacency list, the first reference that leads nearer to the
-//! target.
+//! One search goes forwards from the objects at which paths begin, level by level. The other goes backwards from the
+//! object. The search whose next level costs less continues, until the two meet. The result is the same path that a
+//! breadth-first search of the whole graph finds: of several shortest paths, the first in the order in which that
+//! search reaches objects. The forward search visits these first objects in their order, and the references of each
+//! object in the order of its adjacency list. So the path goes through the first object of the forward search's last
+//! level that the backward search has reached. From there it follows, in each adjacency list, the first reference that
+//! leads nearer to the target.
 
 use rustc_hash::FxHashMap;
 
@@ -19,14 +19,14 @@ use crate::options::Refs;
 use crate::records::record::Kind;
 use crate::snapshot::Snapshot;
 
-/// Maximum number of targets. More targets are searched for in the graph.
+/// Maximum number of targets. If there are more, the heap graph is built and searched instead.
 const TARGETS: usize = 64;
 /// Maximum cost of a search, in units of about ten nanoseconds: a third of a second.
 const BUDGET: u64 = 30_000_000;
-/// The cost of reading an object's references from its record, and of each element of an array.
+/// Cost of reading an object's record to find its references, and additional cost for each element of an array.
 const RECORD: u64 = 100;
 const ELEMENT: u64 = 5;
-/// The cost of reading an object's list of referrers, and of each entry.
+/// Cost of reading an object's list of referrers, and additional cost for each entry of the list.
 const LIST: u64 = 30;
 const SOURCE: u64 = 5;
 /// Number of objects whose references are read together.
@@ -169,8 +169,8 @@ impl<'a> Bidirectional<'a> {
         each.sum()
     }
 
-    /// Returns the targets of objects for this search. If paths begin at static fields, the result for an application
-    /// class contains only the targets of its static fields.
+    /// Returns the objects to which each of these objects refers, for this search. If paths begin at static fields, the
+    /// result for an application class contains only the targets of its static fields.
     fn rows_of(&self, objects: &[u32], statics: Statics<'_>) -> Vec<Vec<u32>> {
         let mut rows = self.rows.of(objects);
         for (&object, row) in objects.iter().zip(&mut rows) {

@@ -44,7 +44,8 @@ impl Referents {
     }
 }
 
-/// Returns the weakness of a reference. All references of one weakness are followed before weaker ones.
+/// Returns the weakness of a reference. The search follows all references of one weakness before it follows weaker
+/// ones.
 const fn weakness(kind: Reference) -> u8 {
     match kind {
         Reference::No => 0,
@@ -55,7 +56,8 @@ const fn weakness(kind: Reference) -> u8 {
     }
 }
 
-/// The entry in `parent` for an object from which the search starts. Numbers of parents are stored plus [`OFFSET`].
+/// The entry in `parent` for an object from which the search starts. If an object has a parent, the entry is the number
+/// of the parent plus [`OFFSET`].
 const SEED: u32 = 1;
 /// The entry in `parent` for an ignored object.
 const EXCEPT: u32 = 2;

@@ -27,7 +27,7 @@ pub(crate) struct PathForest {
     pub(crate) vias: Vec<(Via, Reference)>,
     /// The targets with their forest indexes, sorted by target.
     pub(crate) targets: Vec<(u32, u32)>,
-    /// Strong references alone reach the objects before this index.
+    /// The objects before this index are reached by strong references alone.
     pub(crate) strong: usize,
 }
 

@@ -29,7 +29,8 @@ pub struct PathNode {
     pub depth: u32,
     /// The reference from the objects of the line above. `None` at depth 0.
     pub via: Option<Via>,
-    /// If the objects are referents of reference objects, the kind of those. [`Reference::No`] for strong references.
+    /// If the objects are referents of reference objects, the kind of these reference objects. [`Reference::No`] for
+    /// strong references.
     pub strength: Reference,
     /// At depth 0, the kind of GC root. `None` for static fields of the application.
     pub root: Option<RootKind>,
@@ -38,7 +39,7 @@ pub struct PathNode {
     pub object: ObjectIndex,
     /// Number of objects on the line.
     pub objects: u64,
-    /// True if some of the objects are below others of this line, as in a linked list.
+    /// True if some objects of this line are below other objects of it, as the nodes of a linked list are.
     pub folded: bool,
     /// Number of targets that this line leads to, including targets on the line.
     pub targets: u64,
@@ -54,7 +55,8 @@ pub struct PathNode {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct PathTree {
-    /// The lines. Each line is followed by the lines below it, those with most targets first.
+    /// The lines. Each line is followed by the lines below it. Of these, the lines that lead to the most targets come
+    /// first.
     pub nodes: Vec<PathNode>,
     /// Number of lines at depth 0 that the limit left out, and number of targets that these lines lead to. The lines
     /// below them are left out, too.
@@ -69,7 +71,7 @@ struct Group {
     strength: Reference,
     object: u32,
     objects: u64,
-    /// The field that links the objects of the line, if some are below others.
+    /// The field that links the objects of the line, if some of them are below others, as in a list.
     link: Option<Via>,
     targets: u64,
     own_targets: u64,
@@ -86,8 +88,8 @@ struct LineKey {
 }
 
 impl Paths {
-    /// Merges the paths of all targets into a tree with at most `limit` lines. It has the lines that lead to the most
-    /// targets.
+    /// Merges the paths of all targets into a tree with at most `limit` lines. The tree has the lines that lead to the
+    /// most targets.
     #[must_use]
     pub fn merged(&self, snapshot: &Snapshot, merge: Merge, limit: usize) -> PathTree {
         let mut groups: Vec<Group> = Vec::new();
@@ -223,7 +225,7 @@ fn fold(
     links.then_some(new.parent)
 }
 
-/// True if a field leads to a child of a binary tree's node.
+/// True if the field leads from a node of a binary tree to one of its children.
 fn is_branch(snapshot: &Snapshot, via: Via) -> bool {
     let Via::Field(class, field) = via else {
         return false;
@@ -233,7 +235,7 @@ fn is_branch(snapshot: &Snapshot, via: Via) -> bool {
     matches!(name, Some("left" | "right"))
 }
 
-/// Keeps the lines that lead to the most targets, and sorts them in the order of a tree.
+/// Keeps the lines that lead to the most targets. Sorts them so that each line is followed by the lines below it.
 fn cut(snapshot: &Snapshot, groups: &[Group], limit: usize) -> PathTree {
     let mut below: Vec<(u32, Reverse<u64>, u32)> = groups
         .iter()

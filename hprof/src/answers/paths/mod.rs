@@ -30,8 +30,8 @@ use crate::snapshot::Snapshot;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct PathOptions<'a> {
-    /// The references to follow for objects that no path of strong references reaches: none, soft and then final
-    /// references, or also weak and then phantom references.
+    /// The references to follow for objects that no path of strong references reaches: none; soft, then final
+    /// references; or soft, final, weak, then phantom references.
     pub follow: Refs,
     /// True if paths begin at static fields of the application, instead of at the GC root that keeps the class alive.
     /// Paths to class objects and class loaders always begin at a GC root.
@@ -93,7 +93,8 @@ impl Paths {
             let steps = self.full.steps(self.full.place(target)?);
             let by_static = |s: &Step| matches!(s.via, Some(Via::Static(..)));
             let own = |s: &Step| snapshot.is_application_class(s.object.0);
-            // Like a strong path, a weaker path is shown only from its last static field of an application class on.
+            // As in a strong path, the part of a weaker path before its last static field of an application class is
+            // not shown.
             let begin = steps
                 .windows(2)
                 .collect::<Vec<_>>()
@@ -249,7 +250,8 @@ impl Snapshot {
         }))
     }
 
-    /// True for class objects and class loaders. The static fields of their classes do not show what keeps them alive.
+    /// True for class objects and class loaders. A path to them does not begin at a static field, because that would
+    /// not show what keeps them alive.
     fn is_class_like(&self, object: ObjectIndex) -> bool {
         let classes = self.classes();
         let mut chain = self

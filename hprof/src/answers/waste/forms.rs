@@ -1,6 +1,8 @@
-//! The JDK classes with content that the search for waste examines, and the places of the fields it needs.
+//! The JDK classes with content that the search for waste examines, and the offsets of the fields that the search
+//! needs.
 //!
-//! Field names are those of OpenJDK 8 to 25. A subclass of a JDK class has the form of the JDK class.
+//! Field names are those of OpenJDK 8 to 25. The form of a class shows where its instances store their content. A
+//! subclass of a JDK class has the form of the JDK class.
 
 use crate::ids::ClassIndex;
 use crate::records::classes::Classes;
@@ -76,8 +78,8 @@ struct Subclass<'a> {
 }
 
 impl Subclass<'_> {
-    /// Returns the offset and type of a field of the known class or its superclasses. Fields of subclasses are skipped,
-    /// because they may have the same name.
+    /// Returns the offset and type of a field that the known class or one of its superclasses declares. Fields of
+    /// subclasses are skipped, because they may have the same name.
     fn field(&self, name: &str) -> Option<(u32, Kind)> {
         let mut at = 0_usize;
         let mut below = true;
@@ -122,8 +124,8 @@ impl Subclass<'_> {
         };
         match class {
             "java.lang.String" => {
-                // Up to JDK 6, strings can share parts of one array, so equal hashes of arrays do not find equal
-                // strings.
+                // Up to JDK 6, strings can share parts of one array, so equal strings cannot be found by the hashes of
+                // their arrays.
                 if self.field("offset").is_some() {
                     return None;
                 }
@@ -151,7 +153,8 @@ impl Subclass<'_> {
                 self.sized("size", "queue", ArrayUse::List)
             }
             "java.util.HashMap" => self.sized("size", "table", ArrayUse::Table),
-            // `WeakHashMap` grows at exactly three quarters up to JDK 20.
+            // Up to JDK 20, `WeakHashMap` already grows when the number of elements reaches three quarters of its
+            // buckets.
             "java.util.WeakHashMap" => self.sized("size", "table", ArrayUse::EarlyTable),
             "java.util.Hashtable" => self.sized("count", "table", ArrayUse::AnyTable),
             "java.util.IdentityHashMap" => self.sized("size", "table", ArrayUse::Pairs),
@@ -172,7 +175,7 @@ impl Subclass<'_> {
 }
 
 impl ArrayUse {
-    /// Returns the array length that `size` elements need. If `wide`, a character takes two places in the array.
+    /// Returns the array length that `size` elements need. If `wide`, a character takes two elements of the array.
     pub(super) fn need(self, size: u64, wide: bool) -> u64 {
         match self {
             Self::List => size,

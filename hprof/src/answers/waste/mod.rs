@@ -44,19 +44,19 @@ pub enum WasteKind {
     DuplicateArrays,
     /// Boxed values equal to another box of the same class. Savings: all but one box of each value.
     DuplicateBoxes,
-    /// Other boxed values that only an array or a collection holds, so that an array of primitives would do. Boxes that
-    /// `valueOf` caches do not count. Savings: the box, less the bytes by which the plain value is larger than a
-    /// reference.
+    /// Other boxed values that only an array or a collection holds, so that an array of primitives could replace them.
+    /// Boxes that `valueOf` caches are not counted. Savings: the size of the box, minus the bytes by which the
+    /// primitive value is larger than a reference.
     BoxedValues,
     /// Collections, maps and string builders without elements. Savings: the object with its array.
     EmptyCollections,
-    /// Collections, maps and string builders that need at most half of their array. Savings: the difference to an array
-    /// of the needed length.
+    /// Collections, maps and string builders that need at most half of their array. Savings: the size of the array
+    /// minus the size of an array of the needed length.
     SparseCollections,
     /// Arrays with at least 32 bytes of elements, all zero or null. Savings: the arrays.
     ZeroArrays,
-    /// Arrays whose second half is zero or null, at least 32 bytes of it. Savings: the difference to an array that ends
-    /// with the last element that is not zero or null.
+    /// Arrays whose second half is zero or null, at least 32 bytes of it. Savings: the size of the array minus the size
+    /// of an array that ends with the last element that is not zero or null.
     LongArrays,
 }
 
@@ -121,7 +121,7 @@ impl std::fmt::Debug for WasteOptions<'_> {
 pub struct WasteTotal {
     /// Number of objects. For duplicates, all equal objects count, also the one that must stay.
     pub objects: u64,
-    /// Their shallow bytes, with those of the arrays that belong to them alone.
+    /// Their shallow bytes, including the arrays that belong only to them.
     pub shallow_bytes: u64,
     /// Savings in bytes.
     pub bytes_to_win: u64,
@@ -135,7 +135,7 @@ impl std::ops::AddAssign for WasteTotal {
     }
 }
 
-/// Objects with the same content. For kinds other than duplicates, the objects of one class.
+/// A group of objects: for duplicates, objects with the same content; for other kinds, objects of one class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct WasteGroup {
@@ -145,7 +145,7 @@ pub struct WasteGroup {
     pub total: WasteTotal,
 }
 
-/// A field that holds wasted objects, in all instances of its class.
+/// A field that holds wasted objects. The figures are sums over all instances of the field's class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct WasteHolder {
@@ -197,8 +197,8 @@ impl Snapshot {
     /// Finds wasted memory.
     ///
     /// Cost: two passes over the file, one for the waste and one for its holders. Memory: eight bytes for each object
-    /// without references, and up to 44 bytes for each string, box, collection and array of primitives. Those entries
-    /// are sorted.
+    /// without references, and up to 44 bytes for each string, box, collection and array of primitives. The entries for
+    /// strings, boxes, collections and arrays are sorted.
     ///
     /// # Errors
     /// If there is not enough memory.
@@ -232,7 +232,8 @@ struct WasteFinder<'a> {
     waste: Waste,
     /// For each kind, the objects that could be saved, each with its savings in bytes.
     spare: [Array<[u64; 2]>; WasteKind::ALL.len()],
-    /// Arrays that belong to a string or a collection, or are already counted.
+    /// Arrays that must not be counted as arrays, because they belong to a string or a collection, or because they were
+    /// already counted.
     owned: Bits,
 }
 
@@ -357,7 +358,7 @@ impl<'a> WasteFinder<'a> {
         filled.for_each(|(key, &[string, array, wide])| {
             let leaf = array.checked_sub(first);
             let hash = leaf.map_or(0, |leaf| scanned.hashes[leaf as usize]);
-            // The same bytes are a different text if two bytes make a character.
+            // The same bytes are another text if each character takes two bytes.
             *key = [
                 hash.rotate_left(wide),
                 u64::from(array) << 32 | u64::from(string),
@@ -366,7 +367,7 @@ impl<'a> WasteFinder<'a> {
         keys.par_sort_unstable();
         let mut costs = Vec::new();
         let mut largest = Largest::new(self.options.groups);
-        // Strings that share an array are neighbours within a group. The first array stays.
+        // Strings that share an array are neighbours within a group. The first array of the group is kept.
         for group in keys.chunk_by(|a, b| a[0] == b[0]) {
             // The text of a string is unknown if its array is not in the dump.
             if group.len() < 2 || group[0][0] == 0 {
@@ -402,7 +403,7 @@ impl<'a> WasteFinder<'a> {
         // value and class form a group.
         for group in boxes.chunk_by(|a, b| a[0] == b[0] && a[1] >> 32 == b[1] >> 32) {
             self.equal(WasteKind::DuplicateBoxes, &mut largest, &mut costs, group)?;
-            // The group's other boxes are already counted as savings. The first box is left.
+            // All boxes of the group except the first are already counted as savings.
             let first = group.first().map_or(NONE, |key| key[1] as u32);
             if cached.binary_search(&ObjectIndex(first)).is_err() && self.is_content(first) {
                 let shallow = self.size(first);
@@ -434,7 +435,8 @@ impl<'a> WasteFinder<'a> {
         })
     }
 
-    /// Returns the number of bytes by which a box's value is larger than a reference, in an array.
+    /// Returns how many bytes more an element of an array takes if it is a primitive value of the box's type and not a
+    /// reference.
     fn beyond_a_reference(&self, object: u32) -> u64 {
         let class = self.snapshot.class_of(ObjectIndex(object));
         let name = class.map(|class| &*self.snapshot.classes()[class].name);
@@ -467,7 +469,7 @@ impl<'a> WasteFinder<'a> {
         self.group(kind, largest, costs)
     }
 
-    /// Counts a group of equal objects. The first object stays.
+    /// Counts a group of equal objects. The first object is kept, the others are waste.
     fn group(
         &mut self,
         kind: WasteKind,
@@ -574,7 +576,8 @@ impl<'a> WasteFinder<'a> {
     }
 }
 
-/// The groups, one for each class. A group shows the savings of the object that is its example.
+/// The groups, one for each class. The example of a group is the object with the largest savings, and the group stores
+/// these savings.
 #[derive(Default)]
 struct ByClass {
     groups: FxHashMap<u32, (u64, WasteGroup)>,

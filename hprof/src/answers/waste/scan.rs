@@ -18,8 +18,8 @@ use crate::records::record::Kind;
 use crate::records::walk::{self, Object, Visitor, read_id};
 use crate::snapshot::Snapshot;
 
-/// Number of pieces of the file that are read together. Meanwhile their findings are in memory twice: in the lists of
-/// one piece and in the lists of all pieces.
+/// Number of pieces of the file (about a megabyte each) that are read together. Until the next batch, their findings
+/// are in memory twice: in the lists of one piece and in the lists of all pieces.
 const BATCH: usize = 128;
 
 /// A collection whose number of elements is known.
@@ -28,7 +28,7 @@ pub(super) struct Collection {
     pub(super) object: u32,
     /// The collection's array, or [`NONE`] without one.
     pub(super) array: u32,
-    /// Number of elements, or of used places in the array.
+    /// Number of elements, or number of array elements that are in use.
     pub(super) used: u64,
     /// The array length that the elements need.
     pub(super) need: u64,
@@ -227,7 +227,7 @@ impl<'a> PieceContents<'a> {
                     .checked_sub(int(head)?)?
                     .rem_euclid(len)
                     .cast_unsigned();
-                // The array of a deque always has one free place.
+                // One element of a deque's array is always unused.
                 self.collections.push(Collection {
                     object: number,
                     array,
@@ -255,7 +255,7 @@ fn used(bytes: &[u8], size: usize) -> usize {
     end.div_ceil(size)
 }
 
-/// Returns the number of used elements, if the unused ones at the end are numerous enough to be reported. An element
+/// Returns the number of used elements, if the unused elements at the end are enough bytes to be reported. An element
 /// has `size` bytes in the file and `width` bytes in the heap.
 fn room(bytes: &[u8], size: usize, width: usize) -> Option<u32> {
     let len = bytes.len() / size;

@@ -36,7 +36,8 @@ mod unix {
     use crate::bytes::mapped::Place;
     use crate::error::Error;
 
-    /// Number of steps of the handler's wait, and the length of a step in nanoseconds.
+    /// The handler waits for the end of the process in this number of steps. The second number is the length of a step
+    /// in nanoseconds.
     const STEPS: usize = 1000;
     const STEP: i64 = 10_000_000;
 
