@@ -38,7 +38,7 @@ use crate::unproven::{Looks, followed_at_first};
 use crate::usage;
 use crate::wakeup::{NAME, Wakeup};
 
-/// Maximum time that the end of the JVM waits for the trace's last tick.
+/// Maximum time for which the end of the JVM waits until the trace's last tick is written.
 const LAST_TICK: Duration = Duration::from_secs(2);
 /// Number of internal errors after which the agent stops.
 pub(crate) const MAX_FAULTS: u64 = 3;
@@ -100,12 +100,12 @@ pub(crate) fn jvmti() -> Option<Jvmti> {
     agent().map(|agent| agent.jvmti)
 }
 
-/// Returns the agent for which a thread was started. Another agent may be the current one by now.
+/// Returns the agent with index `place` in `AGENTS`. It may be older than the current agent.
 fn agent_at(place: usize) -> Option<&'static Agent> {
     AGENTS.get(place)?.get()
 }
 
-/// Makes `agent` the current one. Returns `None` if there were too many attaches.
+/// Makes `agent` the current one. Returns `None` if the JVM already had the maximum number of attaches.
 fn put(mut agent: Agent) -> Option<&'static Agent> {
     let place = ATTACHED.load(Acquire);
     agent.place = place;
@@ -134,8 +134,9 @@ pub(crate) fn fault() {
 /// Loads the agent before the JVM is initialized. Returns one of [`attach`]'s codes.
 pub(crate) fn load(environment: Option<Environment>, options: &str) -> i32 {
     let loaded = loadable(environment, options).and_then(|(environment, options)| {
-        // Set the interval as early as possible: each thread draws the distance to its first sample when it is created,
-        // and draws again only after that sample.
+        // Set the interval as early as possible: a thread draws the distance to its first sample when it is created,
+        // and does not draw again before that sample. So a thread created earlier would use the JVM's default interval
+        // for it.
         let monitors = arm_for(&environment, &options, true)?;
         // Two threads cannot get here at once, because the JVM gives the capability to sample to only one environment.
         match put(Agent::new(environment.keep(), options, monitors)) {
@@ -251,7 +252,7 @@ pub(crate) fn load_and_start(env: &Env<'_>, environment: Environment, options: &
     started.unwrap_or_else(|code| code)
 }
 
-/// Creates the agent's objects in the Java heap. If this fails, prints `so`, followed by the reason.
+/// Creates the agent's objects in the Java heap. If this fails, prints the text `so`, followed by the reason.
 fn ground<'local>(
     env: &Env<'local>,
     options: &Options,
@@ -293,7 +294,7 @@ fn detach(env: &Env<'_>) -> i32 {
 }
 
 /// Replaces the agent `before` by a new one with other options. The JVM gives the capability to sample to only one
-/// environment. So the first agent's environment is used again, and the new one only creates monitors.
+/// environment. So the new agent uses the first agent's environment, and the new environment only creates monitors.
 fn again(env: &Env<'_>, environment: &Environment, before: &Agent, options: &str) -> i32 {
     let Some(options) = checked(options) else {
         return attach::BAD_OPTIONS;
@@ -331,7 +332,8 @@ fn again(env: &Env<'_>, environment: &Environment, before: &Agent, options: &str
         return refused(so);
     };
     before.detach(env);
-    // A thread that still runs would overwrite shared state: the JVM's interval and the objects that a dump contains.
+    // If the thread of the old agent still runs, it would overwrite state that the new agent uses, too: the JVM's
+    // interval and the objects that a dump contains.
     if !before.has_ended() {
         say("the agent stopped sampling, but its thread still runs; run the command again");
         return attach::FAILED;
@@ -448,7 +450,8 @@ pub(crate) fn sampled_classes() -> Option<FxHashSet<String>> {
     sampler().map(|sampler| sampler.stacks.classes())
 }
 
-/// Updates the counts in the heap before a dump by a forked child.
+/// Updates the allocation counts in the heap. Called before a forked child writes a dump, so that the dump has current
+/// counts.
 pub(crate) fn before_fork(env: &Env<'_>) {
     if let Some(sampler) = sampler()
         && let Some(counted) = &sampler.counted
@@ -503,8 +506,8 @@ impl Agent {
                 ));
                 return;
             }
-            // If a stop was requested during the delay, `detach` may have disabled the events before they were enabled
-            // above. So disable them again.
+            // If a stop was requested during the delay, `detach` may have disabled the events before this thread
+            // enabled them above. So disable them again.
             if self.wakeup.is_stopping() {
                 self.jvmti.disable();
                 return;
@@ -746,8 +749,9 @@ impl Agent {
         fields.int(statics::STRATEGY, options.sampling.strategy.code());
         fields.int(statics::DEPTH, depth);
         fields.int(statics::VERBOSITY, options.verbosity.code());
-        // The data in the heap is complete only now. With a trace alone, the references in the heap are only needed to
-        // find collected objects. Then no format is set, so readers of dumps ignore the data.
+        // The data in the heap is complete only now, so set the format only now. If the agent only writes a trace, set
+        // no format, so that readers of dumps ignore the data: then the references in the heap only serve to find
+        // collected objects.
         if options.embed {
             fields.int(statics::FORMAT, FORMAT);
         }

@@ -45,7 +45,8 @@ impl GivingUp {
 mod tests {
     use super::GivingUp;
 
-    /// The agent gives up at most once. Events must be disabled only after that, and exactly one thread disables them.
+    /// The agent gives up at most once. No thread is asked to disable the events before that, and exactly one thread is
+    /// asked afterwards.
     #[test]
     fn events_are_turned_off_once_and_only_when_asked() {
         let giving_up = GivingUp::new();

@@ -1,14 +1,14 @@
-//! Decides which calls allocate without allocation bytecode in the called method. Such allocations are counted after
-//! the call, at the call site.
+//! Decides which calls are counted at the call site.
 //!
-//! This includes some methods of the JDK that the JIT compiler replaces by intrinsics. Intrinsic code contains no
-//! counters, so these methods get no counters in their bodies; their callers do.
+//! Most of the called methods allocate without an allocation bytecode. The others are methods of the JDK that the JIT
+//! compiler replaces by intrinsics. Intrinsic code contains no counters, so these methods get no counters in their
+//! bodies. Instead, their callers count the result.
 
 use heapdiff_bytecode::{Call, Invoke, Kind, Name, Site, Told};
 
 use super::hooks::{LEVELS, MADE};
 
-/// Marks of call sites, stored in the site's kind.
+/// Marks that record how a call allocates. They are stored in the kind of the call site.
 pub(crate) mod mark {
     /// The call allocates the object that it returns.
     pub(crate) const MADE: u8 = 0;
@@ -42,8 +42,8 @@ fn is_body(class: &[u8], method: Name<'_>, descriptor: Name<'_>) -> bool {
     }
 }
 
-/// Returns the hook to call after `call`, or `None` if the call is not counted. If the JVM gives no access to the class
-/// of an object (`by_class` is false), only calls whose returned class follows from the code are counted.
+/// Returns the hook to call after `call`, or `None` if the call is not counted. `by_class` is true if the JVM gives
+/// access to an object's class. If it is false, calls whose result may be of several classes are not counted.
 pub(crate) fn told(call: &Call<'_>, by_class: bool) -> Option<Told> {
     told_of(call).filter(|told| by_class || !matches!(told, Told::Returned { .. }))
 }

@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Ratio of a pause to the time of the batch before it. So the program is stopped for at most a quarter of the time.
+/// Length of a pause, as a multiple of the time of the batch before it. So the program is stopped for at most a quarter
+/// of the time.
 const TIMES: u32 = 3;
 /// Maximum length of a pause.
 const MOST: Duration = Duration::from_secs(5);
@@ -20,7 +21,7 @@ const MOST: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(50);
 /// The compilers have caught up if they need less than this share of one processor, in percent.
 const CALM: u128 = 20;
-/// Number of consecutive checks that must find the compilers idle before the pause after the first class ends.
+/// The pause after the first class ends once this number of consecutive checks finds the compilers idle.
 const LOOKS: u32 = 5;
 
 /// True if a class of this JVM has been changed before.
@@ -31,7 +32,7 @@ pub(super) fn portion(size: usize) -> usize {
     if CHANGED.load(Relaxed) { size } else { 1 }
 }
 
-/// Pauses after a batch that took `time`. Calls `look` from time to time; if it returns true, the pause ends.
+/// Pauses after a batch that took `time`. Calls `look` from time to time and ends the pause early if it returns true.
 pub(super) fn rest(time: Duration, look: impl Fn() -> bool) {
     let start = Instant::now();
     if CHANGED.swap(true, Relaxed) {

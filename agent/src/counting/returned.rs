@@ -10,8 +10,8 @@ use rustc_hash::FxHashMap;
 use super::cells::{MOST_SITES, STRIPES};
 use crate::jvmti::Shared;
 
-/// Maximum number of pairs in a stripe, as a power of two. Objects of further pairs are not counted; the report says
-/// so.
+/// Maximum number of pairs of site and class in a stripe, as a power of two. Objects of further pairs are not counted;
+/// the report says so.
 pub(crate) const BITS: u32 = 14;
 /// Size of an entry in bytes, as a power of two. An entry consists of key, number of objects, bytes of arrays, and an
 /// unused word.
@@ -35,7 +35,7 @@ pub(crate) struct Returned(Shared);
 impl Returned {
     /// Allocates the tables, all empty. Returns `None` if there is not enough memory.
     pub(super) fn new() -> Option<Self> {
-        // The tables are followed by two counters for objects for which the tables had no room.
+        // After the tables come two counters for the objects that found no room in them.
         let bytes = usize::try_from(STRIPES * STRIPE_BYTES).ok()? + ENTRY;
         Shared::new(bytes / 8).map(Self)
     }
@@ -62,7 +62,7 @@ impl Returned {
         pairs
     }
 
-    /// Returns the number of objects that were not counted for lack of room.
+    /// Returns the number of objects that were not counted because the tables were full.
     pub(super) fn lost(&self) -> u64 {
         let end = usize::try_from(STRIPES * STRIPE_BYTES).unwrap_or(0) / 8;
         self.0.get(end)

@@ -10,7 +10,7 @@ use super::calls::{Any, Buffer, Env, Result, Value};
 const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
 const MAJOR: u8 = 2;
 const PROLOGUE: usize = 32;
-/// Maximum number of counters to search; more than any JVM has.
+/// Maximum number of counters that are searched. No JVM has that many.
 const MOST_ENTRIES: usize = 16_384;
 /// Maximum length of a string counter that is read, in bytes.
 pub(crate) const TEXT: usize = 64;

@@ -21,7 +21,7 @@ unsafe impl Send for Redefinitions {}
 unsafe impl Sync for Redefinitions {}
 
 impl Redefinitions {
-    /// Looks up the field. If the JVM does not have it, each class has the count 0.
+    /// Looks up the field. If the JVM does not have it, every class counts as never redefined.
     pub(crate) fn new(env: &Env<'_>) -> Self {
         let class = env.class(c"java/lang/Class");
         let field = class.ok().and_then(|class| {

@@ -26,7 +26,7 @@ pub(crate) use refs::{
 const MOST_OF_A_MESSAGE: usize = 200;
 const OUT_OF_MEMORY: &str = "Ljava/lang/OutOfMemoryError;";
 
-/// The reason why a call returned nothing.
+/// The reason why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum JniError {
     /// The Java heap is full (`OutOfMemoryError`).
@@ -35,7 +35,7 @@ pub(crate) enum JniError {
     /// Another exception: its class, or the message of an `OutOfMemoryError` that is not about the Java heap.
     #[error("{0}")]
     Thrown(String),
-    /// Null in place of an object, or an object of an unexpected type.
+    /// The call returned null although an object was expected, or it returned an object of another type.
     #[error("{0} has an unexpected value")]
     Unfit(String),
 }
