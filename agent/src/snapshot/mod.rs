@@ -41,18 +41,19 @@ use walk::{NoChild, end};
 pub use watch::State;
 pub(crate) use writer::{Kind, Reference, Tally, Writer};
 
-/// Maximum number of children forked for one dump. A child is replaced if it waits for a lock that a thread of the
-/// parent held at the fork. On a busy machine, right after the program's start, this happened to every second child.
+/// Maximum number of children that are forked for one dump. A child must be replaced if it waits for a lock that
+/// another thread of the parent held at the fork. On a busy machine, right after the program's start, this happened to
+/// every second child.
 const TRIES: u32 = 10;
 
 /// The progress of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// Number of calls of the walk that the child has handled.
+    /// Number of callbacks of the walk that the child has handled.
     pub(crate) callbacks: u64,
     /// True if part of the dump has been sent to the reader of a pipe.
     pub(crate) sent: bool,
-    /// True while the child handles a call of the walk.
+    /// True while the child handles a callback of the walk.
     pub(crate) busy: bool,
     pub(crate) tally: Tally,
 }
@@ -143,7 +144,7 @@ fn snapshot(
             .fork(image, target, room::shared_files())
             .map_err(not_forked)?;
         let ended = watch::watch(&mut child, file, room::still_enough);
-        // `child` is dropped here, which kills the process if it still runs.
+        // The scope of `child` ends here. If the process still runs, this kills it.
         Ok(((image, target), ended, child.progress()))
     };
     let begin_anew = |(_, target): &mut (Image, Target)| target.begin_anew(start);

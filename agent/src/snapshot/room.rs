@@ -6,11 +6,11 @@ use std::path::Path;
 use heapdiff_sites::attach;
 use heapdiff_units::Size;
 
-/// Minimum free memory before the fork, in bytes. While the child runs, half of it is required.
+/// Minimum free memory in bytes before the fork. While the child runs, half of this is enough.
 const LEAST: u64 = 64 << 20;
 
-/// Checks that the heap's memory is copied on write after a fork, by the mappings that contain the given objects. If
-/// not, returns one of [`attach`]'s codes and the reason.
+/// Checks that the kernel copies the heap's pages when they are modified after a fork. To do so, looks at the memory
+/// mappings that contain the given objects. If the check fails, returns one of [`attach`]'s codes and the reason.
 pub(super) fn heap_is_private(addresses: &[u64]) -> Result<(), (i32, String)> {
     let maps = fs::read_to_string("/proc/self/maps")
         .map_err(|e| (attach::FAILED, format!("/proc/self/maps: {e}")))?;
@@ -36,9 +36,9 @@ fn private_in(maps: &str, addresses: &[u64]) -> Result<(), (i32, String)> {
     Ok(())
 }
 
-/// Returns the mappings of the JVM's `jstat` counters (hsperfdata), which other processes read. Without private copies,
-/// the child's thread would change these counters, too. Other shared mappings belong to the program, which does not run
-/// in the child.
+/// Returns the mappings of the JVM's `jstat` counters (hsperfdata), which other processes read. The child must replace
+/// them by private copies, because its thread would change the JVM's counters. Other shared mappings belong to the
+/// program, which does not run in the child.
 pub(super) fn shared_files() -> Vec<(usize, usize)> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     shared_in(&maps)
@@ -87,7 +87,7 @@ pub(super) fn enough(marks_objects: bool) -> Result<(), String> {
     require(share(resident, marks_objects, together))
 }
 
-/// Returns the free memory to require for a JVM with `resident` bytes.
+/// Returns the free memory that a fork requires if the JVM has `resident` bytes of resident memory.
 fn share(resident: u64, marks_objects: bool, killed_together: bool) -> u64 {
     let share = match (marks_objects, killed_together) {
         (true, _) => resident,
@@ -168,7 +168,8 @@ fn of_group() -> Option<u64> {
                 fs::read_to_string(file).ok()?.trim().parse().ok()
             };
             if let (Some(limit), Some(used)) = (read(limit), read(used)) {
-                // File cache counts as used, but the kernel reclaims it first.
+                // Memory used for the file cache counts as used, but the kernel reclaims it before it runs out of
+                // memory.
                 let stat = format!("{root}{}/memory.stat", path.trim_end_matches('/'));
                 let files = fs::read_to_string(stat).ok().and_then(|stat| {
                     stat.lines()

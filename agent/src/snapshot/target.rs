@@ -19,15 +19,15 @@ use crate::jvmti::{memory_file, wide_pipe};
 /// Maximum time for the requester to open the pipe, and the interval between checks.
 const TAKEN: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(2);
-/// Maximum number of bytes written to a pipe in one call. The kernel updates its count of written bytes only after a
-/// call, and the watch uses this count to see progress.
+/// Maximum number of bytes written to a pipe in one call. The watch detects progress by the kernel's count of written
+/// bytes, and the kernel updates this count only after a call.
 const PART: usize = 1 << 20;
 
 /// A writer of the dump.
 pub(crate) trait Output {
     /// Appends bytes.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
-    /// Overwrites bytes at offset `at`. A pipe accepts this only once, as the last call.
+    /// Overwrites bytes at offset `at`. With a pipe, this is possible only once, as the last call.
     fn overwrite(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
 }
 

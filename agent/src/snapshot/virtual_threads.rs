@@ -195,7 +195,7 @@ impl Jvmti {
         if status & INITIALIZED == 0 {
             return Vec::new();
         }
-        // Read the threads that were not started by an executor.
+        // Read the field that contains the threads which were not started by an executor.
         let root = c"jdk/internal/vm/ThreadContainers$RootContainer$TrackingRootContainer";
         let set = calls.field(root, c"VTHREADS", c"Ljava/util/Set;");
         // SAFETY: the field has the type `java.util.Set`.
@@ -333,7 +333,7 @@ impl Jvmti {
         let Some(&first) = threads.first() else {
             return Ok(());
         };
-        // For a single thread, the JVM would read the stack without a safepoint. So pass the thread twice.
+        // If it gets a single thread, the JVM reads its stack without a safepoint. So pass the thread twice.
         let two = [first; 2];
         let asked = if threads.len() == 1 { &two } else { threads };
         let count = c_int::try_from(asked.len()).unwrap_or(0);

@@ -102,14 +102,14 @@ struct Walk {
     writer: Writer<Target>,
     page: Page,
     file: c_int,
-    /// Start and length of mappings of files that the JVM writes to.
+    /// Start address and length of each mapping of a file that the JVM writes to.
     shared: Vec<(usize, usize)>,
     in_child: bool,
     /// Process id of the child, or the error number of the failed fork.
     forked: Option<std::result::Result<c_int, c_int>>,
 }
 
-/// The child's walk. The signal handler uses it to write the end of the dump.
+/// The child's walk, so that the signal handler can write the end of the dump.
 static CHILD: AtomicPtr<Walk> = AtomicPtr::new(null_mut());
 
 /// A child process that walks the heap.
@@ -277,8 +277,8 @@ impl Walk {
             libc::sigemptyset(&raw mut none);
             libc::sigprocmask(libc::SIG_SETMASK, &raw const none, null_mut());
             libc::alarm(LONGEST);
-            // A core limit of one byte prevents a core file, and also a dump piped to a crash handler, which a limit of
-            // 0 does not.
+            // A core limit of one byte prevents a core file. Unlike a limit of 0, it also prevents that the kernel
+            // pipes a core dump to a crash handler.
             let core = libc::rlimit {
                 rlim_cur: 1,
                 rlim_max: 1,
@@ -486,7 +486,8 @@ impl Drop for Child {
         }
         // SAFETY: the child has not been waited for, so no other process has this id.
         unsafe { libc::kill(self.pid, libc::SIGKILL) };
-        // A child that hangs in the kernel, for example on a disk that does not respond, ends later.
+        // If the child hangs in the kernel, for example on a disk that does not respond, it ends only when the kernel
+        // returns.
         let killed = Instant::now();
         while self.ended().is_none() && killed.elapsed() < DYING {
             std::thread::sleep(Duration::from_millis(10));
