@@ -23,13 +23,13 @@ use crate::pace::Pace;
 
 /// Unproven samples may take at most 1 / `PART` of the maximum heap size.
 const PART: u64 = 200;
-/// Bytes counted in addition to the object, for the sample's reference and for the objects that a small object refers
-/// to.
+/// Bytes counted for each sample in addition to its object: for the sample's reference, and for objects to which a
+/// small object refers.
 const BESIDE: u64 = 160;
-/// One object counts for at most 1 / `LARGE` of the limit. Otherwise a few large live objects would leave no room for
-/// others.
+/// The bytes counted for one sample are limited to 1 / `LARGE` of the limit. Otherwise a few large live objects would
+/// leave no room for other samples.
 const LARGE: u64 = 8;
-/// The kernel's name of a thread that only generational ZGC has.
+/// The kernel's name of a thread that exists only in a JVM with generational ZGC.
 const THREAD: &str = "ZDriverMinor";
 
 /// The tracked samples that are unproven.
@@ -58,7 +58,8 @@ pub(crate) struct Looks {
 }
 
 impl Looks {
-    /// Requests a search. Returns true if it may be made now. The search stays pending until [`Self::made`] is called.
+    /// Requests a search. Returns true if the search may be made now. The request stays pending until [`Self::made`] is
+    /// called.
     pub(crate) fn is_due(&self, now: Duration) -> bool {
         self.owed.store(true, Relaxed);
         let is_due = self.rest(now).is_zero();
@@ -91,10 +92,10 @@ pub(crate) fn is_to_follow_few(options: &Options) -> bool {
     (options.follow.is_some() || !takes_all) && is_generational_z()
 }
 
-/// Returns how often the tracking interval is doubled at the start, and the resulting sampling.
+/// Returns how often the tracking interval is doubled at the start, and the sampling after these doublings.
 ///
-/// By default every sample is tracked at first, so the result is 0 doublings and the sampling itself. With
-/// `follow=BYTES` and the strategy `bytes`, the interval is doubled until it is at least that many bytes.
+/// By default every sample is tracked at first, so the result is 0 and the unchanged sampling. With `follow=BYTES` and
+/// the strategy `bytes`, the interval is doubled until it is at least that many bytes.
 pub(crate) fn followed_at_first(options: &Options) -> (u64, Sampling) {
     let (mut times, mut sampling) = (0, options.sampling);
     let interval = options.follow.unwrap_or(0);
@@ -128,8 +129,8 @@ impl Unproven {
         }
     }
 
-    /// Counts a sample of `size` bytes that is to be tracked. Returns false if there is no room for it. `now` returns
-    /// the time since the start and is called only if needed.
+    /// Counts a sample of `size` bytes that is to be tracked. Returns false if the limit leaves no room for it. `now`
+    /// returns the time since the start and is called only if needed.
     pub(crate) fn add(&self, size: u64, now: impl FnOnce() -> Duration) -> bool {
         let more = self.charge(size);
         let add = |bytes: u64| {
@@ -143,13 +144,13 @@ impl Unproven {
         has_room
     }
 
-    /// Removes a counted sample that is not tracked after all.
+    /// Undoes the counting of a sample that is not tracked after all.
     pub(crate) fn take_back(&self, size: u64) {
         let less = |bytes: u64| Some(bytes.saturating_sub(self.charge(size)));
         let _ = self.bytes.fetch_update(Relaxed, Relaxed, less);
     }
 
-    /// Records that a sample was found dead.
+    /// Records that the sample with this uid was found dead.
     pub(crate) fn found_dead(&self, uid: u64) {
         self.tried.fetch_max(uid, Relaxed);
     }
@@ -170,7 +171,8 @@ impl Unproven {
         self.bytes.store(bytes, Relaxed);
     }
 
-    /// True if fewer samples should be tracked: half of the room is used, or too many were added recently.
+    /// True if fewer samples should be tracked, because half of the limit is reached or too many samples were added
+    /// recently.
     pub(crate) fn is_crowded(&self) -> bool {
         self.bytes.load(Relaxed) > self.most / 2 || self.pace.as_ref().is_some_and(Pace::is_full)
     }
@@ -182,7 +184,7 @@ impl Unproven {
         }
     }
 
-    /// Returns the bytes that a tracked sample counts for.
+    /// Returns the number of bytes by which a tracked sample of this size uses up the limit.
     fn charge(&self, size: u64) -> u64 {
         size.saturating_add(BESIDE).min(self.most / LARGE)
     }
@@ -201,13 +203,15 @@ mod tests {
         assert!(unproven.is_crowded() && !unproven.add(40, timeless));
         unproven.take_back(40);
         assert!(unproven.add(40, timeless));
-        // Half of the 10,000 samples are no longer unproven.
+        // A sample that is about as old as half of the 10,000 samples was found dead, so the older half is no longer
+        // unproven.
         unproven.found_dead(5000);
         unproven.found_dead(3000);
         unproven.recount((1..=10_000).map(|uid| (uid, 40)));
         assert_eq!((unproven.tried(), unproven.is_crowded()), (5000, false));
         assert!(unproven.add(40, timeless) && unproven.is_crowded());
-        // There is room for eight objects that are larger than the limit. Even a small heap has room for some samples.
+        // Eight objects have room, even if each is larger than the limit. Even the smallest heap has room for some
+        // samples.
         let small = Unproven::new(0, None);
         assert_eq!(
             (0..).take_while(|_| small.add(u64::MAX, timeless)).count(),
@@ -224,7 +228,7 @@ mod tests {
         assert!(looks.is_due(ms(1000)));
         looks.made();
         assert_eq!(looks.owed_in(ms(1000)), None);
-        // A search that is too early stays pending, because the GC reports its end only once.
+        // If a search is requested too early, the request stays pending, because the GC reports its end only once.
         assert!(!looks.is_due(ms(1100)));
         assert_eq!(looks.owed_in(ms(1110)), Some(ms(140)));
         assert!(looks.is_due(ms(1250)));
