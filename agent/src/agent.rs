@@ -1,7 +1,8 @@
 //! Loads, starts and stops the agent. Contains the agent's global state.
 //!
-//! Each attach with new options creates a new [`Agent`]. Earlier ones keep only their options and monitors: their
-//! sampling state is dropped when they are detached and the last of their callbacks has returned.
+//! Each attach with new options creates a new [`Agent`]. The agents of earlier attaches keep only their options and
+//! monitors. The sampling state of an agent is dropped when the agent is detached and the last of its callbacks has
+//! returned.
 
 use std::ops::Deref;
 use std::process;
@@ -84,7 +85,7 @@ static ATTACHED: AtomicUsize = AtomicUsize::new(0);
 /// The sample class, which all agents share.
 static REFS: OnceLock<Arc<RefClass>> = OnceLock::new();
 static COUNTERS: Counters = Counters::new();
-/// Set if a GC that the agent requested took too long. After that, no agent in this JVM requests a GC again.
+/// True once a GC that the agent requested took too long. After that, no agent in this JVM requests a GC.
 static COLLECTS_SLOWLY: AtomicBool = AtomicBool::new(false);
 /// True while nothing is sampled.
 static OFF: AtomicBool = AtomicBool::new(false);
@@ -115,8 +116,8 @@ fn put(mut agent: Agent) -> Option<&'static Agent> {
     free.get()
 }
 
-/// Counts an internal error. The JVM continues; after [`MAX_FAULTS`] errors the agent stops. May be called in any
-/// callback, because it uses only raw monitors of JVMTI.
+/// Counts an internal error. The JVM continues. After [`MAX_FAULTS`] errors the agent stops. This function may be
+/// called in any callback, because it uses only raw monitors of JVMTI.
 pub(crate) fn fault() {
     COUNTERS.count(Counter::Faults);
     if COUNTERS.get(Counter::Faults) >= MAX_FAULTS && GIVING_UP.ask() {
@@ -138,7 +139,8 @@ pub(crate) fn load(environment: Option<Environment>, options: &str) -> i32 {
         // and does not draw again before that sample. So a thread created earlier would use the JVM's default interval
         // for it.
         let monitors = arm_for(&environment, &options, true)?;
-        // Two threads cannot get here at once, because the JVM gives the capability to sample to only one environment.
+        // Two threads cannot run this code at the same time, because the JVM gives the capability to sample to only one
+        // environment.
         match put(Agent::new(environment.keep(), options, monitors)) {
             Some(_) => Ok(attach::DONE),
             None => Err(attach::ALREADY_LOADED),
@@ -148,7 +150,7 @@ pub(crate) fn load(environment: Option<Environment>, options: &str) -> i32 {
 }
 
 /// Parses the options and requests the capabilities for sampling. If this fails, prints the reason. If loading fails
-/// before the environment is kept, the environment is disposed of.
+/// before the agent keeps its JVMTI environment, the environment is disposed of.
 fn loadable(
     environment: Option<Environment>,
     options: &str,
@@ -214,10 +216,11 @@ fn checked(options: &str) -> Option<Options> {
     None
 }
 
-/// Handles a request in a running JVM, such as to load and start the agent. Returns one of [`attach`]'s codes.
+/// Handles a request in a running JVM, such as the request to load and start the agent. Returns one of [`attach`]'s
+/// codes.
 ///
-/// Objects in the Java heap are created before anything else changes. In a full heap this fails without side effects,
-/// so the user can try again.
+/// Objects in the Java heap are created before anything else changes. So in a full heap the request fails without side
+/// effects, and the user can try again.
 pub(crate) fn load_and_start(env: &Env<'_>, environment: Environment, options: &str) -> i32 {
     if options == attach::DETACH {
         return detach(env);
@@ -369,7 +372,8 @@ pub(crate) fn start_with_jvm(env: &Env<'_>) {
     }
 }
 
-/// Starts sampling, or the delay before it, in an initialized JVM. Returns one of [`attach`]'s codes.
+/// Starts sampling in an initialized JVM. If the options set a delay, starts the delay. Returns one of [`attach`]'s
+/// codes.
 fn start(env: &Env<'_>, agent: &'static Agent, ground: Ground<'_>, at_startup: bool) -> i32 {
     match agent.start(env, ground, at_startup) {
         Ok(()) => attach::DONE,
@@ -574,7 +578,8 @@ impl Agent {
     }
 
     /// Stops sampling for good, ends the trace, and releases the samples of live objects. Tables, stacks and collected
-    /// samples stay in the heap until the next attach. Their format is removed, so readers ignore them.
+    /// samples stay in the heap until the next attach. Readers of dumps ignore them, because the field with their
+    /// format is set to 0.
     fn detach(&self, env: &Env<'_>) {
         OFF.store(true, Relaxed);
         usage::fall(env);
@@ -665,9 +670,9 @@ impl Agent {
                 COUNTERS.count(Counter::FromStart);
             }
         }
-        // This thread's TLAB was allocated before sampling began, so the JVM takes no samples in it. Only a GC retires
-        // it, which takes a few milliseconds right after the JVM's start. Do this only with interval 0, for which every
-        // allocation is wanted.
+        // This thread's TLAB was allocated before sampling began, so the JVM takes no samples of objects in this TLAB.
+        // Only a GC retires the TLAB. Right after the JVM's start, a GC takes a few milliseconds. Request it only with
+        // interval 0, where every allocation should be sampled.
         if at_startup && self.options.sampling.interval == 0 {
             self.jvmti.collect_garbage().map_err(text)?;
         }

@@ -7,7 +7,8 @@
 
 use std::fs;
 
-/// Name of libjdwp's thread while a debugger is connected. Linux keeps the first 15 bytes of `JDWP Command Reader`.
+/// Name of libjdwp's thread while a debugger is connected. It is `JDWP Command Reader`, of which Linux keeps the first
+/// 15 bytes.
 const READER: &str = "JDWP Command Re";
 /// The reason for not changing classes.
 pub(crate) const ATTACHED: &str =

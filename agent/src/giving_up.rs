@@ -5,7 +5,8 @@ use std::sync::atomic::{
     Ordering::{AcqRel, Acquire, Release},
 };
 
-/// Two flags: the agent has given up, and the JVM still sends events that must be disabled.
+/// Two flags. The first is set when the agent has given up. The second is set while the JVM still sends events that
+/// must be disabled.
 ///
 /// An error can occur in any callback. JVMTI forbids disabling events in GC callbacks. So the callback with the last
 /// error only sets the flags, and the agent's thread disables the events.

@@ -10,8 +10,8 @@ use crate::jvmti::calls::{Any, Bytes, Env, Global, Ints, Longs, Objects, Ref, Re
 use crate::sample_ref::{RefClass, Static};
 use heapdiff_sites::Counter;
 
-/// Values of static fields, which are set together once all their objects exist. Until then, neither a dump nor an
-/// agent that is running in this JVM finds these objects through the fields.
+/// New values of static fields. All of them are set together once all objects exist. Before that, the fields do not
+/// refer to these objects, so neither dumps nor an agent that already runs in this JVM find them.
 #[derive(Default)]
 pub(crate) struct Fields(Vec<(&'static str, Content)>);
 

@@ -1,7 +1,7 @@
 //! Assigns ids to strings, methods, frames, sites and types, and records which of them are in the heap.
 //!
-//! An id is assigned at once, and its definition is written to the heap soon after, without a lock in between. Until
-//! then the definition counts as unpublished, and another thread that needs the id writes the definition, too. So no id
+//! An id is assigned at once. Its definition is written to the heap soon after, and no lock is held in between. Until
+//! then the definition counts as unpublished, and another thread that needs the id also writes the definition. So no id
 //! is used before its definition is in the heap, and no thread waits.
 
 use std::hash::Hash;

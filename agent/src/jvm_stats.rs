@@ -16,7 +16,7 @@ use crate::pauses::{Causes, Pause, Pauses};
 
 /// Maximum number of beans of one kind.
 const MOST_BEANS: i32 = 32;
-/// Free bytes of the heap that are required before the beans are looked up.
+/// Number of free bytes that the heap must have when the beans are looked up.
 const ROOM: u64 = 2 << 20;
 const G1_CONCURRENT: &str = "G1 Concurrent GC";
 /// A pause waits at most this time for a bean that reports a GC at the time of the pause. After that, no bean is
@@ -175,11 +175,11 @@ impl JvmStats {
         }
     }
 
-    /// Looks up beans and counters, once. Returns `Some(Ok(()))` if the management beans exist, `Some(Err(_))` with the
-    /// reason if not, and `None` if the lookup was done before or is postponed.
+    /// Looks up beans and counters, once. Returns `Some(Ok(()))` if the management beans exist, and `Some(Err(_))` with
+    /// the reason if they do not. Returns `None` if the lookup was done before or is postponed.
     ///
-    /// The lookup initializes classes. If the heap is full during that, the classes stay unusable, for the program,
-    /// too. So the lookup is postponed until the heap has room for it.
+    /// The lookup initializes classes. If the heap gets full during this, the classes stay unusable, also for the
+    /// program. So the lookup is postponed until the heap has room for it.
     pub(crate) fn ask_for_beans(&mut self, env: &Env<'_>, pauses: &Pauses) -> Option<Result<()>> {
         if self.asked || !self.has_room(env) {
             // From now on, the GCs before the lookup of the beans are known only by their pauses.

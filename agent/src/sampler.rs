@@ -1,4 +1,5 @@
-//! Handles samples and class definitions, on the thread that allocates the object or defines the class.
+//! Handles sampled allocations and class definitions. It runs on the thread that allocates the object or defines the
+//! class.
 
 use std::cell::Cell;
 use std::sync::Arc;

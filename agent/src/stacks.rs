@@ -240,7 +240,7 @@ impl Stacks {
             .collect()
     }
 
-    /// Returns a frame's method. Its lines may belong to an earlier version of its class.
+    /// Returns the method of a frame from the cache. Its lines may belong to an earlier version of its class.
     fn method(&self, env: &Env<'_>, frame: Frame<'_>) -> Option<Arc<Method>> {
         let known = lock(&self.methods).get(&frame.raw().method()).cloned();
         known.or_else(|| self.read_method(env, frame))
@@ -315,7 +315,7 @@ impl Stacks {
         Some(method)
     }
 
-    /// Returns the type of a class. Its name may not be in the heap yet.
+    /// Returns the type of a class. The type's name may not be in the heap yet.
     pub(crate) fn class(&self, class: Ref<'_, Class>, counters: &Counters) -> Type {
         let Ok(signature) = self.jvmti.class_signature(class) else {
             counters.count(Counter::NamesFull);

@@ -20,7 +20,7 @@ pub(crate) struct Table {
     /// Number of slots in use.
     live: AtomicU32,
     free: Mutex<Vec<u32>>,
-    /// The content of each slot, so that downsampling and the trace do not need to call the JVM.
+    /// A record of each slot's content. With it, downsampling and the trace need no calls of the JVM.
     records: SlotRecords,
 }
 
@@ -70,7 +70,8 @@ impl Table {
         self.records.set(record);
     }
 
-    /// Returns the record of a slot, or `None` if it is empty or changing.
+    /// Returns the record of a slot. Returns `None` if the slot is empty, or if another thread changes it during the
+    /// call.
     pub(crate) fn record_at(&self, slot: u32) -> Option<SlotRecord> {
         self.records.at(slot)
     }

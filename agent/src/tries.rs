@@ -47,7 +47,8 @@ impl Tries {
         self.full_since.is_some()
     }
 
-    /// Returns what to do after an attempt that has just ended, or an error with the reason why the trace ends.
+    /// Returns what to do after an attempt that has just ended. If the trace must end, returns an error with the
+    /// reason.
     pub(crate) fn tried(
         &mut self,
         written: Result<Written, TraceError>,

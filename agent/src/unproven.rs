@@ -44,8 +44,8 @@ pub(crate) struct Unproven {
     pace: Option<Pace>,
 }
 
-/// Minimum time between two searches for collected samples. Young GCs find none, so a search after each would be
-/// useless.
+/// Minimum time between two searches for collected samples. Young GCs find no collected samples, so a search after each
+/// young GC would be useless.
 const REST: Duration = Duration::from_millis(250);
 
 /// Decides when to search for collected samples.
@@ -53,7 +53,8 @@ const REST: Duration = Duration::from_millis(250);
 pub(crate) struct Looks {
     /// Time of the last search, in nanoseconds since the start.
     last: AtomicU64,
-    /// True if a search was requested but not made, because it was too early or has failed. It is made later.
+    /// True if a search was requested but has not been made, because the request came too early or the search failed.
+    /// The search is made later.
     owed: AtomicBool,
 }
 
@@ -85,8 +86,8 @@ impl Looks {
     }
 }
 
-/// True if only few samples are to be tracked in this JVM: it uses generational ZGC, and the user has not asked for
-/// every allocation.
+/// True if the number of tracked samples is limited in this JVM: it uses generational ZGC, and the user has not
+/// requested a sample of every allocation.
 pub(crate) fn is_to_follow_few(options: &Options) -> bool {
     let takes_all = options.sampling.probability(8) == Some(1.0);
     (options.follow.is_some() || !takes_all) && is_generational_z()

@@ -1,5 +1,5 @@
-//! Collected samples for dumps: their Java objects in two arrays. A parallel array for each records when the samples
-//! were found to be collected.
+//! Collected samples for dumps. Two arrays contain their Java objects. For each of the two arrays, a parallel array
+//! contains the times when the samples were found to be collected.
 
 use std::sync::Arc;
 

@@ -14,7 +14,7 @@ use super::Reservoir;
 /// longer.
 const MOST: usize = 1 << 14;
 
-/// A sample, and when it was found to be collected, in milliseconds since the start.
+/// A sample, and the time when it was found to be collected, in milliseconds since the start.
 pub(crate) type CollectedAt = (Sample, i64);
 
 #[derive(Default)]

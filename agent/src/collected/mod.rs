@@ -1,5 +1,5 @@
 //! Collected samples that are kept: the most recent ones, and a uniform random selection. [`CollectedRefs`] keeps them
-//! in the heap for dumps, [`CollectedSamples`] for the trace.
+//! in the heap for dumps. [`CollectedSamples`] keeps them for the trace.
 
 mod in_heap;
 mod in_trace;

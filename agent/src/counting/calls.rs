@@ -29,8 +29,8 @@ fn is_copy(name: Name<'_>) -> bool {
     name.as_bytes().starts_with(b"copyOf")
 }
 
-/// True if the method belongs to the JDK and its allocations are counted at its call sites. Then the same kinds of
-/// calls in its own body are not counted.
+/// True if the method belongs to the JDK and its allocations are counted where it is called. If so, calls in its own
+/// body that allocate in the same way are not counted.
 fn is_body(class: &[u8], method: Name<'_>, descriptor: Name<'_>) -> bool {
     let method_bytes = method.as_bytes();
     match class {
@@ -56,8 +56,8 @@ fn told_of(call: &Call<'_>) -> Option<Told> {
         return None;
     }
     match (owner, name, call.descriptor.as_bytes()) {
-        // Arrays of a primitive type and `String[]` have exactly this class. Other arrays may be of a subclass at run
-        // time.
+        // An array of this static type has exactly this class at run time. The class of another array may be a subclass
+        // of its static type.
         ([b'[', _] | b"[Ljava/lang/String;", b"clone", b"()Ljava/lang/Object;") => {
             Some(Told::Array)
         }

@@ -86,7 +86,7 @@ impl Env<'_> {
         let text = |text: &str| CString::new(text).map_err(|_| JniError::Unfit(text.to_owned()));
         let name = text(hooks::THIS)?;
         let class = match self.define_class(&name, bytes) {
-            // An earlier call may have defined the class although it threw for lack of memory.
+            // The class is already defined: an earlier call defined it, and then threw for lack of memory.
             Err(JniError::Thrown(thrown)) if thrown == "java.lang.LinkageError" => {
                 self.class(&name)?
             }

@@ -1,5 +1,5 @@
-//! The hooks: a class whose methods are called before allocations (`java/HeapdiffCounts.java`). This module names its
-//! methods and builds the class file for a JVM.
+//! The hooks: methods of a class (`java/HeapdiffCounts.java`) that rewritten code calls before allocations. This module
+//! contains the names of these methods, and builds the class file for a JVM.
 
 use heapdiff_bytecode::{Damage, Hooks};
 

@@ -53,8 +53,8 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Reads the counters if a report is due, and returns true if it did. `uptime` is the time since the run began;
-    /// `is_last` is true at its end. `classes` is the number of loaded classes.
+    /// Reads the counters if a report is due. Returns true if it has read them. `uptime` is the time since the run
+    /// began. `is_last` is true at the end of the run. `classes` is the number of loaded classes.
     pub(crate) fn read(
         &mut self,
         env: &Env<'_>,

@@ -19,7 +19,7 @@ const TIMES: u32 = 3;
 const MOST: Duration = Duration::from_secs(5);
 /// Interval between checks of the compiler threads.
 const LOOK: Duration = Duration::from_millis(50);
-/// The compilers have caught up if they need less than this share of one processor, in percent.
+/// Limit in percent of one processor. The compilers have caught up if they use less than this.
 const CALM: u128 = 20;
 /// The pause after the first class ends once this number of consecutive checks finds the compilers idle.
 const LOOKS: u32 = 5;
@@ -27,7 +27,8 @@ const LOOKS: u32 = 5;
 /// True if a class of this JVM has been changed before.
 static CHANGED: AtomicBool = AtomicBool::new(false);
 
-/// Returns the number of classes in the next batch: one if it is the first batch in this JVM, else `size`.
+/// Returns the number of classes in the next batch. The first batch in a JVM has one class. Each other batch has `size`
+/// classes.
 pub(super) fn portion(size: usize) -> usize {
     if CHANGED.load(Relaxed) { size } else { 1 }
 }
@@ -54,7 +55,8 @@ pub(super) fn rest(time: Duration, look: impl Fn() -> bool) {
     }
 }
 
-/// Returns the ids of the compiler threads. The kernel keeps the first 15 bytes of a name such as `C2 CompilerThread0`.
+/// Returns the thread ids of the compiler threads. Their names are cut off, because the kernel keeps only the first 15
+/// bytes of a name such as `C2 CompilerThread0`.
 fn compilers() -> Vec<String> {
     let tasks = fs::read_dir("/proc/self/task");
     let compiles = tasks.into_iter().flatten().flatten().filter(|task| {

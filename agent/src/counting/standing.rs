@@ -157,7 +157,7 @@ struct Told {
     since: i64,
     /// Numbers of the names that were written to the heap.
     names: FxHashSet<u32>,
-    /// Number of sites that were written; these are the first ones of the table.
+    /// Number of sites that were written to the heap. They are the first sites of the table.
     sites: usize,
     /// Figures of the sites, by chunk.
     figures: Vec<Vec<i64>>,

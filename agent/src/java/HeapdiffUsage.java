@@ -44,7 +44,8 @@ public final class HeapdiffUsage extends WeakReference<Object> {
 
     /** Minimum number of elements of a watched collection; a power of two. */
     static final int LARGE = 256;
-    /** Number of counters of each kind, so that threads write to different cache lines; a power of two. */
+    /** Number of counters of each kind of use; a power of two. There are several so that threads write to different
+     * cache lines. */
     static final int STRIPES = 8;
 
     static final Unsafe UNSAFE = Unsafe.getUnsafe();
@@ -69,7 +70,8 @@ public final class HeapdiffUsage extends WeakReference<Object> {
         this.size = size;
     }
 
-    /** Not a constant expression, so that the compiler keeps both branches of "refers". */
+    /** Returns true if the constant is set. Its call is not a constant expression, so javac keeps both branches in
+     * "refers". */
     static boolean isSet(long value) {
         return value != 0;
     }

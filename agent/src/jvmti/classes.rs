@@ -15,7 +15,7 @@ use super::calls::{Any, Class, Env, JniError, Kind, Local, Ref, jni};
 use super::sys::{Callbacks, capability, event};
 use super::{Environment, Jvmti, Result, modified_utf8};
 
-/// Number of local references needed in addition to those to the classes.
+/// Number of local references to reserve in addition to one for each class.
 const MORE_LOCALS: jint = 64;
 /// Class status: initialized.
 pub(crate) const INITIALIZED: c_int = 4;

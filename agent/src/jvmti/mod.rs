@@ -109,8 +109,8 @@ pub(crate) fn check(code: c_int) -> Result<()> {
     }
 }
 
-/// A stack frame as JVMTI writes it: two numbers. Its method may have been unloaded meanwhile. Functions that pass a
-/// method to the JVM take a [`Frame`] instead.
+/// A stack frame in the form in which JVMTI writes it: two numbers. The frame's method may have been unloaded
+/// meanwhile. So functions that pass a method to the JVM take a [`Frame`] instead.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct RawFrame(jvmtiFrameInfo);

@@ -48,7 +48,8 @@ impl Perf {
         let class = env.class(c"jdk/internal/perf/Perf")?;
         let named = (c"getPerf", c"()Ljdk/internal/perf/Perf;");
         let perf = env.ask_class_for::<Any>(class.get(), named, &[])?;
-        // Process id 0 means this JVM. Later JDKs omit the mode, since they always open read-only.
+        // The first argument is the process id; 0 means this JVM. The mode is left out in later JDKs, which always open
+        // the counters read-only.
         let own = Value::Int(0);
         let mode = env.text("r")?;
         let old = c"(ILjava/lang/String;)Ljava/nio/ByteBuffer;";

@@ -63,7 +63,7 @@ pub(crate) struct Progress {
 pub(crate) enum Wanted<'a> {
     /// A new file with this name.
     File(&'a str),
-    /// A pipe to the process that passed this token.
+    /// A pipe to the process that requested the snapshot and passed this token.
     Pipe(&'a str),
 }
 
@@ -153,9 +153,9 @@ fn snapshot(
     Ok(tally)
 }
 
-/// Runs children one after another until one ends without waiting for a lock. Runs at most [`TRIES`] children, and none
-/// after a child that has sent part of the dump. `child` runs one child and returns how it ended. `begin_anew` discards
-/// what the child wrote.
+/// Runs children one after another until one of them ends for another reason than waiting for a lock. Runs at most
+/// [`TRIES`] children, and no further child after one that has sent part of the dump. `child` runs one child and
+/// returns how it ended. `begin_anew` discards what the child wrote.
 fn first_unlocked<T>(
     mut target: T,
     mut child: impl FnMut(T) -> Result<(T, watch::Ended, Progress), (i32, String)>,
@@ -189,7 +189,7 @@ fn not_forked(why: NoChild) -> (i32, String) {
     }
 }
 
-/// Returns the result code and message for a child that did not write a complete dump.
+/// Returns the result code and the message for a child that failed to write a complete dump.
 fn unfinished(ended: watch::Ended) -> (i32, String) {
     let failed = |why: &str| (attach::FAILED, why.to_owned());
     match ended {

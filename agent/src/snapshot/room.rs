@@ -126,7 +126,8 @@ fn require(wanted: u64) -> Result<(), String> {
     }
 }
 
-/// Returns the memory that this process can still allocate, and whether the machine or the container limits it.
+/// Returns the number of bytes that this process can still allocate. Also returns whether the machine or the container
+/// sets this limit.
 #[must_use]
 pub fn memory_left() -> Option<(u64, &'static str)> {
     let machine = fs::read_to_string("/proc/meminfo")
@@ -145,7 +146,8 @@ fn kilobytes(text: &str, key: &str) -> Option<u64> {
     number.checked_mul(1024)
 }
 
-/// Returns the memory left in the process's control group and its ancestors, for version 2 or 1 of control groups.
+/// Returns the memory left in the control group of the process and in the group's ancestors. Supports versions 1 and 2
+/// of control groups.
 fn of_group() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mut least = None;

@@ -16,7 +16,7 @@ use heapdiff_sites::piped;
 
 use crate::jvmti::{memory_file, wide_pipe};
 
-/// Maximum time for the requester to open the pipe, and the interval between checks.
+/// Maximum time in which the requester must open the pipe, and the interval at which this is checked.
 const TAKEN: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(2);
 /// Maximum number of bytes written to a pipe in one call. The watch detects progress by the kernel's count of written
@@ -84,7 +84,8 @@ impl Output for Target {
     }
 }
 
-/// Creates a pipe, announces it under the requester's token, and waits until it is opened. Returns the write end.
+/// Creates a pipe, announces it under the requester's token, and waits until the requester opens it. Returns the write
+/// end.
 pub(super) fn offered(token: &str) -> io::Result<File> {
     let (from, to) = wide_pipe()?;
     let mut sign = memory_file(&piped::sign(token))?;

@@ -42,7 +42,7 @@ pub(crate) fn line_at(lines: &[(i64, i32)], location: i64) -> i32 {
     }
 }
 
-/// Stacks of virtual threads, read before the fork, and the methods of all stacks.
+/// The stacks of virtual threads, which were read before the fork. Also contains the methods that occur in any stack.
 #[derive(Debug, Default)]
 pub(super) struct KnownStacks {
     /// Index in `stacks` of each thread's stack, by the thread's id.
@@ -186,7 +186,7 @@ impl Traces {
 }
 
 impl LateThreads {
-    /// Creates an empty list. `known` is the number of threads that already have serial numbers.
+    /// Creates a list without threads. `known` is the number of threads that already have serial numbers.
     pub(super) fn new(known: usize) -> Self {
         Self {
             first: u32::try_from(known + 1).unwrap_or(u32::MAX),
@@ -316,7 +316,7 @@ mod tests {
             .iter()
             .map(|(&frame, &id)| (id, frame))
             .collect();
-        // The trace's record is the last one and ends with the ids of the frames.
+        // The record of the trace is the last record, and it ends with the ids of the frames.
         let count = traces.depths[0].len();
         let ids = &traces.records[traces.records.len() - 8 * count..];
         let ids = ids

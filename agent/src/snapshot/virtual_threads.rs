@@ -50,8 +50,8 @@ impl Calls {
         object
     }
 
-    /// Returns a class of the boot loader by its name with dots, without initializing it. `FindClass` would initialize
-    /// `VirtualThread`, which starts its carrier and helper threads.
+    /// Returns a class of the boot loader without initializing it. Its name is given with dots. `FindClass` would
+    /// initialize `VirtualThread`, and this would start its carrier threads and helper threads.
     fn uninitialized(&self, name: &CStr) -> jobject {
         let class = self.class(c"java/lang/Class");
         if class.is_null() {

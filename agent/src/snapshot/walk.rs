@@ -97,7 +97,7 @@ impl Drop for Page {
     }
 }
 
-/// State of the walk, used by the parent until it has forked and then by the child.
+/// State of the walk. The parent uses it until it has forked. Then the child uses its copy.
 struct Walk {
     writer: Writer<Target>,
     page: Page,
@@ -183,8 +183,8 @@ impl Environment {
         version < VERSION_17
     }
 
-    /// Forks at a safepoint. The start of the dump must be written already; the child writes the rest. Also returns the
-    /// image and the target, which another attempt can use.
+    /// Forks at a safepoint. The caller has already written the start of the dump; the child writes the rest. Also
+    /// returns the image and the target, so that another attempt can use them.
     ///
     /// `shared` lists mappings of files that the child must replace by private copies.
     pub(crate) fn fork(
@@ -297,7 +297,7 @@ impl Walk {
         }
     }
 
-    /// Runs a callback's work in the child. Ends the child if the work fails.
+    /// Runs the work of one callback in the child. If the work fails, the child ends.
     fn tell(&mut self, work: impl FnOnce(&mut Writer<Target>) -> std::io::Result<()>) {
         let shared = self.page.shared();
         shared.busy.store(true, Release);

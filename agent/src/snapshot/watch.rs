@@ -1,5 +1,5 @@
-//! Watches the child from the parent. Detects when the walk is over, and ends a child that is stuck or uses memory that
-//! is needed elsewhere.
+//! Watches the child from the parent. Detects when the walk is over. Ends a child that is stuck, or that uses memory
+//! which other processes need.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub(super) enum Ended {
     /// The child waits forever, because it waits for another thread and has only one.
     Locked,
     Memory(String),
-    /// The dump file was removed, so nobody wants it any more.
+    /// The dump file was removed, so nobody waits for the dump.
     Unwanted,
 }
 
@@ -250,7 +250,8 @@ mod tests {
     fn who_waits_for_a_thread_is_given_up_at_once() {
         const WAITS: &str = "HEAPDIFF_TEST_WAITS";
         if std::env::var_os(WAITS).is_some() {
-            // This is either the main thread, or a thread that the main thread waits for. `watch` ends the process.
+            // The thread is either the main thread, or a thread for which the main thread waits. `watch` ends the whole
+            // process.
             loop {
                 std::thread::park();
             }

@@ -62,8 +62,8 @@ pub(crate) struct Reference {
     pub(crate) kind: Kind,
     /// Index of the field or of the array element.
     pub(crate) index: u32,
-    /// For references from a stack: the thread's id (0 if it has no id yet), and the frame's depth, method and bytecode
-    /// index.
+    /// The following values are for references from a stack: the thread's id (0 if it has no id yet), and the frame's
+    /// depth, method and bytecode index.
     pub(crate) thread: u64,
     pub(crate) depth: u32,
     pub(crate) method: usize,
@@ -83,8 +83,8 @@ pub(crate) struct Tally {
     /// Number of objects that were seen and for whose visit the walk makes a callback, or will make one.
     pub(crate) seen: u64,
     pub(crate) visited: u64,
-    /// Number of objects whose classes were loaded after the classes were gathered. The dump has no field values for
-    /// them.
+    /// Number of objects without field values in the dump, because their classes were loaded after the classes were
+    /// gathered.
     pub(crate) late: u64,
     /// Number of arrays that were truncated, because an HPROF record is at most 4 GiB long.
     pub(crate) cut: u64,
@@ -141,13 +141,13 @@ pub(crate) struct Writer<O> {
     roots: Vec<Root>,
     late: LateThreads,
     buffer: Vec<u8>,
-    /// True within a record that is larger than a segment and gets its own segment.
+    /// True while a record is written that is larger than a segment. Such a record gets a segment of its own.
     streaming: bool,
     tally: Tally,
 }
 
 impl<O: Output> Writer<O> {
-    /// Returns a writer. The start of the dump must be written already, or `output` writes it.
+    /// Returns a writer. `output` either contains the start of the dump already, or writes it itself.
     pub(crate) fn new(image: Image, output: O) -> Self {
         let slots = image.slots.len();
         let mut buffer = Vec::with_capacity(usize::try_from(SEGMENT).unwrap_or(0) + HEADER);
@@ -352,7 +352,7 @@ impl<O: Output> Writer<O> {
         Ok(())
     }
 
-    /// Assigns an id to the object if it has none, and counts it if it is seen for the first time.
+    /// Assigns an id to the object if it has none. Counts the object if it is seen for the first time.
     fn see(&mut self, reference: &Reference, id: &mut u64) {
         if *id == 0 {
             *id = self.next;
@@ -572,7 +572,7 @@ impl<O: Output> Writer<O> {
         };
         let (tag, numbers, count) = match reference.kind {
             Kind::Monitor => (0x07, [0, 0], 0),
-            // References that this thread holds during the snapshot are not roots of the program.
+            // This thread takes the snapshot. The references that it holds are not GC roots of the program.
             Kind::JniLocal | Kind::StackLocal if thread == Some(0) => return,
             // The root is a constant in compiled code. The JVM's own dumps do not report it as a root.
             Kind::JniLocal if self.image.stacks.is_java(reference.method) => return,
@@ -699,7 +699,7 @@ impl<O: Output> Writer<O> {
         Ok(())
     }
 
-    /// Writes the buffer to the output if it is full and within a record that has its own segment.
+    /// Writes the buffer to the output, if the buffer is full and the current record has its own segment.
     fn drain(&mut self) -> io::Result<()> {
         if self.streaming && self.buffer.len() as u64 >= SEGMENT {
             self.output.append(&self.buffer)?;

@@ -151,8 +151,8 @@ const TREE_MAP: Watched = Watched {
     size: Size::Field("size"),
     points: &[
         put(&["addEntry", "addEntryToEmptyMap"]),
-        // Before JDK 15, the methods that put an element do not share code. So the change of the number of elements
-        // shows how many were put.
+        // Before JDK 15, the methods that put an element have no method in common. So the number of elements put
+        // follows from the change of the collection's size.
         point(Kind::Put, Many::Some, &["put|addEntry"]),
         removed(&["deleteEntry"]),
         cleared(&["clear"]),

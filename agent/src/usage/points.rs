@@ -34,8 +34,8 @@ pub(super) enum Gate {
     Length(&'static str),
     /// No test: the collection is always searched in the table.
     Open,
-    /// The length of an array in a field that may be null: name and type of the field. The collection's size is not
-    /// known then.
+    /// The length of an array in a field that may be null. The strings are the name and the type of the field. The size
+    /// of the collection is not known with this gate.
     Array(&'static str, &'static str),
     /// No test, because the size can be determined only by a traversal. The collection counts as large once it has
     /// grown by the minimum number of elements of a large collection.
@@ -82,8 +82,8 @@ pub(super) enum Many {
 pub(super) struct Point {
     kind: Kind,
     many: Many,
-    /// Names of methods, some with the beginning of their descriptor. In `first|second`, `second` replaces `first` if
-    /// the class has it.
+    /// Names of methods. A name may be followed by the beginning of the method's descriptor. In `first|second`,
+    /// `second` replaces `first` if the class has a method `second`.
     methods: &'static [&'static str],
 }
 

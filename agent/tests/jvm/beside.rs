@@ -1,4 +1,4 @@
-//! Counts while another agent redefines the same classes, and while a debugger stops in them.
+//! Tests counts while another agent redefines the same classes, and while a debugger stops in them.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};

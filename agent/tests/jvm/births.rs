@@ -39,8 +39,8 @@ const COUNTED: &[(&str, &str, u64)] = &[
     ("inThread", "Kinds$OfThread", 5000),
 ];
 
-/// Objects that are not counted: method, class. They are created by a constructor reference, by the JVM when it throws,
-/// or by JNI.
+/// Objects that are not counted: method, class. A constructor reference creates them, or the JVM when it throws an
+/// exception, or JNI.
 const UNCOUNTED: &[(&str, &str)] = &[
     ("methodHandle", "Kinds$Plain"),
     ("nullPointer", "java.lang.NullPointerException"),

@@ -125,8 +125,8 @@ fn counted_and_taken_out_again_and_again() {
             load(&mut target, &format!("{}{TOKEN}", attach::COUNT_END));
             assert_exact(&counts(&target), &which);
             if round == 2 || round % (rounds / 20).max(10) == 0 {
-                // Request a GC, which frees the space of earlier versions of classes. By itself, a JVM may wait long
-                // for a GC while its metaspace grows.
+                // Request a GC, which frees the memory of earlier versions of classes. A JVM may wait long until it
+                // runs such a GC by itself, while its metaspace grows.
                 asked(&mut target, "collect");
                 let now = figures(&mut target);
                 println!("{which}: {now:?}");

@@ -29,7 +29,7 @@ fn started(launch: &Launch) -> Target {
     target
 }
 
-/// Returns the counts in a window of a run, and the part of the run that they cover.
+/// Returns the counts in a time window of a run, and the part of the run for which they are valid.
 fn lines(path: &Path, run: i64, window: Window) -> (Option<CountedPart>, Vec<CountedLine>) {
     let trace = Trace::open(path).unwrap();
     let mut lines = Vec::new();

@@ -1,4 +1,5 @@
-//! Tests the trace's file when JVMs are killed, when files cannot be written, and when other processes use the trace.
+//! Tests the trace's file in three situations: JVMs are killed, files cannot be written, and other processes use the
+//! trace.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -103,7 +103,7 @@ fn single_samples_are_those_of_a_dump() {
          WHERE class.name = 'Steady$Kept' AND frame.method = 'keep' AND collected_ms IS NULL";
     assert_eq!(traced.number(through), 1000);
 
-    // If the JVM is killed, the samples stay in the trace as they were.
+    // After the JVM was killed, the trace contains the same samples as before.
     drop(trace);
     drop(target);
     let trace = Trace::open(&traced.path()).unwrap();

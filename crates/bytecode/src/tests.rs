@@ -190,7 +190,7 @@ impl Assembled {
     }
 }
 
-/// `new Object` and `pop`: four bytes. Counting it adds four more (`iconst`, `invokestatic`).
+/// `new Object` and `pop`: four bytes. The call of the hook adds four more bytes (`iconst`, `invokestatic`).
 const POPPED: [u8; 4] = [0xbb, 0, 5, 0x57];
 const RETURN: [u8; 1] = [0xb1];
 const NOP: [u8; 1] = [0];

@@ -55,7 +55,7 @@ final class SampleRef extends PhantomReference<Object> {
         this.type = type;
         this.thread = thread;
         this.time = time;
-        // Set the mark last: it shows that the other fields are set.
+        // Set this field last: it shows that the other fields are set.
         this.mark = mark;
     }
 
