@@ -113,10 +113,11 @@ impl<K> Chunks<K> {
         self.chunks.get(index)?.get()
     }
 
-    /// Returns a chunk, and creates it by `make` if it does not exist. Returns `None` only if the heap is full.
+    /// Returns a chunk. If it does not exist, creates it by `make`. Returns `None` only if the heap is full.
     ///
-    /// Threads that need a chunk at the same time each create one, and the first to finish wins. Waiting for another
-    /// thread could take long if that thread is not scheduled, and continuing without a chunk would lose a sample.
+    /// If several threads need the same chunk at the same time, each of them creates one, and the chunk of the first
+    /// thread that is ready is used. Waiting for another thread could take long if that thread is not scheduled, and
+    /// continuing without a chunk would lose a sample.
     fn ensure(
         &self,
         env: &Env<'_>,

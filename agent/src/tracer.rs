@@ -1,8 +1,8 @@
-//! The trace's thread. Writes the accounts of the [`crate::ledger::Ledger`] to the trace, tick by tick.
+//! The trace's thread. It writes the accounts of the [`crate::ledger::Ledger`] to the trace, one tick after another.
 //!
-//! For each tick the thread reads the JVM's figures, closes the accounts and writes. No other thread ever waits for the
-//! disk. If the disk is full, the data is put back and becomes part of a later, longer tick. Any other error of the
-//! file ends the trace with one message, and the agent continues without a trace.
+//! For each tick the thread reads the JVM's figures, closes the accounts and writes them. No other thread ever waits
+//! for the disk. If the disk is full, the data is put back into the accounts and becomes part of a later, longer tick.
+//! Any other error of the file ends the trace with one message, and the agent continues without a trace.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! The standing count: counts allocations as long as the agent samples (`count=on`), and copies the counts to the Java
+//! The standing count (`count=on`): counts allocations as long as the agent samples. The counts are copied to the Java
 //! heap, so that dumps contain them.
 //!
-//! While such a count runs, `heapdiff count` inserts and removes no hooks. It gets the difference between two readings
-//! of the counters.
+//! While a standing count runs, `heapdiff count` inserts and removes no hooks. Its result is the difference between two
+//! readings of the counters.
 
 use std::sync::Arc;
 use std::sync::Mutex;

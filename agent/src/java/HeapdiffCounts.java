@@ -24,13 +24,16 @@ public final class HeapdiffCounts {
     static final long TABLES = 0x4845_4150_0000_0002L;
     /** Address of the counters for objects that found no room in these tables. */
     static final long LOST = 0x4845_4150_0000_0003L;
-    /** Smallest offset of an array's first element, plus the alignment of objects, minus 1. With it, a size is
-     * rounded up. */
+    /**
+     * Smallest offset of an array's first element, plus the alignment of objects, minus 1. With it, a size is rounded
+     * up.
+     */
     static final long ROUND = 0x4845_4150_0000_0004L;
     /** The alignment of objects, negative. */
     static final long ALIGNMENT = 0x4845_4150_0000_0005L;
-    /** Offset in a java.lang.Class of the hidden field with the address of the JVM's data about the class; 0 if
-     * unknown. */
+    /**
+     * Offset in a java.lang.Class of the hidden field with the address of the JVM's data about the class; 0 if unknown.
+     */
     static final long KLASS = 0x4845_4150_0000_0006L;
     /** Codes of the array layouts. They are the last four bits of a site's number. */
     static final int BYTES = 0x4845_0007;

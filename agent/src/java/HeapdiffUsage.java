@@ -37,23 +37,29 @@ public final class HeapdiffUsage extends WeakReference<Object> {
     static final int LAST = 3;
     static final int MARK = 4;
     static final int BEFORE = 6;
-    /** Value of "size" in the instance that stands for all collections that found no place in TABLE, followed by the
-     * length of its "counts". */
+    /**
+     * Value of "size" in the instance that stands for all collections that found no place in TABLE, followed by the
+     * length of its "counts".
+     */
     static final int CROWDED = -2;
     static final int CROWDED_LONGS = 16384;
 
     /** Minimum number of elements of a watched collection; a power of two. */
     static final int LARGE = 256;
-    /** Number of counters of each kind of use; a power of two. There are several so that threads write to different
-     * cache lines. */
+    /**
+     * Number of counters of each kind of use; a power of two. There are several so that threads write to different
+     * cache lines.
+     */
     static final int STRIPES = 8;
 
     static final Unsafe UNSAFE = Unsafe.getUnsafe();
     static final long TID = UNSAFE.objectFieldOffset(Thread.class, "tid");
     /** All watched collections. The last element is the instance for collections that found no place. */
     static final HeapdiffUsage[] TABLE = new HeapdiffUsage[SLOTS + WINDOW + 1];
-    /** Upper half: part of the hash of a collection. Lower half: the time when the collection was first seen, in
-     * units of 1.024 seconds. */
+    /**
+     * Upper half: part of the hash of a collection. Lower half: the time when the collection was first seen, in units
+     * of 1.024 seconds.
+     */
     static final int[] SEEN = new int[1 << 16];
     /** Number of elements by which the collection in the same entry of SEEN has grown, if its size is unknown. */
     static final int[] GROWN = new int[1 << 16];
@@ -70,8 +76,10 @@ public final class HeapdiffUsage extends WeakReference<Object> {
         this.size = size;
     }
 
-    /** Returns true if the constant is set. Its call is not a constant expression, so javac keeps both branches in
-     * "refers". */
+    /**
+     * Returns true if the constant is set. Its call is not a constant expression, so javac keeps both branches in
+     * "refers".
+     */
     static boolean isSet(long value) {
         return value != 0;
     }
@@ -116,8 +124,10 @@ public final class HeapdiffUsage extends WeakReference<Object> {
         else used(collection, (int) -n, REMOVED);
     }
 
-    /** Counts a use of a collection if it is watched. If it is not watched and the use puts elements into a large
-     * collection, may start to watch it. */
+    /**
+     * Counts a use of a collection if it is watched. If it is not watched and the use puts elements into a large
+     * collection, may start to watch it.
+     */
     static void watched(Object collection, int size, int n, int kind) {
         int hash = System.identityHashCode(collection);
         int i = hash & SLOTS - 1, end = i + WINDOW;

@@ -70,13 +70,13 @@ fn mapping_of(maps: &str, address: u64) -> Option<(&str, bool)> {
     })
 }
 
-/// Checks that there is enough memory for the pages that a fork makes the kernel copy.
+/// Checks that there is enough memory for the pages that the kernel must copy after a fork.
 ///
-/// Copies are needed for the child's tags and for each page that the JVM modifies meanwhile. Their size is not known in
-/// advance. So this function requires a share of the JVM's resident memory, and the watch ends the child if memory
-/// still runs short.
+/// It copies the pages with the child's tags, and each page that the JVM modifies while the child runs. The number of
+/// these pages is not known in advance. So this function requires that a share of the JVM's resident memory is free,
+/// and the watch ends the child if memory still gets short.
 ///
-/// If `marks_objects` is true, the walk marks objects in their headers, which copies the pages that contain them.
+/// If `marks_objects` is true, the walk marks objects in their headers, so the pages that contain them are copied, too.
 pub(super) fn enough(marks_objects: bool) -> Result<(), String> {
     let resident = fs::read_to_string("/proc/self/status")
         .ok()

@@ -1,8 +1,8 @@
-//! The destination of a snapshot: a file, or a pipe to the process that requested it, so that no file is written
-//! anywhere.
+//! The destination of a snapshot. It is a file, or a pipe to the process that requested the snapshot. With a pipe, no
+//! file is written anywhere.
 //!
-//! The requester cannot pass a pipe to the JVM: in a container the JVM sees none of its files. So the agent creates the
-//! pipe and announces it. The requester has access to the JVM's process and opens one end of the pipe
+//! The requester cannot pass a pipe to the JVM: a JVM in a container sees no files of the requester. So the agent
+//! creates the pipe and announces it. The requester has access to the JVM's process, and opens one end of the pipe
 //! ([`heapdiff_sites::piped`]).
 
 use std::fs::File;

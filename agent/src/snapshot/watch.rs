@@ -147,8 +147,8 @@ impl State {
     }
 }
 
-/// True if the main thread of a process waits for another thread without a timeout. False if the kernel does not permit
-/// reading this.
+/// True if the main thread of a process waits for another thread without a timeout. False if the kernel does not
+/// show this.
 fn waits_for_a_thread(pid: i32) -> bool {
     let call = fs::read_to_string(format!("/proc/{pid}/syscall"));
     call.is_ok_and(|call| is_endless_wait(&call))
@@ -180,7 +180,7 @@ fn is_endless_wait(call: &str) -> bool {
 }
 
 /// Returns the number of bytes that a process has written to files and pipes. Returns `None` if the kernel does not
-/// permit reading this.
+/// show this number.
 fn written_by(pid: i32) -> Option<u64> {
     let counts = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
     let written = counts

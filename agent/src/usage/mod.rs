@@ -1,9 +1,10 @@
-//! Counts how JDK collections are used (`usage=on`): the elements put, removed and read, for each large live
-//! collection.
+//! Counts how JDK collections are used (`usage=on`). For each large live collection, it counts the elements that are
+//! put, removed and read.
 //!
-//! Hooks (`hook`) are called at the entry of the collections' methods (`points`). A hook counts in an instance of its
-//! own class, which is a weak reference to the collection. So each dump contains the current figures, and nothing has
-//! to be copied. A reader of the dump matches the figures with the collections that grew.
+//! Hooks (`hook`) are called at the entry of the collections' methods (`points`). For each watched collection there is
+//! an instance of the hooks' class. It contains the counters and is a weak reference to the collection. So each dump
+//! contains the current figures, and nothing has to be copied. A reader of the dump matches the figures with the
+//! collections that grew.
 
 #[allow(unsafe_code)]
 mod class;

@@ -189,9 +189,9 @@ fn unbiased_at_512_kib() {
     unbiased("512k");
 }
 
-/// Checks estimates while GCs run. Before JDK 25, a thread forgets at a GC what it has allocated in its TLAB since its
-/// last sample. That is one interval on average, because the distance back to the last sample has the same distribution
-/// as the distance to the next one, or less if the TLAB is younger. Nothing else biases the estimate.
+/// Checks estimates while GCs run. Before JDK 25, each GC makes a thread forget what it has allocated in its TLAB since
+/// its last sample. This is one interval on average, or less if the TLAB is younger: the distance back to the last
+/// sample has the same distribution as the distance to the next one. Nothing else biases the estimate.
 #[test]
 fn with_collections() {
     let objects = "2000";
