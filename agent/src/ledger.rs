@@ -123,7 +123,7 @@ fn take(amount: &mut EstimatedAmount, variance: &mut f64, weight: &Weight) {
     amount.bytes -= weight.bytes;
     *variance -= weight.bytes_variance;
     if amount.samples == 0 {
-        // Remove rounding errors.
+        // If no live sample is left, remove rounding errors.
         *amount = EstimatedAmount::default();
         *variance = 0.0;
     }

@@ -10,7 +10,7 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Number of locks and counters.
+/// Number of places, each with a lock and a counter.
 const PLACES: usize = 8;
 
 thread_local! {

@@ -29,12 +29,12 @@ const MAX_TRACE: u64 = 1 << 40;
 /// The way in which collected samples are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ReaperChoice {
-    /// Depends on the JDK.
+    /// The default: the choice depends on the JDK.
     #[default]
     Auto,
-    /// Checks every reference.
+    /// The agent checks every reference in the table.
     Scan,
-    /// Uses a reference queue.
+    /// The JVM puts references into a reference queue.
     Queue,
 }
 

@@ -140,7 +140,7 @@ mod tests {
             pace.is_full()
         };
         assert!(!add(9, MOST - 1) && !add(10, MOST - 1));
-        // A late sample.
+        // A sample that arrives after its window has ended.
         assert!(add(9, 1));
         pace.halve();
         assert!(!add(19, MOST / 2 - 1) && add(19, 1));

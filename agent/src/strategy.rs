@@ -83,7 +83,7 @@ impl ActiveStrategy {
                 let rate = self.taking.load(Relaxed).saturating_mul(1_000_000);
                 self.hit(&self.next, now(), rate, true)
             }
-            // Decided by `takes_class`.
+            // With this strategy, `takes_class` decides.
             Strategy::Class => false,
         }
     }

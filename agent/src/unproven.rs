@@ -5,11 +5,12 @@
 //! one sampled object must be evacuated. With an interval of 512 KiB, nearly every page contains a sample.
 //!
 //! **The solution.** All samples are counted with their stacks, but only a few are tracked: a few per second
-//! ([`Pace`]), or as many as the option `follow` asks for ([`followed_at_first`]). The interval between tracked samples
-//! doubles when there are too many, or when the unproven ones take more than a small part of the heap.
+//! ([`Pace`]), or as many as the option `follow` requests ([`followed_at_first`]). The interval between tracked samples
+//! is doubled when too many samples are tracked, or when the unproven samples take more than a small part of the heap.
 //!
-//! A sample is *unproven* until a GC has found a sample dead that is as young or younger. An older sample has survived
-//! as many GCs. So it was in the old generation when that GC looked there, and it is live.
+//! A sample is *unproven* until a GC finds that it, or a younger sample, is dead. If a GC has found a younger sample
+//! dead and this sample not, this sample is live: it has survived at least as many GCs as the younger sample. So it was
+//! in the old generation, too, when that GC searched the old generation for dead objects.
 
 use std::fs;
 use std::path::Path;
@@ -35,7 +36,7 @@ const THREAD: &str = "ZDriverMinor";
 /// The tracked samples that are unproven.
 #[derive(Debug)]
 pub(crate) struct Unproven {
-    /// Maximum total size in bytes.
+    /// Maximum total size of the unproven samples, in bytes.
     most: u64,
     bytes: AtomicU64,
     /// Uid of the newest sample that was found dead.
@@ -233,7 +234,7 @@ mod tests {
         assert!(!looks.is_due(ms(1100)));
         assert_eq!(looks.owed_in(ms(1110)), Some(ms(140)));
         assert!(looks.is_due(ms(1250)));
-        // A search that fails is repeated.
+        // If a search fails, it is repeated later.
         assert_eq!(looks.owed_in(ms(1260)), Some(ms(240)));
         assert_eq!(looks.owed_in(ms(9000)), Some(ms(0)));
         assert!(looks.is_due(ms(9000)));

@@ -30,7 +30,7 @@ struct Line {
     /// Number of objects, and bytes, at the last reading of the counters. The bytes include arrays, and objects of
     /// classes that share a name. The bytes of all other objects follow from their number.
     read: [u64; 2],
-    /// The figures at the last report.
+    /// The counts, as of the last report.
     told: [u64; 2],
 }
 

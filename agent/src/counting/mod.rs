@@ -1,23 +1,24 @@
-//! Counts every allocation. To do so, the agent inserts calls of hooks before allocations in the code of classes, and
-//! removes them in the end.
+//! Counts every allocation. To do so, the agent inserts calls into the code of classes, and removes them at the end of
+//! the count. A call of a method of the agent, a hook, precedes each allocation.
 //!
-//! 1. Classes that are not loaded yet: their class file is rewritten when the JVM loads it ([`rewritten`]).
-//! 2. Loaded classes: the JVM hands their class files over again ("retransformation"), in batches.
+//! 1. If a class is not loaded yet, its class file is rewritten when the JVM loads it ([`rewritten`]).
+//! 2. If a class is loaded already, the JVM passes its class file to the agent again ("retransformation"). This is done
+//!    in batches.
 //! 3. The hooks (`hooks`) add to counters outside of the Java heap (`cells`). Each site has its own counters (`table`).
 //! 4. The result is the difference between two readings of the counters.
-//! 5. In the end, all changed classes are retransformed to their original form.
+//! 5. At the end of the count, all changed classes are retransformed to their original form.
 //!
-//! Executed allocation bytecode is counted. This includes allocations that the JIT compiler removes because the object
-//! does not escape. Calls that allocate without bytecode are followed by a hook (`calls`), and their objects are
-//! counted by site and class (`returned`).
+//! Each execution of allocation bytecode is counted. This includes allocations that the JIT compiler removes because
+//! the object does not escape. Some calls allocate without such bytecode. A hook follows these calls (`calls`), and the
+//! returned objects are counted by site and class (`returned`).
 //!
 //! Not counted:
 //!
 //! - objects created by JNI and by the JVM itself,
-//! - objects created in hidden classes, such as behind the constructor reference `Foo::new`, because the JVM does not
-//!   show their class files to agents,
-//! - some objects created by intrinsics. These are compiled code that replaces a JDK method, together with the counters
-//!   in its bytecode.
+//! - objects created in hidden classes, because the JVM does not show their class files to agents (for the constructor
+//!   reference `Foo::new`, for example, a hidden class creates the objects),
+//! - some objects created by intrinsics. An intrinsic is compiled code that replaces a JDK method, including the
+//!   counters in the method's bytecode.
 
 mod calls;
 mod cells;

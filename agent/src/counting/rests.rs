@@ -1,7 +1,7 @@
-//! Pauses between two batches of changed classes, in which the program's compiled code is restored.
+//! Pauses between two batches of changed classes. In these pauses the JVM compiles the program's code again.
 //!
 //! Each batch stops the program for some milliseconds. HotSpot discards the compiled code that contains a method of a
-//! changed class, and such methods run in the interpreter until they are compiled again.
+//! changed class. The methods in this code run in the interpreter until they are compiled again.
 //!
 //! When the first class of a JVM is changed, HotSpot discards all compiled code, unless an agent was loaded at the
 //! JVM's start. Only with such an agent do the compilers record from the start which code contains which method

@@ -159,7 +159,7 @@ struct Told {
     names: FxHashSet<u32>,
     /// Number of sites that were written to the heap. They are the first sites of the table.
     sites: usize,
-    /// Figures of the sites, by chunk.
+    /// Counts of the sites, in chunks like those in the heap.
     figures: Vec<Vec<i64>>,
 }
 
@@ -195,7 +195,7 @@ impl InHeap {
         self.copy_where(env, is_due);
     }
 
-    /// Copies the changes.
+    /// Copies the counts that have changed.
     pub(crate) fn copy(&self, env: &Env<'_>) {
         self.copy_where(env, |_| true);
     }

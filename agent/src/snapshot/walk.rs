@@ -7,17 +7,18 @@
 //! The child has a copy of the JVM's memory, but only one of its threads: the one that walks. So the child must not
 //! wait for anything that another thread would have to do.
 //!
-//! - `malloc` is safe: `fork` takes its locks before it copies, so they are free in the child.
+//! - `malloc` is safe: `fork` takes the locks of `malloc` before it copies the memory, so they are free in the child.
 //! - The JVM's tag table is safe: only the walk uses it during a safepoint.
 //! - A lock that a compiler thread held at the fork blocks the child forever. One example is the lock of the memory
 //!   used for stack walking. The parent's watch detects the endless wait, kills the child and forks again.
 //!
 //! # How the end of the walk is detected
 //!
-//! The walk returns into the JVM's own thread, which then waits for work that never comes. So the child cannot notice
-//! the end, but the parent can. During the walk, the child sleeps only inside callbacks, when it writes. The walk is
-//! therefore over if the kernel reports that the child sleeps, the child is not in a callback, and all objects that
-//! were seen have been visited. The parent then sends a signal, and its handler writes the end of the dump.
+//! When the walk is over, it returns into the code of the JVM's own thread, which waits for work that never comes. So
+//! the child cannot detect the end of the walk, but the parent can. During the walk, the child sleeps only inside
+//! callbacks, when it writes. The walk is therefore over if three conditions are true: the kernel reports that the child
+//! sleeps, the child is not in a callback, and all objects that were seen have been visited. The parent then sends a
+//! signal to the child. The signal handler writes the end of the dump.
 
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -119,7 +120,7 @@ pub(crate) struct Child {
     ended: Option<i32>,
 }
 
-/// Reason why no child was forked.
+/// The reason why no child was forked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum NoChild {
     /// Error number of the failed system call.

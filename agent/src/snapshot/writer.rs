@@ -52,7 +52,7 @@ pub(crate) enum Kind {
     StackLocal,
     JniLocal,
     Thread,
-    /// From another root of the JVM.
+    /// A reference from a root of another kind.
     Other,
 }
 

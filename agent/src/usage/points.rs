@@ -54,7 +54,7 @@ pub(super) enum Size {
     Asked,
     /// The length of an array in a field that is never null.
     Length(&'static str),
-    /// Not known; the gate is [`Gate::Grown`].
+    /// The size is not known. Then the gate is [`Gate::Grown`].
     Unknown,
 }
 
@@ -70,7 +70,7 @@ pub(super) enum Many {
     All,
     /// All elements of the collection, but at most the number in a local variable.
     AtMost(u8),
-    /// The difference of two local variables.
+    /// The difference of the values of two local variables.
     Range(u8, u8),
     /// The value of a `long` in a local variable. It is negative if elements are removed.
     Difference(u8),

@@ -414,7 +414,7 @@ fn phase(jdk: &Jdk, (t, n): (u64, u64), sizes: Sizes, flags: &[&str]) {
             let per_object = histogram.bytes("Counted$Kept") / histogram.instances("Counted$Kept");
             assert_eq!(kept.bytes, Some(per_object * of.1), "{which}");
         }
-        // Without a count, nothing is counted.
+        // If no count runs, the classes have no hooks.
         target.advance(next + 1).unwrap();
         let threads = match (t, jdk.major()) {
             (2.., 21..) => format!("{}, half of them virtual", t),

@@ -257,7 +257,7 @@ fn out_of_memory() {
             there > 100_000.0 && (objects - there).abs() < 5.0 * variance.sqrt() + 0.02 * there
         );
         assert_eq!(dumped.counter(Counter::Faults), 0);
-        // The agent has recovered.
+        // The agent has recovered from the full heap.
         target.advance(2).unwrap();
         let after = Dumped::of(&target);
         assert!(after.counter(Counter::Recorded) > dumped.counter(Counter::Recorded));

@@ -113,7 +113,7 @@ pub(crate) enum Branches {
 /// The code of a method, and the code to insert into it.
 pub(crate) struct Longer<'l, 'a> {
     pub(crate) parts: &'l Parts<'a>,
-    /// Ordered by offset.
+    /// The code to insert, ordered by offset.
     pub(crate) inserted: &'l [Inserted],
     /// The inserted code, as one block.
     pub(crate) code: &'l [u8],
@@ -227,7 +227,7 @@ struct Place<'m> {
     moved: &'m Moved,
     /// The offset in the new code.
     at: usize,
-    /// The offset in the input file.
+    /// The offset in the input file, for errors.
     offset: usize,
 }
 

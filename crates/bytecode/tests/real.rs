@@ -40,7 +40,7 @@ impl Sites for Numbers {
     }
 }
 
-/// Numbers sites in order.
+/// Gives consecutive numbers to sites.
 struct Next(i32);
 
 impl Sites for Next {
