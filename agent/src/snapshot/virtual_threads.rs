@@ -333,7 +333,7 @@ impl Jvmti {
         let Some(&first) = threads.first() else {
             return Ok(());
         };
-        // If it gets a single thread, the JVM reads its stack without a safepoint. So pass the thread twice.
+        // If a single thread is passed, the JVM reads its stack without a safepoint. So pass the thread twice.
         let two = [first; 2];
         let asked = if threads.len() == 1 { &two } else { threads };
         let count = c_int::try_from(asked.len()).unwrap_or(0);

@@ -16,9 +16,9 @@
 //!
 //! When the walk is over, it returns into the code of the JVM's own thread, which waits for work that never comes. So
 //! the child cannot detect the end of the walk, but the parent can. During the walk, the child sleeps only inside
-//! callbacks, when it writes. The walk is therefore over if three conditions are true: the kernel reports that the child
-//! sleeps, the child is not in a callback, and all objects that were seen have been visited. The parent then sends a
-//! signal to the child. The signal handler writes the end of the dump.
+//! callbacks, when it writes. The walk is therefore over if three conditions are true: the kernel reports that the
+//! child sleeps, the child is not in a callback, and all objects that were seen have been visited. The parent then
+//! sends a signal to the child. The signal handler writes the end of the dump.
 
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
