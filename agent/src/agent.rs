@@ -1,7 +1,8 @@
 //! Loads, starts and stops the agent. Contains the agent's global state.
 //!
-//! Each attach with new options creates a new [`Agent`]. Earlier ones keep only their options and monitors: their
-//! sampling state is dropped when they are detached and the last of their callbacks has returned.
+//! Each attach with new options creates a new [`Agent`]. The agents of earlier attaches keep only their options and
+//! monitors. The sampling state of an agent is dropped when the agent is detached and the last of its callbacks has
+//! returned.
 
 use std::ops::Deref;
 use std::process;
@@ -38,7 +39,7 @@ use crate::unproven::{Looks, followed_at_first};
 use crate::usage;
 use crate::wakeup::{NAME, Wakeup};
 
-/// Maximum time that the end of the JVM waits for the trace's last tick.
+/// Maximum time for which the end of the JVM waits until the trace's last tick is written.
 const LAST_TICK: Duration = Duration::from_secs(2);
 /// Number of internal errors after which the agent stops.
 pub(crate) const MAX_FAULTS: u64 = 3;
@@ -84,7 +85,7 @@ static ATTACHED: AtomicUsize = AtomicUsize::new(0);
 /// The sample class, which all agents share.
 static REFS: OnceLock<Arc<RefClass>> = OnceLock::new();
 static COUNTERS: Counters = Counters::new();
-/// Set if a GC that the agent requested took too long. After that, no agent in this JVM requests a GC again.
+/// True once a GC that the agent requested took too long. After that, no agent in this JVM requests a GC.
 static COLLECTS_SLOWLY: AtomicBool = AtomicBool::new(false);
 /// True while nothing is sampled.
 static OFF: AtomicBool = AtomicBool::new(false);
@@ -100,12 +101,12 @@ pub(crate) fn jvmti() -> Option<Jvmti> {
     agent().map(|agent| agent.jvmti)
 }
 
-/// Returns the agent for which a thread was started. Another agent may be the current one by now.
+/// Returns the agent with index `place` in `AGENTS`. It may be older than the current agent.
 fn agent_at(place: usize) -> Option<&'static Agent> {
     AGENTS.get(place)?.get()
 }
 
-/// Makes `agent` the current one. Returns `None` if there were too many attaches.
+/// Makes `agent` the current one. Returns `None` if the JVM already had the maximum number of attaches.
 fn put(mut agent: Agent) -> Option<&'static Agent> {
     let place = ATTACHED.load(Acquire);
     agent.place = place;
@@ -115,8 +116,8 @@ fn put(mut agent: Agent) -> Option<&'static Agent> {
     free.get()
 }
 
-/// Counts an internal error. The JVM continues; after [`MAX_FAULTS`] errors the agent stops. May be called in any
-/// callback, because it uses only raw monitors of JVMTI.
+/// Counts an internal error. The JVM continues. After [`MAX_FAULTS`] errors the agent stops. This function may be
+/// called in any callback, because it uses only raw monitors of JVMTI.
 pub(crate) fn fault() {
     COUNTERS.count(Counter::Faults);
     if COUNTERS.get(Counter::Faults) >= MAX_FAULTS && GIVING_UP.ask() {
@@ -134,10 +135,12 @@ pub(crate) fn fault() {
 /// Loads the agent before the JVM is initialized. Returns one of [`attach`]'s codes.
 pub(crate) fn load(environment: Option<Environment>, options: &str) -> i32 {
     let loaded = loadable(environment, options).and_then(|(environment, options)| {
-        // Set the interval as early as possible: each thread draws the distance to its first sample when it is created,
-        // and draws again only after that sample.
+        // Set the interval as early as possible: a thread draws the distance to its first sample when it is created,
+        // and does not draw again before that sample. So a thread created earlier would use the JVM's default interval
+        // for it.
         let monitors = arm_for(&environment, &options, true)?;
-        // Two threads cannot get here at once, because the JVM gives the capability to sample to only one environment.
+        // Two threads cannot run this code at the same time, because the JVM gives the capability to sample to only one
+        // environment.
         match put(Agent::new(environment.keep(), options, monitors)) {
             Some(_) => Ok(attach::DONE),
             None => Err(attach::ALREADY_LOADED),
@@ -147,7 +150,7 @@ pub(crate) fn load(environment: Option<Environment>, options: &str) -> i32 {
 }
 
 /// Parses the options and requests the capabilities for sampling. If this fails, prints the reason. If loading fails
-/// before the environment is kept, the environment is disposed of.
+/// before the agent keeps its JVMTI environment, the environment is disposed of.
 fn loadable(
     environment: Option<Environment>,
     options: &str,
@@ -213,10 +216,11 @@ fn checked(options: &str) -> Option<Options> {
     None
 }
 
-/// Handles a request in a running JVM, such as to load and start the agent. Returns one of [`attach`]'s codes.
+/// Handles a request in a running JVM, such as the request to load and start the agent. Returns one of [`attach`]'s
+/// codes.
 ///
-/// Objects in the Java heap are created before anything else changes. In a full heap this fails without side effects,
-/// so the user can try again.
+/// Objects in the Java heap are created before anything else changes. So in a full heap the request fails without side
+/// effects, and the user can try again.
 pub(crate) fn load_and_start(env: &Env<'_>, environment: Environment, options: &str) -> i32 {
     if options == attach::DETACH {
         return detach(env);
@@ -251,7 +255,7 @@ pub(crate) fn load_and_start(env: &Env<'_>, environment: Environment, options: &
     started.unwrap_or_else(|code| code)
 }
 
-/// Creates the agent's objects in the Java heap. If this fails, prints `so`, followed by the reason.
+/// Creates the agent's objects in the Java heap. If this fails, prints the text `so`, followed by the reason.
 fn ground<'local>(
     env: &Env<'local>,
     options: &Options,
@@ -293,7 +297,7 @@ fn detach(env: &Env<'_>) -> i32 {
 }
 
 /// Replaces the agent `before` by a new one with other options. The JVM gives the capability to sample to only one
-/// environment. So the first agent's environment is used again, and the new one only creates monitors.
+/// environment. So the new agent uses the first agent's environment, and the new environment only creates monitors.
 fn again(env: &Env<'_>, environment: &Environment, before: &Agent, options: &str) -> i32 {
     let Some(options) = checked(options) else {
         return attach::BAD_OPTIONS;
@@ -331,7 +335,8 @@ fn again(env: &Env<'_>, environment: &Environment, before: &Agent, options: &str
         return refused(so);
     };
     before.detach(env);
-    // A thread that still runs would overwrite shared state: the JVM's interval and the objects that a dump contains.
+    // If the thread of the old agent still runs, it would overwrite state that the new agent uses, too: the JVM's
+    // interval and the objects that a dump contains.
     if !before.has_ended() {
         say("the agent stopped sampling, but its thread still runs; run the command again");
         return attach::FAILED;
@@ -367,7 +372,8 @@ pub(crate) fn start_with_jvm(env: &Env<'_>) {
     }
 }
 
-/// Starts sampling, or the delay before it, in an initialized JVM. Returns one of [`attach`]'s codes.
+/// Starts sampling in an initialized JVM. If the options set a delay, starts the delay. Returns one of [`attach`]'s
+/// codes.
 fn start(env: &Env<'_>, agent: &'static Agent, ground: Ground<'_>, at_startup: bool) -> i32 {
     match agent.start(env, ground, at_startup) {
         Ok(()) => attach::DONE,
@@ -448,7 +454,8 @@ pub(crate) fn sampled_classes() -> Option<FxHashSet<String>> {
     sampler().map(|sampler| sampler.stacks.classes())
 }
 
-/// Updates the counts in the heap before a dump by a forked child.
+/// Updates the allocation counts in the heap. Called before a forked child writes a dump, so that the dump has current
+/// counts.
 pub(crate) fn before_fork(env: &Env<'_>) {
     if let Some(sampler) = sampler()
         && let Some(counted) = &sampler.counted
@@ -503,8 +510,8 @@ impl Agent {
                 ));
                 return;
             }
-            // If a stop was requested during the delay, `detach` may have disabled the events before they were enabled
-            // above. So disable them again.
+            // If a stop was requested during the delay, `detach` may have disabled the events before this thread
+            // enabled them above. So disable them again.
             if self.wakeup.is_stopping() {
                 self.jvmti.disable();
                 return;
@@ -571,7 +578,8 @@ impl Agent {
     }
 
     /// Stops sampling for good, ends the trace, and releases the samples of live objects. Tables, stacks and collected
-    /// samples stay in the heap until the next attach. Their format is removed, so readers ignore them.
+    /// samples stay in the heap until the next attach. Readers of dumps ignore them, because the field with their
+    /// format is set to 0.
     fn detach(&self, env: &Env<'_>) {
         OFF.store(true, Relaxed);
         usage::fall(env);
@@ -662,9 +670,9 @@ impl Agent {
                 COUNTERS.count(Counter::FromStart);
             }
         }
-        // This thread's TLAB was allocated before sampling began, so the JVM takes no samples in it. Only a GC retires
-        // it, which takes a few milliseconds right after the JVM's start. Do this only with interval 0, for which every
-        // allocation is wanted.
+        // This thread's TLAB was allocated before sampling began, so the JVM takes no samples of objects in this TLAB.
+        // Only a GC retires the TLAB. Right after the JVM's start, a GC takes a few milliseconds. Request it only with
+        // interval 0, where every allocation should be sampled.
         if at_startup && self.options.sampling.interval == 0 {
             self.jvmti.collect_garbage().map_err(text)?;
         }
@@ -746,8 +754,9 @@ impl Agent {
         fields.int(statics::STRATEGY, options.sampling.strategy.code());
         fields.int(statics::DEPTH, depth);
         fields.int(statics::VERBOSITY, options.verbosity.code());
-        // The data in the heap is complete only now. With a trace alone, the references in the heap are only needed to
-        // find collected objects. Then no format is set, so readers of dumps ignore the data.
+        // The data in the heap is complete only now, so set the format only now. If the agent only writes a trace, set
+        // no format, so that readers of dumps ignore the data: then the references in the heap only serve to find
+        // collected objects.
         if options.embed {
             fields.int(statics::FORMAT, FORMAT);
         }

@@ -1,13 +1,14 @@
 //! Detects whether a debugger is attached to this JVM.
 //!
-//! The JVM's debugger library (libjdwp) caches the line table of a method when it first needs it. If the class is
-//! changed afterwards, the library sets breakpoints in the middle of instructions, and JDK 17 crashes. So no loaded
-//! class is changed while a debugger is attached. Classes that are changed while they are loaded are safe, because the
-//! library reads their line tables later.
+//! The JVM's debugger library (libjdwp) caches the line table of a method when it first needs the table. If the
+//! method's class is changed afterwards, the library sets breakpoints in the middle of instructions, and JDK 17
+//! crashes. So no loaded class is changed while a debugger is attached. A class may be changed while it is loaded,
+//! because the library reads its line tables later.
 
 use std::fs;
 
-/// Name of libjdwp's thread while a debugger is connected. Linux keeps the first 15 bytes of `JDWP Command Reader`.
+/// Name of libjdwp's thread while a debugger is connected. It is `JDWP Command Reader`, of which Linux keeps the first
+/// 15 bytes.
 const READER: &str = "JDWP Command Re";
 /// The reason for not changing classes.
 pub(crate) const ATTACHED: &str =

@@ -119,8 +119,8 @@ unsafe extern "C" fn class_load(
     });
 }
 
-/// Runs `work` at the start or the end of a GC. There JVMTI forbids JNI, and allows only raw monitors and a few other
-/// functions. `agent::fault` complies with this, too.
+/// Runs `work` at the start or the end of a GC. In these callbacks JVMTI forbids JNI, and allows only raw monitors and
+/// a few other functions. `agent::fault` complies with this, too.
 fn in_gc(place: u8, work: fn()) {
     let result = catch_unwind(|| {
         provoked::panic(place);
@@ -382,8 +382,8 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
 // SAFETY: the body is empty. The function is unsafe only to match the JVM's type.
 pub(crate) unsafe extern "system" fn Agent_OnUnload(_: *mut JavaVM) {}
 
-/// Panics requested by a test through an environment variable. They are part of every build, because tests run what
-/// users run. Without the variable, they cost one more comparison in each GC.
+/// Panics that a test requests through an environment variable. The code is part of every build, because tests run the
+/// library that users run. Without the variable, it costs one more comparison in each GC.
 mod provoked {
     use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
@@ -393,7 +393,8 @@ mod provoked {
     pub(super) const GC_FINISH: u8 = 2;
     static WHERE: AtomicU8 = AtomicU8::new(0);
 
-    /// Reads the variable. Called when the agent is loaded, because GC callbacks must not wait.
+    /// Reads the variable when the agent is loaded. GC callbacks only read the stored value, because they must not
+    /// wait.
     pub(super) fn prepare() {
         let place = match std::env::var(VARIABLE).as_deref() {
             Ok("gc-start") => GC_START,

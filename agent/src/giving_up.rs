@@ -5,7 +5,8 @@ use std::sync::atomic::{
     Ordering::{AcqRel, Acquire, Release},
 };
 
-/// Two flags: the agent has given up, and the JVM still sends events that must be disabled.
+/// Two flags. The first is set when the agent has given up. The second is set while the JVM still sends events that
+/// must be disabled.
 ///
 /// An error can occur in any callback. JVMTI forbids disabling events in GC callbacks. So the callback with the last
 /// error only sets the flags, and the agent's thread disables the events.
@@ -45,7 +46,8 @@ impl GivingUp {
 mod tests {
     use super::GivingUp;
 
-    /// The agent gives up at most once. Events must be disabled only after that, and exactly one thread disables them.
+    /// The agent gives up at most once. No thread is asked to disable the events before that, and exactly one thread is
+    /// asked afterwards.
     #[test]
     fn events_are_turned_off_once_and_only_when_asked() {
         let giving_up = GivingUp::new();

@@ -1,4 +1,5 @@
-//! Arrays in the Java heap: chunked arrays that grow ahead of need, and the bytes of the site table.
+//! Arrays in the Java heap. An array in chunks creates its next chunk before it is needed. Other arrays contain the
+//! bytes of the site table.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
@@ -9,8 +10,8 @@ use crate::jvmti::calls::{Any, Bytes, Env, Global, Ints, Longs, Objects, Ref, Re
 use crate::sample_ref::{RefClass, Static};
 use heapdiff_sites::Counter;
 
-/// Values of static fields, which are set together once all their objects exist. Until then, neither a dump nor an
-/// agent that is running in this JVM finds these objects through the fields.
+/// New values of static fields. All of them are set together once all objects exist. Before that, the fields do not
+/// refer to these objects, so neither dumps nor an agent that already runs in this JVM find them.
 #[derive(Default)]
 pub(crate) struct Fields(Vec<(&'static str, Content)>);
 
@@ -86,9 +87,9 @@ impl Fields {
 pub(crate) struct Chunks<K> {
     outer: Arc<Global<Objects>>,
     chunks: Box<[OnceLock<Global<K>>]>,
-    /// True for chunks that the outer array contains.
+    /// True for each chunk that was added to the outer array.
     shown: Box<[AtomicBool]>,
-    /// True for chunks that a thread is creating ahead of need.
+    /// True for each chunk that a thread creates, or has created, before it is needed.
     claimed: Box<[AtomicBool]>,
 }
 
@@ -112,10 +113,11 @@ impl<K> Chunks<K> {
         self.chunks.get(index)?.get()
     }
 
-    /// Returns a chunk, and creates it by `make` if it does not exist. Returns `None` only if the heap is full.
+    /// Returns a chunk. If it does not exist, creates it by `make`. Returns `None` only if the heap is full.
     ///
-    /// Threads that need a chunk at the same time each create one, and the first to finish wins. Waiting for another
-    /// thread could take long if that thread is not scheduled, and continuing without a chunk would lose a sample.
+    /// If several threads need the same chunk at the same time, each of them creates one, and the chunk of the first
+    /// thread that is ready is used. Waiting for another thread could take long if that thread is not scheduled, and
+    /// continuing without a chunk would lose a sample.
     fn ensure(
         &self,
         env: &Env<'_>,
@@ -141,7 +143,7 @@ impl<K> Chunks<K> {
         Some(chunk)
     }
 
-    /// Creates a chunk that will be needed soon, unless another thread is doing it.
+    /// Creates a chunk that will be needed soon, unless another thread already creates it.
     fn ahead(&self, env: &Env<'_>, index: usize, make: impl FnOnce(&Env<'_>) -> Result<Global<K>>) {
         let Some(claim) = self.claimed.get(index) else {
             return;
@@ -164,7 +166,7 @@ impl ObjectChunks {
         self.ensure(env, index, |env| nulls(env, len))
     }
 
-    /// Creates a chunk that is needed soon; see [`Chunks::ahead`].
+    /// Creates a chunk that will be needed soon; see [`Chunks::ahead`].
     pub(crate) fn prepare(&self, env: &Env<'_>, index: usize, len: usize) {
         self.ahead(env, index, |env| nulls(env, len));
     }
@@ -181,9 +183,10 @@ impl LongChunks {
     }
 }
 
-/// Size of a piece of the site table in bytes. A longer batch gets its own piece.
+/// Size in bytes of a piece, one of the arrays that contain the site table. A batch that is longer gets a piece of its
+/// own.
 const PIECE: usize = 64 << 10;
-/// Maximum number of pieces. The interner's budget can fill half of them.
+/// Maximum number of pieces. The definitions that the interner accepts fill at most half of them.
 const PIECES: usize = 2048;
 
 struct Piece {
@@ -214,7 +217,8 @@ impl Blobs {
         })
     }
 
-    /// Writes a batch in one step, so that a dump contains all of it or nothing. Returns true on success.
+    /// Writes a batch of definitions in one step, so that a dump contains all of it or nothing. Returns true on
+    /// success.
     pub(crate) fn write(&self, env: &Env<'_>, batch: &[u8], counters: &Counters) -> bool {
         let written = self.put(env, batch);
         if written {

@@ -1,7 +1,7 @@
 //! Assigns ids to strings, methods, frames, sites and types, and records which of them are in the heap.
 //!
-//! An id is assigned at once, and its definition is written to the heap soon after, without a lock in between. Until
-//! then the definition counts as unpublished, and another thread that needs the id writes the definition, too. So no id
+//! An id is assigned at once. Its definition is written to the heap soon after, and no lock is held in between. Until
+//! then the definition counts as unpublished, and another thread that needs the id also writes the definition. So no id
 //! is used before its definition is in the heap, and no thread waits.
 
 use std::hash::Hash;
@@ -58,7 +58,7 @@ impl<K: Clone + Eq + Hash> Kind<K> {
         self.list.get((id as usize).checked_sub(1)?)
     }
 
-    /// Returns the definition if it is unpublished.
+    /// Returns the definition with this id if it is not published yet.
     fn pending(&self, id: u32) -> Option<&K> {
         let at = (id as usize).checked_sub(1)?;
         (!*self.published.get(at)?).then(|| &self.list[at])
@@ -89,7 +89,7 @@ pub(crate) struct Pending {
 
 impl Pending {
     fn first(list: &mut Vec<u32>, id: u32) -> bool {
-        // A linear search is enough, because few ids are new at a time.
+        // A linear search is fast enough, because each list contains only the few ids that are new.
         let first = !list.contains(&id);
         if first {
             list.push(id);
@@ -126,7 +126,7 @@ impl Interner {
         }
     }
 
-    /// Returns the id of a string. Like the functions below, returns 0 if the table is full.
+    /// Returns the id of a string. All functions here that return an id return 0 if the table is full.
     pub(crate) fn string(&mut self, text: &str) -> u32 {
         let text = cut(text);
         if let Some(&id) = self.strings.ids.get(text) {
@@ -189,7 +189,7 @@ impl Interner {
         methods.filter_map(|[class, ..]| self.text_of(*class))
     }
 
-    /// Returns a site's frames, leaf first, and true if the stack had more frames than that.
+    /// Returns a site's frames, leaf first. The flag is true if the stack was truncated.
     pub(crate) fn frames_of(&self, site: u32) -> (Vec<FrameName>, bool) {
         let Some((cut, frames)) = self.sites.get(site) else {
             return (Vec::new(), false);
@@ -329,7 +329,7 @@ mod tests {
             assert_eq!(table.frames(site).len(), 2);
         }
         assert!(needed(&interner, a).batch.is_empty());
-        // For a third stack only the site is new.
+        // The frames of the third stack are known from the other two stacks, so only its site is new.
         let c = stack(&mut interner, &[3, 1]);
         assert!(needed(&interner, c).batch.finish().len() <= 24);
     }

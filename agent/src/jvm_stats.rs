@@ -1,8 +1,8 @@
 //! Reads the JVM's figures about heap, metaspace, classes and GCs.
 //!
-//! Heap figures come from `java.lang.Runtime`, which every JVM has and which reports current values. The rest comes
-//! from the management beans. A Java image without the module `java.management` has performance counters and GC pauses
-//! instead. The beans are called directly, so no management server is started.
+//! Heap figures come from `java.lang.Runtime`, which every JVM has and which reports current values. The other figures
+//! come from the management beans. In a Java image without the module `java.management`, they come from performance
+//! counters and GC pauses. The beans are called directly, so no management server is started.
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -16,15 +16,16 @@ use crate::pauses::{Causes, Pause, Pauses};
 
 /// Maximum number of beans of one kind.
 const MOST_BEANS: i32 = 32;
-/// Free bytes of the heap that are required before the beans are looked up.
+/// Number of free bytes that the heap must have when the beans are looked up.
 const ROOM: u64 = 2 << 20;
 const G1_CONCURRENT: &str = "G1 Concurrent GC";
-/// Maximum time until a bean reports the GC to which a pause belongs. After that, the pause counts as belonging to no
-/// bean.
+/// A pause waits at most this time for a bean that reports a GC at the time of the pause. After that, no bean is
+/// expected to report it.
 const UNCLAIMED: Duration = Duration::from_millis(500);
-/// Precision of the GC's times, which are in milliseconds.
+/// Maximum difference between times of a GC and of its pause if the clock's offset is exact. The GC's times have a
+/// precision of a millisecond.
 const NEAR: Duration = Duration::from_millis(5);
-/// Maximum delay between the end of a GC and the moment when it is seen.
+/// Maximum difference if the offset is only an estimate: the delay from the end of a GC until it is seen.
 const FAR: Duration = Duration::from_millis(400);
 
 /// The JVM's figures at one moment.
@@ -42,7 +43,7 @@ struct Collector {
     name: String,
     /// Number of GCs so far.
     count: u64,
-    /// Total time of the GCs in milliseconds, for beans that count pauses.
+    /// Value of `getCollectionTime` at the last reading, in milliseconds, for beans that count pauses.
     time: u64,
 }
 
@@ -52,7 +53,7 @@ struct Beans {
     collectors: Vec<Collector>,
     heap_pools: Vec<Global<Text>>,
     clock: Clock,
-    /// Milliseconds of pauses since the last cycle.
+    /// Total time of the pauses since the last cycle, in milliseconds.
     paused: u64,
 }
 
@@ -64,7 +65,7 @@ struct Beans {
 struct Clock {
     /// The time on our clock when the GC's clock was 0.
     zero: Option<Instant>,
-    /// True if a matched pause gave the offset.
+    /// True if the offset is exact, because a pause was matched with its GC.
     exact: bool,
 }
 
@@ -86,7 +87,7 @@ impl Clock {
         at.unwrap_or(now).min(now)
     }
 
-    /// Returns the maximum difference between a GC's times and those of its pause.
+    /// Returns the maximum difference between the times of a GC and the times of its pause.
     fn slack(&self) -> Duration {
         if self.exact { NEAR } else { FAR }
     }
@@ -113,7 +114,8 @@ struct PerfCounters {
 /// Reads the JVM's figures and GCs.
 pub(crate) struct JvmStats {
     runtime: Arc<Global>,
-    /// True if the JVM has just been initialized. Then all GCs that its beans have counted are recorded here, too.
+    /// True if the JVM has just been initialized. Then the GCs that the beans have already counted still get recorded
+    /// here.
     young: bool,
     /// True once beans and counters were looked up.
     asked: bool,
@@ -126,7 +128,7 @@ pub(crate) struct JvmStats {
     /// Pauses recorded before the beans were looked up. No bean will report GCs for them.
     early: Vec<Pause>,
     last: Figures,
-    /// Number of GCs without a description, because other GCs followed before they were seen.
+    /// Number of GCs that no bean described, because the next GC ended before they were seen.
     pub(crate) unseen: u64,
 }
 
@@ -173,14 +175,14 @@ impl JvmStats {
         }
     }
 
-    /// Looks up beans and counters, once. Returns `Some(Ok(()))` if the management beans exist, `Some(Err(_))` with the
-    /// reason if not, and `None` if the lookup was done before or is postponed.
+    /// Looks up beans and counters, once. Returns `Some(Ok(()))` if the management beans exist, and `Some(Err(_))` with
+    /// the reason if they do not. Returns `None` if the lookup was done before or is postponed.
     ///
-    /// The lookup initializes classes. If the heap is full during that, the classes stay unusable, for the program,
-    /// too. So the lookup is postponed until the heap has room for it.
+    /// The lookup initializes classes. If the heap gets full during this, the classes stay unusable, also for the
+    /// program. So the lookup is postponed until the heap has room for it.
     pub(crate) fn ask_for_beans(&mut self, env: &Env<'_>, pauses: &Pauses) -> Option<Result<()>> {
         if self.asked || !self.has_room(env) {
-            // GCs before the lookup are known only by their pauses.
+            // From now on, the GCs before the lookup of the beans are known only by their pauses.
             self.young = false;
             self.put_off |= !self.asked;
             return None;
@@ -196,8 +198,8 @@ impl JvmStats {
                 (collector.count, collector.time) = (0, 0);
             }
         } else {
-            // The beans have already counted all GCs until now, so no bean will report GCs for the pauses recorded so
-            // far. These pauses are kept only if the lookup was postponed. Right after an attach they are ignored.
+            // Only GCs after this moment will be reported by the beans, so no bean will report a GC for the pauses
+            // recorded until now. Keep these pauses if the lookup was postponed. Drop them right after an attach.
             let (early, missed) = pauses.take();
             if self.put_off {
                 self.early = early;
@@ -330,7 +332,7 @@ impl JvmStats {
                         .clone(),
                 };
                 let name = &beans.collectors[at].name;
-                // GCs that were not seen in time. Only their pauses are known.
+                // These GCs ended before the last one and were not seen in time, so only their pauses are known.
                 self.unseen += missed;
                 let lost = (0..missed).map(|_| {
                     let pause = (!self.pauses.is_empty()).then(|| self.pauses.remove(0));
@@ -373,7 +375,8 @@ impl JvmStats {
         let (unnamed, marking) = match &self.beans {
             None => (old, Vec::new()),
             Some(beans) if beans.lacks_concurrent() => (early, old),
-            // Drop the other pauses. They belong to a cycle, and its bean will count them when the cycle is complete.
+            // Drop the other pauses. They belong to a cycle of a concurrent collector, and the bean of the cycle will
+            // count them when it is complete.
             Some(_) => (early, Vec::new()),
         };
         if unnamed.is_empty() && marking.is_empty() {
@@ -427,7 +430,8 @@ fn row(
     }
 }
 
-/// True if a collector with this bean name processes the whole heap. G1's concurrent marking does.
+/// True if a collector with this bean name processes the whole heap. G1's concurrent marking counts as such a
+/// collector.
 fn is_major(collector: &str) -> bool {
     let minor = ["Copy", "ParNew", "PS Scavenge"];
     !(minor.contains(&collector) || collector.contains("Young") || collector.contains("Minor"))
@@ -442,7 +446,8 @@ fn micros_between(start: Instant, end: Instant) -> u64 {
     u64::try_from(micros).unwrap_or(u64::MAX)
 }
 
-/// Removes and returns the pauses of a GC: all pauses during a cycle, or the one pause with about the same length.
+/// Removes and returns the pauses that belong to a GC. If the GC is a `cycle`, these are all pauses during it;
+/// otherwise the one pause with about the same length.
 fn claim(pauses: &mut Vec<Pause>, gc: &LastGc, cycle: bool, slack: Duration) -> Vec<Pause> {
     let near = |p: &Pause| p.end + slack >= gc.start && p.start <= gc.end + slack;
     if cycle {
@@ -476,7 +481,7 @@ struct LastGc {
     after: u64,
 }
 
-/// Calls `item` for each item of a list, at most [`MOST_BEANS`] times.
+/// Calls `item` for the items of a list, in order, but for at most [`MOST_BEANS`] items.
 fn each_of(
     env: &Env<'_>,
     list: Ref<'_>,
@@ -543,7 +548,7 @@ impl Beans {
         has("G1 Young Generation") && !has(G1_CONCURRENT)
     }
 
-    /// Adds the pause times since the last call, from beans that count pauses of cycles.
+    /// Adds to `paused` the pause time since the last call, as reported by beans that count pauses of cycles.
     fn pause_time(&mut self, env: &Env<'_>) -> Result<()> {
         for collector in &mut self.collectors {
             if collector.name.ends_with("Pauses") {
@@ -555,8 +560,8 @@ impl Beans {
         Ok(())
     }
 
-    /// Returns the last GC of a bean if it is new, and the number of unseen GCs before it. Returns `None` for a bean
-    /// that counts pauses of cycles, because such a bean has no GCs of its own.
+    /// Returns the last GC of a bean if it is new, and the number of GCs before it that were not seen. Returns `None`
+    /// for a bean that counts pauses of cycles, because its GCs are not separate ones.
     fn news(&mut self, env: &Env<'_>, at: usize) -> Result<Option<(u64, LastGc)>> {
         let collector = &mut self.collectors[at];
         if collector.name.ends_with("Pauses") {
@@ -571,7 +576,7 @@ impl Beans {
         let named = (c"getLastGcInfo", c"()Lcom/sun/management/GcInfo;");
         let info = env.ask::<Any>(collector.bean.get(), named, &[]);
         let now = Instant::now();
-        // The module `jdk.management` is missing, or the first GC is not complete.
+        // Either the module `jdk.management` is missing, or the first GC is not complete yet.
         let info = match info {
             Ok(Some(info)) => info,
             _ => {

@@ -1,4 +1,5 @@
-//! The accounts of sites for the trace: allocated and collected amounts since the last tick, and live amounts.
+//! The accounts of sites for the trace. An account contains the amounts allocated and collected since the last tick,
+//! and the live amounts.
 //!
 //! Here a site is a stack together with the class allocated there. Threads that allocate record samples here, and the
 //! agent's thread records which samples were collected. The trace's thread closes the accounts for each tick. Locks are
@@ -17,8 +18,9 @@ const MOST: usize = 1 << 17;
 /// Maximum number of class names.
 const MOST_CLASSES: usize = 1 << 16;
 
-/// The account of a live sample, and the generation (number of doublings) of the sampling that gives its weight. The
-/// default value means no account.
+/// A reference from a live sample to its account. It also contains a generation, which is the number of times that the
+/// sampling interval was doubled. The generation determines the sample's weight. The default value means that the
+/// sample has no account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Booking(u32);
 
@@ -39,7 +41,7 @@ impl Booking {
         self.0
     }
 
-    /// Returns the shard, the index in the shard, and the generation.
+    /// Returns the index of the shard, the index of the account in the shard, and the generation.
     fn place(self) -> Option<(usize, usize, u32)> {
         let account = (self.0 / Self::GENERATIONS).checked_sub(1)? as usize;
         Some((
@@ -86,11 +88,11 @@ pub(crate) struct Ledger {
     classes: Mutex<Classes>,
     refused: AtomicU64,
     refused_bytes: AtomicU64,
-    /// Allocation time of the newest sample found to be collected since the last reading.
+    /// The latest allocation time among the samples that were found to be collected since the last reading.
     newest_collected_ms: AtomicU64,
 }
 
-/// Error: no account is left for a new site.
+/// Error: the ledger has the maximum number of accounts, so a new site gets none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
@@ -98,7 +100,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the index of a site's shard.
+/// Returns the index of the shard that contains a site's account.
 fn shard_of(class: u32, stack: u32) -> usize {
     ((class as usize).wrapping_mul(31) ^ stack as usize) % SHARDS
 }
@@ -121,7 +123,7 @@ fn take(amount: &mut EstimatedAmount, variance: &mut f64, weight: &Weight) {
     amount.bytes -= weight.bytes;
     *variance -= weight.bytes_variance;
     if amount.samples == 0 {
-        // Remove rounding errors.
+        // If no live sample is left, remove rounding errors.
         *amount = EstimatedAmount::default();
         *variance = 0.0;
     }
@@ -139,11 +141,12 @@ impl Ledger {
         }
     }
 
-    /// Returns the weight of a sample after `generation` doublings of the interval.
+    /// Returns the weight of a sample whose generation is `generation`.
     fn weight(&self, generation: u32, size: u64) -> Weight {
         let sampling = (0..generation).fold(self.first, |sampling, _| sampling.doubled());
         sampling.weight(size).unwrap_or_else(|| {
-            // Samples chosen by time have no absolute weight. This is their weight relative to others of this JVM.
+            // Samples chosen by time have no absolute weight. The weight returned here is relative to other samples of
+            // this JVM.
             let bytes = sampling.relative_bytes(&self.first, size);
             #[allow(clippy::cast_precision_loss, reason = "an estimate")]
             let objects = bytes / size.max(1) as f64;
@@ -151,8 +154,8 @@ impl Ledger {
         })
     }
 
-    /// Records a sample. `taken` is the generation at which it was taken. `followed` is the generation at which it is
-    /// tracked, or `None` if it is not tracked.
+    /// Records a sample. `taken` is the generation of the sampling that took it. `followed` is the generation of the
+    /// sampling that tracks it, or `None` if the sample is not tracked.
     pub(crate) fn allocated(
         &self,
         (class, stack): (u32, u32),
@@ -217,7 +220,7 @@ impl Ledger {
         allocated_ms: u64,
     ) -> Option<(u32, u32)> {
         let (shard, index, generation) = booking.place()?;
-        // Update this before the account: then a tick that contains the sample also contains this time.
+        // Update this time before the account. Then a tick that includes the collected sample also includes its time.
         self.newest_collected_ms.fetch_max(allocated_ms, Relaxed);
         let weight = self.weight(generation, size);
         let mut shard = lock(&self.shards[shard]);
@@ -227,15 +230,15 @@ impl Ledger {
         Some((activity.class, activity.stack))
     }
 
-    /// Returns the allocation time of the newest sample that was found to be collected since the last call. Returns
-    /// `None` if there is none.
+    /// Returns the latest allocation time among the samples that were found to be collected since the last call.
+    /// Returns `None` if there are no such samples.
     pub(crate) fn newest_collected_ms(&self) -> Option<u64> {
         let ms = self.newest_collected_ms.swap(0, Relaxed);
         // Sample times are 32-bit milliseconds and stop increasing after seven weeks.
         (1..u64::from(u32::MAX)).contains(&ms).then_some(ms)
     }
 
-    /// Returns the class and the stack of a sample's account.
+    /// Returns the class and the stack of the account to which a sample belongs.
     pub(crate) fn site(&self, booking: Booking) -> Option<(u32, u32)> {
         let (shard, index, _) = booking.place()?;
         let shard = lock(&self.shards[shard]);
@@ -243,7 +246,7 @@ impl Ledger {
         Some((activity.class, activity.stack))
     }
 
-    /// Records for a sample that the interval was doubled. If the new sampling `keeps` the sample, its weight
+    /// Adjusts a sample's account after the interval was doubled. If the new sampling `keeps` the sample, its weight
     /// increases. Otherwise the sample no longer counts as live, although it was not collected.
     pub(crate) fn thinned(
         &self,
@@ -270,7 +273,7 @@ impl Ledger {
         }
     }
 
-    /// Counts that a class of this name was loaded or unloaded.
+    /// Records that a class of this name was loaded or unloaded.
     pub(crate) fn class(&self, class: u32, loaded: bool) {
         let mut classes = lock(&self.classes);
         if classes.changes.len() >= MOST_CLASSES && !classes.changes.contains_key(&class) {
@@ -284,7 +287,8 @@ impl Ledger {
         }
     }
 
-    /// Puts back accounts that were closed but could not be written. The next [`Self::close`] returns them again.
+    /// Puts back the amounts of closed accounts that could not be written to the trace. The next [`Self::close`]
+    /// returns them again.
     pub(crate) fn reopen(
         &self,
         sites: &[Activity],
@@ -309,7 +313,7 @@ impl Ledger {
         self.newest_collected_ms.fetch_max(ms, Relaxed);
     }
 
-    /// Makes the next [`Self::close`] return every site that has live samples.
+    /// Makes the next [`Self::close`] return all sites that have live samples, even those without changes.
     pub(crate) fn touch_live(&self) {
         for shard in &self.shards {
             let mut shard = lock(shard);

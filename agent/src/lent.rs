@@ -1,27 +1,27 @@
-//! A value that JVM callbacks use on many threads. It is dropped once it was taken back and all callbacks that use it
-//! have returned.
+//! A value that its owner lends to JVM callbacks on many threads. It is dropped once the owner has taken it back and
+//! all callbacks that use it have returned.
 //!
-//! A callback that began before the value was taken back may use it as long as it needs, so no thread waits for
-//! callbacks. Threads are spread over several locks and counters: with a single one, callbacks would compete for its
-//! cache line at each sample.
+//! A callback that began before that may use the value as long as it needs, so no thread waits for callbacks. Threads
+//! are spread over several locks and counters: with a single one, callbacks would compete for its cache line at each
+//! sample.
 
 use std::array;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Number of locks and counters.
+/// Number of places, each with a lock and a counter.
 const PLACES: usize = 8;
 
 thread_local! {
-    /// Index of the lock and counter that this thread uses.
+    /// Index of the place (a lock with a counter) that this thread uses.
     static PLACE: usize = {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         NEXT.fetch_add(1, Relaxed) % PLACES
     };
 }
 
-/// The owner of the value. It may be empty.
+/// The owner of a value that is lent to other threads, or of no value.
 pub(crate) struct Lent<T> {
     places: [Place<T>; PLACES],
 }
@@ -30,10 +30,10 @@ pub(crate) struct Lent<T> {
 #[repr(align(64))]
 struct Place<T>(Mutex<Option<Arc<Share<T>>>>);
 
-/// A reference to the value, shared by the threads that use one place. These threads increment its reference count.
+/// A reference to the value, shared by the threads that use the same place. Its reference count counts their loans.
 struct Share<T>(Arc<T>);
 
-/// A borrowed value, which lives at least as long as this.
+/// A borrowed value. The value is not dropped before the loan.
 pub(crate) struct Loan<T>(Arc<Share<T>>);
 
 impl<T> Deref for Loan<T> {
@@ -65,21 +65,21 @@ impl<T> Lent<T> {
             .places
             .each_ref()
             .map(|place| place.locked().replace(Arc::new(Share(Arc::clone(&value)))));
-        // Drop it outside of the locks, since that may call the JVM.
+        // Drop the previous value outside of the locks, since its destructor may call the JVM.
         drop(before);
     }
 
     /// Borrows the value, if there is one. A lock is held only while a counter is incremented.
     pub(crate) fn borrow(&self) -> Option<Loan<T>> {
-        // A thread that is ending has lost its thread-local place.
+        // On a thread that is ending, the thread-local index is gone, so use place 0.
         let place = PLACE.try_with(|place| *place).unwrap_or(0);
         self.places.get(place)?.locked().clone().map(Loan)
     }
 
-    /// Stops lending the value. The last user drops it, which may be this thread.
+    /// Stops lending the value. The last thread that uses it drops it. That may be this thread.
     pub(crate) fn take_back(&self) {
         let last = self.places.each_ref().map(|place| place.locked().take());
-        // Drop it outside of the locks, since that may call the JVM.
+        // Drop the value outside of the locks, since its destructor may call the JVM.
         drop(last);
     }
 }
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(drops.load(SeqCst), 0);
         drop(other);
         assert_eq!(drops.load(SeqCst), 1);
-        // Without users, the owner drops the value. A new value replaces the old one.
+        // If no thread uses the value, the owner drops it. Lending a new value drops the previous one.
         lent.lend(Counted(&drops));
         lent.lend(Counted(&drops));
         assert_eq!(drops.load(SeqCst), 2);

@@ -34,14 +34,15 @@
 //! * A thread that already runs when sampling starts (by attaching, or after `delay`) is sampled from its next TLAB on.
 //!   On JDK 17 its first sample comes after the old interval of 512 KiB. With `interval=0` from the JVM's start nothing
 //!   is missed, because the agent requests one GC.
-//! * Before JDK 25, a thread forgets at each GC what it has allocated in its TLAB since its last sample: one interval
-//!   on average, or half of the TLAB if that is less. JDK 25 keeps this count (JDK-8356372). The JVM sizes TLABs such
-//!   that a thread fills about fifty of them between two GCs (`TLABWasteTargetPercent`). So estimates are at most about
-//!   1 % low once the JVM knows its threads. The largest error measured was 1.3 to 2.4 %, with ten GCs and forty new
-//!   threads of 11 MB each. The missed objects are random, so shares stay right. The agent does not correct this,
-//!   because the JVM does not report how many threads were allocating at a GC and how full their TLABs were.
-//! * Before JDK 25, the JVM samples objects outside of TLABs too rarely. Up to a quarter of the large ones was missed
-//!   (`Sampling::shortfall`, `docs/measurements.md`).
+//! * Before JDK 25, a thread forgets at each GC how much it has allocated in its TLAB since its last sample. This is
+//!   one interval on average, or half of the TLAB if that is less. JDK 25 keeps this count (JDK-8356372). The JVM
+//!   chooses the size of TLABs so that a thread fills about fifty of them between two GCs (`TLABWasteTargetPercent`).
+//!   So estimates are too low by at most about 1 %, once the JVM has adapted the size of the TLABs to its threads. The
+//!   largest error measured was 1.3 to 2.4 %, with ten GCs and forty new threads that allocated 11 MB each. The missed
+//!   objects are random, so the shares of the sites stay right. The agent does not correct the estimates, because the
+//!   JVM does not report how many threads were allocating at a GC and how full their TLABs were.
+//! * Before JDK 25, the JVM samples objects outside of TLABs too rarely. In measurements, up to a quarter of the large
+//!   objects was missed (`Sampling::shortfall`, `docs/measurements.md`).
 //! * A sample has no room for its Java object if the thread's stack or the heap is nearly full. Such samples are
 //!   counted.
 //!
@@ -49,11 +50,11 @@
 //!
 //! Most of the time is spent in the JVM's `GetStackTrace`, somewhat more than 0.1 µs per frame. The rest takes about 1
 //! µs, half of it for the GC's work on the references (`docs/measurements.md`). So the overhead is the allocation rate
-//! divided by the interval, times 2 to 9 µs. The options `interval` and `depth` change it.
+//! divided by the interval, times 2 to 9 µs. The options `interval` and `depth` change the overhead.
 //!
-//! `AsyncGetCallTrace` is faster, but not used. When called from a runtime stub, as here, it looks for debug
-//! information after the return address instead of at it. So the first compiled frame, the most important one, gets
-//! wrong lines or wrong inlined methods.
+//! `AsyncGetCallTrace` is faster, but the agent does not use it. Called from a runtime stub, as it would be here, it
+//! searches for debug information after the return address instead of at the return address. So the first compiled
+//! frame, the most important one, gets wrong lines or wrong inlined methods.
 //!
 //! # Rules
 //!
@@ -62,8 +63,8 @@
 //! * No panic leaves the agent.
 //! * No lock is held across a call into the JVM.
 //! * Every table has a limit, and whatever exceeds it is counted.
-//! * A call into the JVM that throws is a failed call. To find the reason, nothing is looked up or created in the Java
-//!   heap (`jvmti::calls`), because that would throw as well in a full heap.
+//! * If a call into the JVM throws, it has failed. The agent finds the reason without looking up or creating anything
+//!   in the Java heap (`jvmti::calls`), because in a full heap that would throw, too.
 #![deny(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

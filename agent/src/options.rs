@@ -29,16 +29,16 @@ const MAX_TRACE: u64 = 1 << 40;
 /// The way in which collected samples are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ReaperChoice {
-    /// Depends on the JDK.
+    /// The default: the choice depends on the JDK.
     #[default]
     Auto,
-    /// Checks every reference.
+    /// The agent checks every reference in the table.
     Scan,
-    /// Uses a reference queue.
+    /// The JVM puts references into a reference queue.
     Queue,
 }
 
-/// The classes whose allocations are all counted.
+/// The choice of classes whose allocations are all counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum CountChoice {
     /// No classes.
@@ -46,7 +46,7 @@ pub enum CountChoice {
     Off,
     /// Application classes.
     On,
-    /// Application classes and classes of the JDK.
+    /// Application classes, and classes of the JDK as well.
     Jdk,
 }
 
@@ -67,10 +67,10 @@ pub struct Options {
     pub embed: bool,
     /// Maximum number of live samples.
     pub max_samples: usize,
-    /// Mean number of bytes between tracked samples under generational ZGC. `None` means as many as the time limit
-    /// allows.
+    /// Mean number of bytes between tracked samples under generational ZGC. If it is `None`, the agent tracks as many
+    /// samples as its limit per second allows.
     pub follow: Option<u64>,
-    /// Number of collected samples kept, in each of the two lists.
+    /// Number of collected samples to keep in each of the two lists: the most recent ones, and a random selection.
     pub garbage: usize,
     /// True if class definitions are recorded.
     pub classes: bool,
@@ -138,7 +138,7 @@ impl Default for Options {
     }
 }
 
-/// The result of a filter for one class.
+/// The result of applying a filter to one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Named {
     /// True if the class is included.
@@ -177,7 +177,7 @@ impl Filter {
         }
     }
 
-    /// True if an object is sampled. Calls `allocating` only if the object's class does not decide.
+    /// True if an object is sampled. Calls `allocating` only if the object's class alone does not decide this.
     pub fn passes(&self, class: Named, allocating: impl FnOnce() -> Named) -> bool {
         if class.excluded {
             return false;
@@ -230,18 +230,18 @@ pub enum OptionsError {
         /// The key.
         key: &'static str,
     },
-    /// A key that requires storage in the heap.
+    /// A key that has an effect only if samples are stored in the heap.
     #[error("option \"{key}\" needs embed=on")]
     Nowhere {
         /// The key.
         key: &'static str,
     },
-    /// A key that does not belong to the chosen strategy.
+    /// A key that has no meaning for the chosen strategy.
     #[error("option \"{key}\" needs strategy={goes_with}")]
     Strategy {
         /// The key.
         key: &'static str,
-        /// The strategies that the key belongs to.
+        /// The strategies for which the key has a meaning.
         goes_with: &'static str,
     },
 }
@@ -356,7 +356,7 @@ impl Options {
                 }
                 "usage" => options.usage = given.one_of(SWITCH)?,
                 "service" => keeping.service = Some(value.to_owned()),
-                // `reaper` is the only other key in the table.
+                // All other keys in the table were handled above, so this is `reaper`.
                 _ => {
                     options.reaper = given.one_of(&[
                         ("auto", ReaperChoice::Auto),
@@ -587,7 +587,7 @@ mod tests {
         // The class whose code allocates decides.
         assert!(passes("byte[]", "com.acme.Bar") && !passes("byte[]", "com.acme.Foo"));
         assert!(!passes("com.acme.Bar", "com.acme.Foo"));
-        // The class whose code allocates is requested only if it decides.
+        // The class whose code allocates is requested only if the object's class does not decide.
         let open = Filter::default();
         assert!(open.passes(open.named(None), || unreachable!()));
         let one = Options::parse("include=^com").unwrap().filter;
@@ -603,8 +603,7 @@ mod tests {
         assert_eq!(sampling("strategy=class").rate, 1000);
         assert_eq!(sampling("strategy=time,ms=20,interval=0").rate, 20);
         assert_eq!(sampling("interval=0").interval, 0);
-        // The same as on the command line: units with `B` are powers of 1000, others and those with `iB` are powers of
-        // 1024.
+        // Units are the same as on the command line: `1MB` is 1000 * 1000 bytes; `1M` and `1MiB` are 1024 * 1024 bytes.
         for (text, bytes) in [
             ("1MB", 1_000_000),
             ("1mb", 1_000_000),

@@ -1,25 +1,27 @@
 //! Limits how many samples per second are tracked under generational ZGC. Each tracked sample prevents a page of the
 //! heap from being freed at once.
 //!
-//! The cost depends on the samples per time, not on the bytes between samples. A program that allocates slowly can have
-//! all its samples tracked. So samples are counted in time windows, and fewer are tracked if a window has too many.
+//! So the cost depends on the number of samples per second, not on the bytes between samples, and a program that
+//! allocates slowly can have all its samples tracked. The module counts samples in time windows and requests that fewer
+//! are tracked if a window has too many.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Windows begin at multiples of this time.
+/// Length of a time window. Windows begin at multiples of it.
 const WINDOW: Duration = Duration::from_secs(10);
-/// Maximum number of samples per window. This is eight per second.
+/// Maximum number of samples in a window. With windows of ten seconds this is eight per second.
 const MOST: u32 = 80;
-/// In small heaps the maximum is one sample per `BYTES_EACH` bytes of heap, because a page that cannot be freed at once
-/// is a larger part of a small heap. Also, each live sampled object takes a page in each young GC until it is old.
+/// In small heaps, the maximum per window is one sample for each `BYTES_EACH` bytes of the heap. There, a page that
+/// cannot be freed at once is a larger part of the heap. Also, each live sampled object takes up a page in each young
+/// GC until it is in the old generation.
 const BYTES_EACH: u64 = 8 << 20;
 const LEAST: u32 = 8;
 
 /// The samples tracked in the current window.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    /// Upper half: the window's number. Lower half: the count.
+    /// Upper half: the number of the window. Lower half: the number of samples in it.
     window: AtomicU64,
     most: u32,
 }
@@ -34,12 +36,12 @@ impl Pace {
         }
     }
 
-    /// Counts a sample at a time since the start.
+    /// Counts a sample that was taken at the time `now` since the start.
     pub(crate) fn add(&self, now: Duration) {
         let here = (now.as_secs() / WINDOW.as_secs()) << 32;
         let add = |window: u64| {
             let (at, count) = (window >> 32 << 32, low(window));
-            // A sample that is late counts in the current window.
+            // A sample that arrives late, after its window has ended, counts in the current window.
             Some(if at >= here {
                 at | u64::from(count.saturating_add(1))
             } else {
@@ -54,7 +56,7 @@ impl Pace {
         low(self.window.load(Relaxed)) >= self.most
     }
 
-    /// Halves the count, after half of the tracked samples were discarded.
+    /// Halves the count of the current window. Call this after half of the tracked samples were discarded.
     pub(crate) fn halve(&self) {
         let halve = |window: u64| Some(window >> 32 << 32 | u64::from(low(window) / 2));
         let _ = self.window.fetch_update(Relaxed, Relaxed, halve);
@@ -77,8 +79,8 @@ mod tests {
     const FIRST: u64 = MIB / 2;
     const LARGE: u64 = 1024 * MIB;
 
-    /// Returns the interval that is reached after `seconds` if a program allocates `bytes_per_second`. The first
-    /// interval is `interval`.
+    /// Returns the tracking interval that is reached after `seconds` if a program allocates `bytes_per_second`. It
+    /// begins at `interval`.
     fn interval(seconds: u64, bytes_per_second: u64, interval: u64) -> u64 {
         interval_in(LARGE, seconds, bytes_per_second, interval)
     }
@@ -92,7 +94,7 @@ mod tests {
             if now.as_secs() >= seconds {
                 break;
             }
-            // One in `interval / FIRST` samples is tracked.
+            // One of `interval / FIRST` samples is tracked.
             if sample % (interval / FIRST) == 0 {
                 pace.add(now);
             }
@@ -138,11 +140,11 @@ mod tests {
             pace.is_full()
         };
         assert!(!add(9, MOST - 1) && !add(10, MOST - 1));
-        // A late sample.
+        // A sample that arrives after its window has ended.
         assert!(add(9, 1));
         pace.halve();
         assert!(!add(19, MOST / 2 - 1) && add(19, 1));
-        // If a window has far too many samples, the count is halved until it is below the limit.
+        // If a window has far too many samples, the count must be halved several times until it is below the limit.
         add(40, 10 * MOST);
         let times = (0..).take_while(|_| {
             let full = pace.is_full();

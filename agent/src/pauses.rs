@@ -31,7 +31,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// The performance counters with the GC's cause.
+/// The performance counters that contain the cause of the current and of the last GC.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Causes {
     pub(crate) perf: Perf,
@@ -44,7 +44,8 @@ impl Causes {
         let read = |counter: Option<Counter>| counter.map(|c| self.perf.text(c));
         match read(self.now) {
             Some(text) if text[0] != 0 && !text.starts_with(NO_CAUSE) => text,
-            // Some collectors have reset the cause when they report the end of a GC.
+            // Some collectors clear the current cause before they report the end of a GC. Then use the cause of the
+            // last GC.
             _ => read(self.last)
                 .filter(|text| !text.starts_with(NO_CAUSE))
                 .unwrap_or([0; TEXT]),
@@ -64,10 +65,11 @@ struct State {
     missed: u64,
 }
 
-/// Pauses that the trace's thread has not taken yet.
+/// The pauses that the trace's thread has not taken yet.
 ///
 /// The lock is held for a few instructions, also by the GC's thread at a safepoint. Other threads hold it only in
-/// native code, which a safepoint does not stop. So the GC never waits for a stopped thread.
+/// native code, and a safepoint does not stop threads in native code. So the GC never waits for a thread that is
+/// stopped.
 pub(crate) struct Pauses {
     state: Mutex<State>,
     pub(crate) causes: OnceLock<Causes>,

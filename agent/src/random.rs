@@ -11,7 +11,7 @@ impl Random {
         Self(AtomicU64::new(seed))
     }
 
-    /// Returns a number less than `limit`, or 0 if that is 0. Uses splitmix64 and a multiplication.
+    /// Returns a random number less than `limit`, or 0 if `limit` is 0. Scales a splitmix64 output by multiplication.
     pub(crate) fn below(&self, limit: u64) -> u64 {
         let mut z = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Relaxed);
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -25,7 +25,7 @@ impl Random {
         high
     }
 
-    /// Returns a number from half of `rate` to one and a half of it, but at least 1. The mean is `rate`.
+    /// Returns a random number from `rate / 2` to `rate * 3 / 2`, but at least 1. The mean is `rate`.
     pub(crate) fn around(&self, rate: u64) -> u64 {
         let half = rate / 2;
         (rate - half + self.below(2 * half + 1)).max(1)

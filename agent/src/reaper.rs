@@ -27,19 +27,19 @@ use crate::wakeup::Wakeup;
 const IDLE: Duration = Duration::from_secs(1);
 /// Maximum number of times that the interval is doubled in one search.
 const MOST_DOUBLINGS: u32 = 16;
-/// Number of slots that downsampling frees at a time.
+/// Number of slots that downsampling frees in one step.
 const BATCH: usize = 256;
 /// Minimum time between two searches, even if GCs follow each other faster.
 const REST: Duration = Duration::from_millis(20);
 
-/// A GC is requested only if a full table represents fewer allocated bytes than this. Then the JVM's own GCs come too
-/// late. Otherwise so much was allocated that the JVM has run many GCs itself.
+/// A GC is requested only if all samples of a full table represent fewer allocated bytes than this. With a larger
+/// interval, the JVM has run many GCs by itself before the table is full.
 const MOST_BEFORE_A_COLLECTION: u64 = 1 << 30;
 /// Requested GCs may take at most 1 / `PART_FOR_COLLECTING` of the run time, plus `FREE_FOR_COLLECTING`.
 const PART_FOR_COLLECTING: u32 = 4;
 const FREE_FOR_COLLECTING: Duration = Duration::from_secs(1);
-/// No GC is requested if more bytes of the heap than this are in use, nor ever again after a GC that took longer than
-/// `LONGEST_COLLECTION`. The program is stopped during a requested GC.
+/// No GC is requested if more bytes of the heap than this are in use, because the program is stopped during a requested
+/// GC. After a GC that took longer than `LONGEST_COLLECTION`, no GC is ever requested again.
 const MOST_IN_USE: u64 = 1 << 30;
 const LONGEST_COLLECTION: Duration = Duration::from_millis(500);
 
@@ -51,13 +51,13 @@ pub(crate) struct Work<'a> {
     pub(crate) found: &'a Found,
     pub(crate) counters: &'a Counters,
     pub(crate) wakeup: &'a Wakeup,
-    /// Value of [`Counter::DroppedFull`] at the last search.
+    /// Value of [`Counter::DroppedFull`] at the time of the last search.
     pub(crate) dropped: AtomicU64,
     /// Total time of the requested GCs, in nanoseconds.
     pub(crate) collecting: AtomicU64,
     /// Set if a requested GC took too long.
     pub(crate) collects_slowly: &'a AtomicBool,
-    /// Decides when to search for collected samples, if only few are tracked.
+    /// Decides when to search for collected samples, if the number of tracked samples is limited.
     pub(crate) looks: Looks,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Creates the arrays in static fields, so that a dump shows that they belong to the agent.
+    /// Creates the arrays and stores them in static fields, so that a dump shows that they belong to the agent.
     pub(crate) fn create(env: &Env<'_>, fields: &mut Fields) -> Result<Self> {
         Ok(Self {
             dead: fields.objects(env, statics::DEAD, CHUNK)?,
@@ -81,7 +81,7 @@ impl Work<'_> {
     /// Runs until the agent is stopped.
     pub(crate) fn run(&self, env: &Env<'_>) {
         while self.wakeup.wait(self.longest_wait()) {
-            // A search that fails for lack of memory is repeated the next time.
+            // If the search fails for lack of memory, the next wakeup repeats it.
             let _ = self.look(env);
             if !self.wakeup.rest(REST) {
                 break;
@@ -89,7 +89,7 @@ impl Work<'_> {
         }
     }
 
-    /// Returns the maximum time to wait for a wakeup. It is shorter if a search was postponed.
+    /// Returns the maximum time to wait for a wakeup. The time is shorter if a search was postponed.
     fn longest_wait(&self) -> Duration {
         let owed = self.looks.owed_in(self.sampler.started.elapsed());
         owed.unwrap_or(IDLE)
@@ -100,12 +100,13 @@ impl Work<'_> {
             Some(unproven) => self.look_at_unproven(env, unproven)?,
             None => self.find_collected(env)?,
         }
-        // A sample that finds no free slot is dropped, which makes estimates too low, and not at random. So the table
-        // is too small for this interval, even if dead samples have freed slots meanwhile.
+        // A sample is dropped if no slot is free. Dropped samples are not a random choice, so estimates become too low.
+        // If any sample was dropped since the last search, the table is too small for this interval, even if dead
+        // samples have freed slots since then.
         let dropped = self.counters.get(Counter::DroppedFull);
         let before = self.dropped.swap(dropped, Relaxed);
-        // If the number of tracked samples is limited (`unproven`), that limit is the reason for dropped samples. It
-        // was handled above.
+        // If the number of tracked samples is limited (`unproven`), samples are dropped because of that limit, not
+        // because the table is too small. The code above has handled that case.
         let is_small = dropped > before && self.sampler.unproven.is_none();
         let is_short = is_small || self.sampler.samples.is_crowded();
         if is_short && (dropped > before || !self.room_is_made(env)?) && !self.wakeup.is_stopping()
@@ -116,8 +117,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Searches for collected samples if it is time. Then tracks fewer samples, until neither the unproven samples nor
-    /// those of the current time window exceed their limit.
+    /// Searches for collected samples if a search is due. Then halves the number of tracked samples until the unproven
+    /// samples and those of the current time window are within their limits.
     fn look_at_unproven(&self, env: &Env<'_>, unproven: &Unproven) -> Result<()> {
         if self.looks.is_due(self.sampler.started.elapsed()) {
             let tried = unproven.tried();
@@ -153,7 +154,7 @@ impl Work<'_> {
         }
     }
 
-    /// Requests a GC, if that is allowed now. Returns true if half of the table is free afterwards.
+    /// Requests a GC if that is allowed now. Returns true if at least half of the table is free afterwards.
     fn room_is_made(&self, env: &Env<'_>) -> Result<bool> {
         let sampling = self.sampler.strategy.sampling();
         let samples = &self.sampler.samples;
@@ -226,8 +227,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Records collected samples for the trace. Also records the newest one as found dead, which shows that older
-    /// tracked samples are live (see `unproven`).
+    /// Records collected samples for the trace. Also records that the newest of them was found dead. This shows that
+    /// older tracked samples are live (see `unproven`).
     fn book_collected(&self, table: &Table, slots: &[u32]) {
         if let Some(unproven) = &self.sampler.unproven
             && std::ptr::eq(table, &raw const self.sampler.samples)
@@ -255,18 +256,19 @@ impl Work<'_> {
 
     fn drain(&self, env: &Env<'_>) -> Result<()> {
         loop {
-            // The class with a reference queue ignores the first array.
+            // Pass `dead` twice: the first array is the chunk to search, which the class with a reference queue
+            // ignores.
             let count =
                 self.sampler
                     .refs
                     .sweep(env, self.dead(), self.dead(), self.found.places.get())?;
             for (index, place) in self.places(env, count)?.into_iter().enumerate() {
-                // Slots of class definitions are stored as complements.
+                // A negative number is the bitwise complement of a slot of a class definition.
                 let (table, slot) = match u32::try_from(place) {
                     Ok(slot) => (&self.sampler.samples, slot),
                     Err(_) => (&self.sampler.classes, (!place).cast_unsigned()),
                 };
-                // Downsampling may have freed the slot meanwhile, and another sample may use it.
+                // Another sample may use the slot, because downsampling may have freed it meanwhile.
                 if Self::holds(env, table, slot, self.dead(), index)? {
                     table.clear(env, slot);
                     self.book_collected(table, &[slot]);
@@ -284,7 +286,7 @@ impl Work<'_> {
         self.found.dead.get()
     }
 
-    /// True if the slot contains the reference at `index` of `dead`.
+    /// True if the slot contains the reference at index `index` of `dead`.
     fn holds(
         env: &Env<'_>,
         table: &Table,
@@ -309,7 +311,7 @@ impl Work<'_> {
         Ok(places)
     }
 
-    /// Remembers some of the collected references, and clears all of `dead`.
+    /// Stores some of the collected references in the lists for dumps, and clears all elements of `dead`.
     fn keep_collected(&self, env: &Env<'_>, count: usize) -> Result<()> {
         let seen = self.counters.get(Counter::Collected);
         let now = self.sampler.now();
@@ -322,10 +324,10 @@ impl Work<'_> {
     }
 
     /// Doubles the interval or rate, and drops the samples that the new sampling would not have taken. Under
-    /// generational ZGC, as many samples are taken as before but fewer are tracked.
+    /// generational ZGC, as many samples are taken as before, and only the number of tracked samples is halved.
     ///
     /// A dump may be taken at any moment. So the new interval is written to the heap before any sample is removed, and
-    /// readers skip the samples that do not match it.
+    /// readers skip the samples that the new sampling would not have taken.
     fn thin(&self, env: &Env<'_>) -> Result<()> {
         let sampler = self.sampler;
         let now = sampler.strategy.sampling();
@@ -366,7 +368,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Frees slots while downsampling continues, because other threads lose samples as long as no slot is free.
+    /// Frees the given slots before downsampling has finished, because other threads lose samples as long as no slot is
+    /// free.
     fn give_back(&self, dropped: &mut Vec<u32>) {
         self.sampler.samples.give_back(dropped);
         self.counters.add(Counter::Thinned, dropped.len() as u64);
@@ -374,7 +377,7 @@ impl Work<'_> {
     }
 }
 
-/// True if another GC may be requested after requested GCs took `spent` in total.
+/// True if another GC may be requested after the requested GCs so far took `spent` in total.
 fn is_within_budget(spent: Duration, running: Duration) -> bool {
     spent <= running / PART_FOR_COLLECTING + FREE_FOR_COLLECTING
 }

@@ -36,7 +36,7 @@ pub(crate) struct RefClass {
     reaper: Reaper,
 }
 
-/// The class and its reaper, once the class was defined. It can be defined only once.
+/// The class and its reaper. They are set when the class is defined, which is possible only once.
 static DEFINED: OnceLock<(Global<Class>, Reaper)> = OnceLock::new();
 
 /// A method's id.

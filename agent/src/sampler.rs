@@ -1,4 +1,5 @@
-//! Handles samples and class definitions, on the thread that allocates the object or defines the class.
+//! Handles sampled allocations and class definitions. It runs on the thread that allocates the object or defines the
+//! class.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -26,25 +27,26 @@ pub(crate) const MAX_CLASSES: usize = 1 << 17;
 const NAME_USES: u32 = 32;
 
 thread_local! {
-    /// Id of this thread's name, number of samples that may still use it, and number of the sampler that set it. A
-    /// virtual thread runs on changing carriers, so its name is read for every sample.
+    /// Three numbers: the id of this thread's name, the number of samples for which it may still be used, and the
+    /// number of the sampler that set it. The name of a virtual thread is read for every sample, because the thread
+    /// changes its carrier.
     static NAME: Cell<(u32, u32, usize)> = const { Cell::new((0, 0, 0)) };
 }
 
 /// The state of sampling.
 pub(crate) struct Sampler {
     pub(crate) refs: Arc<RefClass>,
-    /// Number of this sampler in the JVM, starting at 1.
+    /// Number of this sampler among all samplers of the JVM, starting at 1.
     pub(crate) number: usize,
     pub(crate) stacks: Stacks,
     pub(crate) samples: Table,
     pub(crate) classes: Table,
-    /// Per site: number of samples, and sampled bytes.
+    /// Number of samples and sampled bytes of each site.
     pub(crate) totals: Totals<2>,
     /// Per site: estimated allocated bytes.
     pub(crate) allocated: Totals<1>,
     pub(crate) class_totals: Option<Totals<2>>,
-    /// Class of each site's last sample. Used if not all samples are tracked, since a site may then have no tracked
+    /// The class of each site's last sample. It is used if not all samples are tracked: then a site may have no tracked
     /// sample that shows its class.
     pub(crate) site_types: Option<Totals<1>>,
     pub(crate) strategy: ActiveStrategy,
@@ -83,17 +85,18 @@ impl Sampler {
     ) -> bool {
         counters.count(Counter::Events);
         let bytes = u64::try_from(size).unwrap_or(0);
-        // An exception of the program is pending. It must not change, and JNI forbids nearly all calls until it is
-        // handled.
+        // The program has a pending exception. The agent must not change it, and JNI forbids nearly all calls until it
+        // is handled.
         if env.is_throwing() {
             if let Some(totals) = &self.class_totals {
-                // Count the allocation nevertheless, under an unknown class.
+                // Count the allocation under an unknown class, because the class cannot be read now.
                 totals.add(0, [1, bytes]);
             }
             self.lost(counters, Counter::DroppedPending, self.taken(), bytes);
             return true;
         }
-        // Reading the class's name requires a call into the JVM. Do this first only if the name decides.
+        // Reading the class's name requires a call into the JVM. So read it here only if it decides whether the sample
+        // is taken.
         let counts_classes = self.strategy.counts_classes();
         let known = (self.filtered || counts_classes).then(|| self.stacks.class(class, counters));
         if self.filtered && known.is_some_and(|known| !self.stacks.passes(env, known)) {
@@ -127,7 +130,7 @@ impl Sampler {
             if self.unproven.is_none() {
                 return false;
             }
-            // Count the sample like one that is not tracked.
+            // No slot is free, so from here on treat the sample like one that is not tracked.
         }
         let slot = slot.flatten();
         let site = self.stacks.site(env, counters);
@@ -172,7 +175,8 @@ impl Sampler {
             && !self.unproven.as_ref().is_some_and(is_crowded)
     }
 
-    /// Stores a sample in its slot. `sample` is uid, size, class and stack. Returns false if the heap is full.
+    /// Stores a sample in its slot. The elements of `sample` are uid, size, and the pair of class and stack. Returns
+    /// false if the heap is full.
     fn follow(
         &self,
         env: &Env<'_>,
@@ -224,13 +228,13 @@ impl Sampler {
         slot
     }
 
-    /// True if the sample is tracked until its object is collected. Under generational ZGC, only samples that the
-    /// current sampling keeps are tracked; otherwise all are.
+    /// True if the sample is tracked until its object is collected. Under generational ZGC, this is true only for
+    /// samples that the current sampling keeps. With other collectors it is true for all samples.
     fn is_followed(&self, uid: u64, bytes: u64) -> bool {
         self.unproven.is_none() || self.strategy.sampling().keeps(&self.first, uid, bytes)
     }
 
-    /// Returns the sampling by which samples are taken, tracked or not.
+    /// Returns the sampling that decides which samples are taken, whether they are tracked or not.
     fn taken(&self) -> Sampling {
         match self.unproven {
             Some(_) => self.first,
@@ -238,7 +242,7 @@ impl Sampler {
         }
     }
 
-    /// Returns the number of allocated bytes that a sample represents. `chosen` is the sampling that selected it.
+    /// Returns the number of allocated bytes that a sample represents. `chosen` is the sampling that took it.
     fn stands_for(&self, chosen: Sampling, bytes: u64) -> u64 {
         let weight = chosen.relative_bytes(&self.first, bytes).round();
         #[allow(
@@ -272,7 +276,7 @@ impl Sampler {
             })
     }
 
-    /// Counts a dropped sample. `chosen` is the sampling that selected it.
+    /// Counts a dropped sample. `chosen` is the sampling that took it.
     fn lost(&self, counters: &Counters, counter: Counter, chosen: Sampling, bytes: u64) {
         counters.count(counter);
         counters.add(Counter::DroppedBytes, self.stands_for(chosen, bytes));
@@ -327,9 +331,9 @@ impl Sampler {
         counters.count(Counter::Classes);
     }
 
-    /// Returns the next uid. After downsampling, skips the uids that the current sampling would not keep. So the next
-    /// downsampling finds all uids equally likely (see `Sampling::keeps`). If not all samples are tracked, the uid
-    /// decides which are, and none is skipped.
+    /// Returns the next uid. After downsampling, skips the uids that the current sampling would not keep. So each
+    /// returned uid is equally likely to be kept by the next downsampling (see `Sampling::keeps`). If not all samples
+    /// are tracked, no uid is skipped: the uid decides whether the sample is tracked.
     fn uid(&self, bytes: u64) -> u64 {
         let sampling = self.strategy.sampling();
         loop {
@@ -379,7 +383,7 @@ impl Sampler {
 
     /// Copies the counters to the heap.
     pub(crate) fn show(&self, env: &Env<'_>, counters: &Counters) {
-        // If this fails, the next sample copies them.
+        // If this fails, the counters are copied with the next sample.
         let _ = self.shown.get().put(env, 0, &counters.values());
     }
 }

@@ -25,7 +25,7 @@ pub(crate) struct SlotRecord {
 }
 
 impl SlotRecord {
-    /// Returns the sample as the trace lists it, for this class and stack.
+    /// Returns the sample in the form in which the trace lists it, with this class and stack.
     pub(crate) fn sample(&self, (class, stack): (u32, u32)) -> Sample {
         Sample {
             uid: self.uid,
@@ -65,7 +65,7 @@ impl SlotRecords {
         self.0.get(chunk)?.get()?.get(place)
     }
 
-    /// Records the content of a slot, which is empty and reserved by the caller.
+    /// Records the content of a slot. The slot is empty, and the caller has reserved it.
     pub(crate) fn set(&self, record: SlotRecord) {
         let slot = record.slot as usize;
         let Some(chunk) = self.0.get(slot / CHUNK) else {
@@ -73,7 +73,8 @@ impl SlotRecords {
         };
         let records = chunk.get_or_init(|| (0..CHUNK).map(|_| AtomicRecord::default()).collect());
         let atomic = &records[slot % CHUNK];
-        // A thread that reads one of these values afterwards also sees that the previous uid was cleared.
+        // Use `Release`, so that a thread that reads one of these new values also sees that the previous uid was
+        // cleared.
         atomic.size.store(record.size, Release);
         atomic.booking.store(record.booking.bits(), Release);
         atomic.thread.store(record.thread, Release);
@@ -95,7 +96,8 @@ impl SlotRecords {
         }
     }
 
-    /// Returns the record of a slot, or `None` if the slot is empty or changes meanwhile.
+    /// Returns the record of a slot. Returns `None` if the slot is empty, or if another thread changes it during the
+    /// call.
     pub(crate) fn at(&self, slot: u32) -> Option<SlotRecord> {
         let atomic = self.get(slot)?;
         let uid = atomic.uid.load(Acquire);
@@ -152,7 +154,7 @@ mod tests {
         assert_eq!(records.uid(u32::MAX), 0);
     }
 
-    /// A reader of a slot that changes all the time never gets parts of two samples.
+    /// A thread that reads a slot while another thread changes it never gets a mixture of two samples.
     #[test]
     fn what_is_read_is_of_one_sample() {
         let records = SlotRecords::new(1);

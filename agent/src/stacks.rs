@@ -15,20 +15,22 @@ use crate::jvmti::versions::{Redefinitions, Version, VirtualThreads};
 use crate::jvmti::{Frame, Jvmti, RawFrame, Stack};
 use crate::options::{Filter, Named};
 
-/// Number of frames stored on the thread's own stack. Deeper walks use the C heap. A thread that is about to overflow
-/// its stack has only the JVM's reserve of 80 KB left.
+/// Number of frames for which the agent has a buffer on the thread's own stack. A deeper stack is read into memory of
+/// the C heap. A thread that is about to overflow its stack has only the JVM's reserve of 80 KB left, so the buffer
+/// must be small.
 const SHALLOW: usize = 64;
 const SHARDS: usize = 16;
-/// Maximum number of entries. A cache that reaches it is emptied.
+/// Maximum number of entries in the cache of stacks. Each cache here is emptied when it reaches its maximum.
 const MOST_STACKS: usize = 8192;
 const MOST_METHODS: usize = 16_384;
 const MOST_SIGNATURES: usize = 16_384;
-/// Maximum number of classes with one name whose versions are kept.
+/// Maximum number of versions kept for classes of one name. Several loaders may define classes of the same name.
 const MOST_VERSIONS: usize = 64;
 /// Maximum number of thread names. Further names have the id 0.
 const MOST_THREADS: u64 = 16_384;
 
-/// Number of frames searched first for the class whose code allocates.
+/// The class whose code allocates is first searched in this number of frames. More frames are read only if it is not
+/// among them.
 const FEW: usize = 8;
 
 struct Method {
@@ -36,12 +38,12 @@ struct Method {
     lines: Lines,
     /// The version of the class that these lines belong to.
     version: Arc<Version>,
-    /// The filter's result for the method's class.
+    /// The result of the filter for the class of this method.
     named: Named,
     is_runtime: bool,
 }
 
-/// A method's line table: bytecode index where each line begins, and the line number.
+/// A method's line table: pairs of the bytecode index where a line begins and the line number.
 #[derive(Default)]
 struct Lines(Box<[(i64, i32)]>);
 
@@ -55,13 +57,13 @@ impl Lines {
     }
 }
 
-/// The site of a stack. It is valid until a class with lines in the stack is redefined.
+/// The site of a cached stack. It is valid until a class is redefined whose lines are in the stack.
 struct Known {
     site: u32,
     versions: Box<[Arc<Version>]>,
 }
 
-/// A type, with the filter's result for it.
+/// The type of an object, with the result of the filter for its class.
 #[derive(Clone, Copy)]
 pub(crate) struct Type {
     pub(crate) id: u32,
@@ -81,7 +83,8 @@ pub(crate) struct Stacks {
     stacks: [Mutex<FxHashMap<u128, Known>>; SHARDS],
     methods: Mutex<FxHashMap<usize, Arc<Method>>>,
     redefinitions: Redefinitions,
-    /// The last known version of each class, by signature. Classes of different loaders share an entry.
+    /// The last known versions of classes, by the class's signature. Classes of different loaders can have the same
+    /// signature, so there may be several.
     versions: Mutex<FxHashMap<String, Vec<Arc<Version>>>>,
     types: Mutex<FxHashMap<String, Type>>,
     threads: Mutex<u64>,
@@ -150,8 +153,9 @@ impl Stacks {
             return site;
         }
         let methods: Vec<_> = stack.frames().map(|f| self.current(env, f)).collect();
-        // If a class was redefined meanwhile, its new lines may have been read for a frame that runs old bytecode. Then
-        // the frame has another id now. So read the stack again.
+        // If a class was redefined after the stack was read, the lines of its new version may have been read for a
+        // frame that runs old bytecode. In that case the JVM has changed the method id of this frame. So read the stack
+        // again.
         let mut again = vec![RawFrame::EMPTY; stack.raw().len()];
         let now = self.jvmti.stack(env, &mut again);
         let now = now.as_ref().map_or(&[][..], Stack::raw);
@@ -171,8 +175,9 @@ impl Stacks {
         site
     }
 
-    /// Returns the site of a stack that is not cached. Returns 0 if the table is full, and `None` if the heap is full.
-    /// Frames that differ between `stack` and `later` get no lines.
+    /// Returns the site of a stack that is not in the cache. `later` is the same stack, read again after its lines were
+    /// read. A frame that differs between `stack` and `later` gets no line number. Returns 0 if the table is full, and
+    /// `None` if the heap is full.
     fn new_site(
         &self,
         env: &Env<'_>,
@@ -212,7 +217,8 @@ impl Stacks {
         self.publish(env, pending, counters).then_some(site)
     }
 
-    /// Writes definitions to the heap. Returns true on success. After a failure, the next use writes them again.
+    /// Writes definitions to the heap. Returns true on success. After a failure, the next sample that needs the
+    /// definitions writes them again.
     fn publish(&self, env: &Env<'_>, mut pending: Pending, counters: &Counters) -> bool {
         if pending.batch.is_empty() {
             return true;
@@ -234,7 +240,7 @@ impl Stacks {
             .collect()
     }
 
-    /// Returns a frame's method. Its lines may belong to an earlier version of its class.
+    /// Returns the method of a frame from the cache. Its lines may belong to an earlier version of its class.
     fn method(&self, env: &Env<'_>, frame: Frame<'_>) -> Option<Arc<Method>> {
         let known = lock(&self.methods).get(&frame.raw().method()).cloned();
         known.or_else(|| self.read_method(env, frame))
@@ -297,7 +303,7 @@ impl Stacks {
             named: self.filter.named(Some(&class)),
             is_runtime: is_jdk(&class),
         });
-        // Do not cache the method: the class may have been redefined while its lines were read.
+        // Return the method, but do not cache it: its class may have been redefined while the lines were read.
         if !method.version.is_current(env) {
             return Some(method);
         }
@@ -309,7 +315,7 @@ impl Stacks {
         Some(method)
     }
 
-    /// Returns the type of a class. Its name may not be in the heap yet.
+    /// Returns the type of a class. The type's name may not be in the heap yet.
     pub(crate) fn class(&self, class: Ref<'_, Class>, counters: &Counters) -> Type {
         let Ok(signature) = self.jvmti.class_signature(class) else {
             counters.count(Counter::NamesFull);
@@ -340,13 +346,14 @@ impl Stacks {
         found
     }
 
-    /// True if the filter accepts an object of this type that the current thread allocates.
+    /// True if the filter accepts an object of this type. The current thread is allocating the object.
     pub(crate) fn passes(&self, env: &Env<'_>, class: Type) -> bool {
         self.filter.passes(class.named, || self.allocating(env))
     }
 
-    /// Returns the filter's result for the class whose code allocates. This is the class of the first frame outside of
-    /// the JDK, or of the first frame if all are JDK frames. A few frames are usually enough.
+    /// Returns the filter's result for the class whose code allocates. This is the class of the first frame that is not
+    /// a JDK frame. If all frames are JDK frames, it is the class of the first frame. Usually it is among the first few
+    /// frames.
     fn allocating(&self, env: &Env<'_>) -> Named {
         let mut buffer = [RawFrame::EMPTY; SHALLOW];
         let mut first = None;

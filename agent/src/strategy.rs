@@ -1,4 +1,4 @@
-//! The sampling strategies: decides which of the samples that the JVM reports are taken.
+//! The sampling strategies. They decide which of the allocations that the JVM samples become samples of the agent.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -18,7 +18,7 @@ pub(crate) struct ActiveStrategy {
     random: Random,
     /// Number of allocations so far.
     position: AtomicU64,
-    /// The allocation number, or the time, of the next sample.
+    /// The number of the next allocation to take, or the time of the next sample, depending on the strategy.
     next: AtomicU64,
     next_of_class: Box<[OnceLock<Box<[AtomicU64]>>]>,
 }
@@ -70,7 +70,8 @@ impl ActiveStrategy {
         self.strategy == Strategy::Class
     }
 
-    /// True if a sample is taken. `now` returns nanoseconds and is called only if needed.
+    /// True if the current allocation is taken as a sample. `now` returns nanoseconds and is called only if the
+    /// strategy needs the time.
     pub(crate) fn takes(&self, now: impl FnOnce() -> u64) -> bool {
         match self.strategy {
             Strategy::Bytes => true,
@@ -82,12 +83,12 @@ impl ActiveStrategy {
                 let rate = self.taking.load(Relaxed).saturating_mul(1_000_000);
                 self.hit(&self.next, now(), rate, true)
             }
-            // Decided by `takes_class`.
+            // With this strategy, `takes_class` decides.
             Strategy::Class => false,
         }
     }
 
-    /// True if a class's allocation number `position` (0-based) is taken.
+    /// True if allocation number `position` (0-based) of a class is taken as a sample.
     pub(crate) fn takes_class(&self, class: u32, position: u64) -> bool {
         let (chunk, place) = (class as usize / TOTALS_CHUNK, class as usize % TOTALS_CHUNK);
         let Some(lock) = self.next_of_class.get(chunk) else {
@@ -99,11 +100,11 @@ impl ActiveStrategy {
         self.hit(&next[place], position, rate, false)
     }
 
-    /// True if `position` has reached `next`, which then advances by a random distance.
+    /// True if `position` has reached `next`. If so, `next` is moved forward by a random distance.
     ///
-    /// If `from_here` is false, the distance is added to the old `next`. Then the mean distance is the rate, whatever
-    /// the positions are. If `from_here` is true, the distance is added to `position`. Then missed samples are not made
-    /// up for.
+    /// If `from_here` is false, the new `next` is the old one plus the distance, so the mean distance is the rate,
+    /// whatever the positions are. If `from_here` is true, the new `next` is `position` plus the distance, so samples
+    /// that were missed are not caught up on.
     fn hit(&self, next: &AtomicU64, position: u64, rate: u64, from_here: bool) -> bool {
         let mut at = next.load(Relaxed);
         while position >= at {

@@ -20,7 +20,7 @@ pub(crate) struct Table {
     /// Number of slots in use.
     live: AtomicU32,
     free: Mutex<Vec<u32>>,
-    /// The content of each slot, so that downsampling and the trace do not need to call the JVM.
+    /// A record of each slot's content. With it, downsampling and the trace need no calls of the JVM.
     records: SlotRecords,
 }
 
@@ -32,7 +32,7 @@ impl Table {
         capacity: usize,
     ) -> Result<Self> {
         let chunks = ObjectChunks::create(env, fields, name, capacity.div_ceil(CHUNK))?;
-        // Without the first chunk there is no slot for any sample.
+        // Create the first chunk now. Without it there would be no slot for any sample.
         if chunks.at(env, 0, CHUNK.min(capacity)).is_none() {
             return Err(JniError::HeapFull);
         }
@@ -55,7 +55,7 @@ impl Table {
         Some(slot)
     }
 
-    /// Frees slots. Their references must be gone from the heap.
+    /// Frees slots. The caller has already removed their references from the heap.
     pub(crate) fn give_back(&self, slots: &[u32]) {
         for &slot in slots {
             self.records.clear(slot);
@@ -70,7 +70,8 @@ impl Table {
         self.records.set(record);
     }
 
-    /// Returns the record of a slot, or `None` if it is empty or changing.
+    /// Returns the record of a slot. Returns `None` if the slot is empty, or if another thread changes it during the
+    /// call.
     pub(crate) fn record_at(&self, slot: u32) -> Option<SlotRecord> {
         self.records.at(slot)
     }
@@ -85,7 +86,7 @@ impl Table {
         self.records.book(slot, booking);
     }
 
-    /// Returns the number of slots that were ever used. Slots with larger numbers never were.
+    /// Returns the number of slots that were ever used. They are the slots with the lowest numbers.
     pub(crate) fn places(&self) -> u32 {
         self.fresh.load(Relaxed)
     }
@@ -99,8 +100,8 @@ impl Table {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stores a reference in a reserved slot. Returns false if the heap is full. Creates the next chunk when the
-    /// current one is a quarter full.
+    /// Stores a reference in a reserved slot. Returns false if the heap is full. When a quarter of the current chunk is
+    /// in use, also creates the next chunk.
     pub(crate) fn store(&self, env: &Env<'_>, slot: u32, object: Ref<'_>) -> bool {
         let (chunk, place) = Self::split(slot);
         if place >= CHUNK / 4 && self.chunks.get(chunk + 1).is_none() {
@@ -122,8 +123,8 @@ impl Table {
             .is_some_and(|(chunk, place)| chunk.put(env, place, None).is_ok())
     }
 
-    /// Clears a slot and the reference itself. Under generational ZGC, a reference in the old generation would
-    /// otherwise keep its object alive until the reference itself is collected.
+    /// Removes a reference from its slot, and also clears the reference itself. Under generational ZGC, a reference in
+    /// the old generation would otherwise keep its object alive until the reference itself is collected.
     pub(crate) fn let_go(&self, env: &Env<'_>, slot: u32) -> bool {
         let Some((chunk, place)) = self.place(slot) else {
             return false;
@@ -135,7 +136,7 @@ impl Table {
             return false;
         }
         if let Some(reference) = reference {
-            // If this fails, the reference keeps the object alive until the reference itself is collected.
+            // If clearing the reference fails, it keeps its object alive until it is collected itself.
             let _ = env.tell(reference.get(), c"clear");
         }
         true

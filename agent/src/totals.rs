@@ -38,7 +38,7 @@ impl<const N: usize> Totals<N> {
         Ok(totals)
     }
 
-    /// Adds to an id's figures and returns their previous values.
+    /// Adds to the figures of an id and returns their values before the addition.
     pub(crate) fn add(&self, id: u32, amounts: [u64; N]) -> [u64; N] {
         let (chunk, place) = Self::split(id);
         let Some(counters) = self.chunk(chunk) else {

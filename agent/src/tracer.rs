@@ -1,8 +1,8 @@
-//! The trace's thread. Writes the accounts of the [`crate::ledger::Ledger`] to the trace, tick by tick.
+//! The trace's thread. It writes the accounts of the [`crate::ledger::Ledger`] to the trace, one tick after another.
 //!
-//! For each tick the thread reads the JVM's figures, closes the accounts and writes. No other thread ever waits for the
-//! disk. If the disk is full, the data is put back and becomes part of a later, longer tick. Any other error of the
-//! file ends the trace with one message, and the agent continues without a trace.
+//! For each tick the thread reads the JVM's figures, closes the accounts and writes them. No other thread ever waits
+//! for the disk. If the disk is full, the data is put back into the accounts and becomes part of a later, longer tick.
+//! Any other error of the file ends the trace with one message, and the agent continues without a trace.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,9 +31,9 @@ use crate::wakeup::Wakeup;
 
 /// Minimum time between two reads of the GC's figures, even if GCs follow each other faster.
 const REST: Duration = Duration::from_millis(5);
-/// Maximum number of GCs that wait to be written.
+/// Maximum number of GCs that wait to be written to the trace.
 const MOST_COLLECTIONS: usize = 4096;
-/// The cause that the JVM reports for the GC before a dump of live objects.
+/// The cause that the JVM reports for the GC that precedes a dump of live objects.
 const DUMP: &str = "Heap Dump Initiated GC";
 
 /// The data that the thread works with.
@@ -64,12 +64,12 @@ struct Before {
     sites_full: u64,
 }
 
-/// Data that waits for the next tick.
+/// Data that will be written with the next tick.
 #[derive(Default)]
 struct Waiting {
-    /// The counts of each class at the last tick.
+    /// Allocation counts of each class, as of the last tick.
     counted: Seen,
-    /// The counts of each line of code.
+    /// Allocation counts of each line of code.
     lines: Lines,
     collections: Vec<NewCollection>,
     dumps: Vec<(i64, i64, Option<String>)>,
@@ -109,7 +109,7 @@ struct State {
     figures: Figures,
     /// True if the disk was full at the previous attempt.
     lacked_room: bool,
-    /// True if the counters of lines were read for this tick.
+    /// True if the counters of lines of code were read for the current tick.
     counts: bool,
 }
 
@@ -216,7 +216,7 @@ impl Tracing<'_> {
         }
     }
 
-    /// Handles the result of an attempt to write: prints a message, if there is one. Returns how long to wait before
+    /// Handles the result of an attempt to write. Prints its message if there is one. Returns how long to wait before
     /// the next attempt.
     fn tried(
         &self,
@@ -410,7 +410,7 @@ impl Tracing<'_> {
     }
 }
 
-/// Lists the samples for the trace, each by its slot in the table.
+/// Returns the live samples in the form in which the trace lists them, each with its slot in the table.
 impl Samples for Sampler {
     fn places(&self) -> u32 {
         self.samples.places()

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use heapdiff_trace::{TraceError, Written};
 use heapdiff_units::Span;
 
-/// Maximum time that others may lock the file before the trace ends.
+/// Maximum time for which another process may lock the file. After that, the trace ends.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// First pause after the disk was full. The pause doubles with each failed attempt.
+/// First pause after the disk was full. With each further failed attempt, the pause is doubled.
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(180);
 
-/// The result of the attempts so far.
+/// The state that results from the attempts so far.
 #[derive(Debug)]
 pub(crate) struct Tries {
     free_since: Instant,
@@ -47,7 +47,8 @@ impl Tries {
         self.full_since.is_some()
     }
 
-    /// Returns what to do after an attempt that has just ended, or an error with the reason why the trace ends.
+    /// Returns what to do after an attempt that has just ended. If the trace must end, returns an error with the
+    /// reason.
     pub(crate) fn tried(
         &mut self,
         written: Result<Written, TraceError>,
@@ -81,7 +82,8 @@ impl Tries {
                 self.free_since = now;
                 let goes_on = self.lack_room();
                 self.full_since.get_or_insert(now);
-                // The trace itself may have filled the space that was free for a moment. So continue with long pauses.
+                // If the disk is full again soon after it had space, the trace itself may have filled that space. So
+                // the pauses stay long.
                 let room_since = self.room_since;
                 let soon = |at| now.saturating_duration_since(at) < LONGEST_PAUSE;
                 self.pause = if goes_on || room_since.is_some_and(soon) {
@@ -111,7 +113,7 @@ mod tests {
         start + Duration::from_secs(seconds)
     }
 
-    /// Another connection really locks the file. Only the clock is simulated.
+    /// Another connection really locks the file; only the clock is simulated.
     #[test]
     fn a_file_that_is_held_too_long_is_given_up() {
         let folder = tempfile::tempdir().unwrap();
@@ -134,7 +136,7 @@ mod tests {
         tried(tick(2000), 2).unwrap();
         let busy = || Ok(Written::Busy);
         tried(busy(), 30).unwrap();
-        // The file was unlocked for a moment, so the time starts again.
+        // The file was unlocked for a moment, so the time for which others may lock it starts again.
         lock("ROLLBACK");
         tried(tick(30_500), 31).unwrap();
         lock("BEGIN IMMEDIATE");
@@ -184,8 +186,8 @@ mod tests {
         assert_eq!(now, 675);
         assert_eq!(try_at(now, Ok(Written::Done)), (0, Some(again)));
         assert_eq!(try_at(now + 1, Ok(Written::Done)), (0, None));
-        // If the disk is full again at once, the pauses stay long, so that there is no message every ten seconds. After
-        // a longer time with space, the pauses start again.
+        // If the disk is full again soon, the pauses stay long. Otherwise there would be a message every ten seconds.
+        // If it had space for longer, the next pause is short again.
         assert_eq!(try_at(now + 2, full()), (180, said.clone()));
         assert!(try_at(now + 182, Ok(Written::Done)).1.is_some());
         assert_eq!(try_at(now + 400, full()), (10, said));

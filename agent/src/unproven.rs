@@ -5,11 +5,12 @@
 //! one sampled object must be evacuated. With an interval of 512 KiB, nearly every page contains a sample.
 //!
 //! **The solution.** All samples are counted with their stacks, but only a few are tracked: a few per second
-//! ([`Pace`]), or as many as the option `follow` asks for ([`followed_at_first`]). The interval between tracked samples
-//! doubles when there are too many, or when the unproven ones take more than a small part of the heap.
+//! ([`Pace`]), or as many as the option `follow` requests ([`followed_at_first`]). The interval between tracked samples
+//! is doubled when too many samples are tracked, or when the unproven samples take more than a small part of the heap.
 //!
-//! A sample is *unproven* until a GC has found a sample dead that is as young or younger. An older sample has survived
-//! as many GCs. So it was in the old generation when that GC looked there, and it is live.
+//! A sample is *unproven* until a GC finds that it, or a younger sample, is dead. If a GC has found a younger sample
+//! dead and this sample not, this sample is live: it has survived at least as many GCs as the younger sample. So it was
+//! in the old generation, too, when that GC searched the old generation for dead objects.
 
 use std::fs;
 use std::path::Path;
@@ -23,19 +24,19 @@ use crate::pace::Pace;
 
 /// Unproven samples may take at most 1 / `PART` of the maximum heap size.
 const PART: u64 = 200;
-/// Bytes counted in addition to the object, for the sample's reference and for the objects that a small object refers
-/// to.
+/// Bytes counted for each sample in addition to its object: for the sample's reference, and for objects to which a
+/// small object refers.
 const BESIDE: u64 = 160;
-/// One object counts for at most 1 / `LARGE` of the limit. Otherwise a few large live objects would leave no room for
-/// others.
+/// The bytes counted for one sample are limited to 1 / `LARGE` of the limit. Otherwise a few large live objects would
+/// leave no room for other samples.
 const LARGE: u64 = 8;
-/// The kernel's name of a thread that only generational ZGC has.
+/// The kernel's name of a thread that exists only in a JVM with generational ZGC.
 const THREAD: &str = "ZDriverMinor";
 
 /// The tracked samples that are unproven.
 #[derive(Debug)]
 pub(crate) struct Unproven {
-    /// Maximum total size in bytes.
+    /// Maximum total size of the unproven samples, in bytes.
     most: u64,
     bytes: AtomicU64,
     /// Uid of the newest sample that was found dead.
@@ -44,8 +45,8 @@ pub(crate) struct Unproven {
     pace: Option<Pace>,
 }
 
-/// Minimum time between two searches for collected samples. Young GCs find none, so a search after each would be
-/// useless.
+/// Minimum time between two searches for collected samples. Young GCs find no collected samples, so a search after each
+/// young GC would be useless.
 const REST: Duration = Duration::from_millis(250);
 
 /// Decides when to search for collected samples.
@@ -53,12 +54,14 @@ const REST: Duration = Duration::from_millis(250);
 pub(crate) struct Looks {
     /// Time of the last search, in nanoseconds since the start.
     last: AtomicU64,
-    /// True if a search was requested but not made, because it was too early or has failed. It is made later.
+    /// True if a search was requested but has not been made, because the request came too early or the search failed.
+    /// The search is made later.
     owed: AtomicBool,
 }
 
 impl Looks {
-    /// Requests a search. Returns true if it may be made now. The search stays pending until [`Self::made`] is called.
+    /// Requests a search. Returns true if the search may be made now. The request stays pending until [`Self::made`] is
+    /// called.
     pub(crate) fn is_due(&self, now: Duration) -> bool {
         self.owed.store(true, Relaxed);
         let is_due = self.rest(now).is_zero();
@@ -84,17 +87,17 @@ impl Looks {
     }
 }
 
-/// True if only few samples are to be tracked in this JVM: it uses generational ZGC, and the user has not asked for
-/// every allocation.
+/// True if the number of tracked samples is limited in this JVM: it uses generational ZGC, and the user has not
+/// requested a sample of every allocation.
 pub(crate) fn is_to_follow_few(options: &Options) -> bool {
     let takes_all = options.sampling.probability(8) == Some(1.0);
     (options.follow.is_some() || !takes_all) && is_generational_z()
 }
 
-/// Returns how often the tracking interval is doubled at the start, and the resulting sampling.
+/// Returns how often the tracking interval is doubled at the start, and the sampling after these doublings.
 ///
-/// By default every sample is tracked at first, so the result is 0 doublings and the sampling itself. With
-/// `follow=BYTES` and the strategy `bytes`, the interval is doubled until it is at least that many bytes.
+/// By default every sample is tracked at first, so the result is 0 and the unchanged sampling. With `follow=BYTES` and
+/// the strategy `bytes`, the interval is doubled until it is at least that many bytes.
 pub(crate) fn followed_at_first(options: &Options) -> (u64, Sampling) {
     let (mut times, mut sampling) = (0, options.sampling);
     let interval = options.follow.unwrap_or(0);
@@ -128,8 +131,8 @@ impl Unproven {
         }
     }
 
-    /// Counts a sample of `size` bytes that is to be tracked. Returns false if there is no room for it. `now` returns
-    /// the time since the start and is called only if needed.
+    /// Counts a sample of `size` bytes that is to be tracked. Returns false if the limit leaves no room for it. `now`
+    /// returns the time since the start and is called only if needed.
     pub(crate) fn add(&self, size: u64, now: impl FnOnce() -> Duration) -> bool {
         let more = self.charge(size);
         let add = |bytes: u64| {
@@ -143,13 +146,13 @@ impl Unproven {
         has_room
     }
 
-    /// Removes a counted sample that is not tracked after all.
+    /// Undoes the counting of a sample that is not tracked after all.
     pub(crate) fn take_back(&self, size: u64) {
         let less = |bytes: u64| Some(bytes.saturating_sub(self.charge(size)));
         let _ = self.bytes.fetch_update(Relaxed, Relaxed, less);
     }
 
-    /// Records that a sample was found dead.
+    /// Records that the sample with this uid was found dead.
     pub(crate) fn found_dead(&self, uid: u64) {
         self.tried.fetch_max(uid, Relaxed);
     }
@@ -170,7 +173,8 @@ impl Unproven {
         self.bytes.store(bytes, Relaxed);
     }
 
-    /// True if fewer samples should be tracked: half of the room is used, or too many were added recently.
+    /// True if fewer samples should be tracked, because half of the limit is reached or too many samples were added
+    /// recently.
     pub(crate) fn is_crowded(&self) -> bool {
         self.bytes.load(Relaxed) > self.most / 2 || self.pace.as_ref().is_some_and(Pace::is_full)
     }
@@ -182,7 +186,7 @@ impl Unproven {
         }
     }
 
-    /// Returns the bytes that a tracked sample counts for.
+    /// Returns the number of bytes by which a tracked sample of this size uses up the limit.
     fn charge(&self, size: u64) -> u64 {
         size.saturating_add(BESIDE).min(self.most / LARGE)
     }
@@ -201,13 +205,15 @@ mod tests {
         assert!(unproven.is_crowded() && !unproven.add(40, timeless));
         unproven.take_back(40);
         assert!(unproven.add(40, timeless));
-        // Half of the 10,000 samples are no longer unproven.
+        // A sample that is about as old as half of the 10,000 samples was found dead, so the older half is no longer
+        // unproven.
         unproven.found_dead(5000);
         unproven.found_dead(3000);
         unproven.recount((1..=10_000).map(|uid| (uid, 40)));
         assert_eq!((unproven.tried(), unproven.is_crowded()), (5000, false));
         assert!(unproven.add(40, timeless) && unproven.is_crowded());
-        // There is room for eight objects that are larger than the limit. Even a small heap has room for some samples.
+        // Eight objects have room, even if each is larger than the limit. Even the smallest heap has room for some
+        // samples.
         let small = Unproven::new(0, None);
         assert_eq!(
             (0..).take_while(|_| small.add(u64::MAX, timeless)).count(),
@@ -224,11 +230,11 @@ mod tests {
         assert!(looks.is_due(ms(1000)));
         looks.made();
         assert_eq!(looks.owed_in(ms(1000)), None);
-        // A search that is too early stays pending, because the GC reports its end only once.
+        // If a search is requested too early, the request stays pending, because the GC reports its end only once.
         assert!(!looks.is_due(ms(1100)));
         assert_eq!(looks.owed_in(ms(1110)), Some(ms(140)));
         assert!(looks.is_due(ms(1250)));
-        // A search that fails is repeated.
+        // If a search fails, it is repeated later.
         assert_eq!(looks.owed_in(ms(1260)), Some(ms(240)));
         assert_eq!(looks.owed_in(ms(9000)), Some(ms(0)));
         assert!(looks.is_due(ms(9000)));

@@ -1,5 +1,5 @@
-//! Collected samples for dumps: their Java objects in two arrays. A parallel array for each records when the samples
-//! were found to be collected.
+//! Collected samples for dumps. Two arrays contain their Java objects. For each of the two arrays, a parallel array
+//! contains the times when the samples were found to be collected.
 
 use std::sync::Arc;
 
@@ -65,7 +65,8 @@ impl CollectedRefs {
         })
     }
 
-    /// Adds the first `count` references in `dead`. `seen` is the number of collected samples before them.
+    /// Adds the first `count` references in `dead`, which were found at the time `now`. `seen` is the number of
+    /// collected samples before them.
     pub(crate) fn add(
         &self,
         env: &Env<'_>,
@@ -74,7 +75,8 @@ impl CollectedRefs {
         seen: u64,
         now: u32,
     ) -> Result<()> {
-        // Store only the last references among the most recent ones: earlier references would be overwritten at once.
+        // If `dead` has more references than the list of recent samples has slots, store only the last ones in that
+        // list: the others would be overwritten at once.
         let last = count.saturating_sub(self.reservoir.len());
         for index in 0..count {
             let places = self.reservoir.places(seen + index as u64);

@@ -10,10 +10,11 @@ use rustc_hash::FxHashMap;
 
 use super::Reservoir;
 
-/// Maximum number of slots of each kind; 2 MB in all. The lists in the heap may be longer.
+/// Maximum number of slots in each of the two lists, which then take 2 MB together. The lists in the heap may be
+/// longer.
 const MOST: usize = 1 << 14;
 
-/// A sample, and when it was found to be collected, in milliseconds since the start.
+/// A sample, and the time when it was found to be collected, in milliseconds since the start.
 pub(crate) type CollectedAt = (Sample, i64);
 
 #[derive(Default)]
@@ -68,8 +69,8 @@ impl CollectedSamples {
         }
     }
 
-    /// Returns all kept samples, each once. Returns `None` if there are no new ones since the last call, unless `anew`
-    /// is true.
+    /// Returns all kept samples, each once. Returns `None` if no sample was added since the last call, unless `anew` is
+    /// true.
     pub(crate) fn all(&self, anew: bool) -> Option<Vec<Collected>> {
         let (recent, chosen) = {
             let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
@@ -145,7 +146,8 @@ mod tests {
                 kept[usize::try_from(uid).unwrap()] += 1;
             }
         }
-        // The mean is 200 and the standard deviation 13.4; the limits are five standard deviations away.
+        // The mean is 200 and the standard deviation 13.4. The limits of the check are five standard deviations away
+        // from the mean.
         assert!(kept.iter().all(|n| (133..=267).contains(n)), "{kept:?}");
         assert_eq!(kept.iter().sum::<u32>(), 20_000);
     }

@@ -1,5 +1,5 @@
 //! Collected samples that are kept: the most recent ones, and a uniform random selection. [`CollectedRefs`] keeps them
-//! in the heap for dumps, [`CollectedSamples`] for the trace.
+//! in the heap for dumps. [`CollectedSamples`] keeps them for the trace.
 
 mod in_heap;
 mod in_trace;
@@ -15,7 +15,8 @@ struct Reservoir {
     random: Random,
 }
 
-/// The slots in which a stream element is stored: one among the most recent elements, one in the random selection.
+/// The slots that store an element of the stream: one in the list of the most recent elements, one in the random
+/// selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct KeptAt {
     recent: Option<usize>,
@@ -30,7 +31,7 @@ impl Reservoir {
         }
     }
 
-    /// Returns the number of slots of each kind.
+    /// Returns the number of slots in each of the two lists.
     fn len(&self) -> usize {
         self.len
     }

@@ -1,14 +1,14 @@
-//! Decides which calls allocate without allocation bytecode in the called method. Such allocations are counted after
-//! the call, at the call site.
+//! Decides which calls are counted at the call site.
 //!
-//! This includes some methods of the JDK that the JIT compiler replaces by intrinsics. Intrinsic code contains no
-//! counters, so these methods get no counters in their bodies; their callers do.
+//! Most of the called methods allocate without an allocation bytecode. The others are methods of the JDK that the JIT
+//! compiler replaces by intrinsics. Intrinsic code contains no counters, so these methods get no counters in their
+//! bodies. Instead, their callers count the result.
 
 use heapdiff_bytecode::{Call, Invoke, Kind, Name, Site, Told};
 
 use super::hooks::{LEVELS, MADE};
 
-/// Marks of call sites, stored in the site's kind.
+/// Marks that record how a call allocates. They are stored in the kind of the call site.
 pub(crate) mod mark {
     /// The call allocates the object that it returns.
     pub(crate) const MADE: u8 = 0;
@@ -29,8 +29,8 @@ fn is_copy(name: Name<'_>) -> bool {
     name.as_bytes().starts_with(b"copyOf")
 }
 
-/// True if the method belongs to the JDK and its allocations are counted at its call sites. Then the same kinds of
-/// calls in its own body are not counted.
+/// True if the method belongs to the JDK and its allocations are counted where it is called. If so, calls in its own
+/// body that allocate in the same way are not counted.
 fn is_body(class: &[u8], method: Name<'_>, descriptor: Name<'_>) -> bool {
     let method_bytes = method.as_bytes();
     match class {
@@ -42,8 +42,8 @@ fn is_body(class: &[u8], method: Name<'_>, descriptor: Name<'_>) -> bool {
     }
 }
 
-/// Returns the hook to call after `call`, or `None` if the call is not counted. If the JVM gives no access to the class
-/// of an object (`by_class` is false), only calls whose returned class follows from the code are counted.
+/// Returns the hook to call after `call`, or `None` if the call is not counted. `by_class` is true if the JVM gives
+/// access to an object's class. If it is false, calls whose result may be of several classes are not counted.
 pub(crate) fn told(call: &Call<'_>, by_class: bool) -> Option<Told> {
     told_of(call).filter(|told| by_class || !matches!(told, Told::Returned { .. }))
 }
@@ -56,8 +56,8 @@ fn told_of(call: &Call<'_>) -> Option<Told> {
         return None;
     }
     match (owner, name, call.descriptor.as_bytes()) {
-        // Arrays of a primitive type and `String[]` have exactly this class. Other arrays may be of a subclass at run
-        // time.
+        // An array of this static type has exactly this class at run time. The class of another array may be a subclass
+        // of its static type.
         ([b'[', _] | b"[Ljava/lang/String;", b"clone", b"()Ljava/lang/Object;") => {
             Some(Told::Array)
         }

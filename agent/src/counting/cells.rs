@@ -1,14 +1,14 @@
-//! The counters that hooks increment. They are outside of the Java heap: two per site, in each stripe.
+//! The counters that hooks increment. They are outside of the Java heap. Each site has two counters in each stripe:
 //!
 //! ```text
 //! stripe 0:   site 0 [allocations, array bytes], site 1 [..], ..
 //! stripe 1:   site 0 [allocations, array bytes], site 1 [..], ..
 //! ```
 //!
-//! A thread gets a stripe for itself as long as it lives, if one is left. It then adds without atomic instructions. All
-//! other threads share stripes and add atomically, so that no count is lost. Threads of different stripes never write
-//! to the same cache line. The memory is never freed, because code that calls hooks may run forever. The kernel
-//! allocates pages only as sites are used.
+//! A live thread owns a stripe if one is left, and then adds without atomic instructions. All other threads share
+//! stripes and add atomically, so that no count is lost. Threads of different stripes never write to the same cache
+//! line. The memory is never freed, because code that calls hooks may run forever. The kernel allocates a page only
+//! when a site in it is used.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -17,15 +17,16 @@ use crate::jvmti::Shared;
 
 /// Maximum number of sites. Further sites are not counted; the report says so.
 pub(crate) const MOST_SITES: usize = 1 << 16;
-/// Number of stripes that threads share; a power of two.
+/// Number of stripes that threads without their own stripe share; a power of two.
 pub(crate) const STRIPES: i64 = 16;
 /// Number of stripes that belong to one thread each.
 const OWN_STRIPES: usize = 128;
-/// A thread whose number has more bits than this gets no stripe. The JVM never uses a thread number twice.
+/// Maximum number of bits of a thread's number. A thread with a larger number gets no stripe of its own. Numbers grow,
+/// because the JVM never uses a thread number twice.
 pub(crate) const THREAD_BITS: u8 = 20;
 const THREADS: usize = 1 << THREAD_BITS;
-/// Size of a site's counters in a stripe, in bytes. Hooks compute the offset from the site's number without its lowest
-/// four bits.
+/// Size of a site's counters in a stripe, in bytes. It is 16, because hooks compute the offset of the counters by
+/// clearing the lowest four bits of the site's number.
 const SITE: usize = 16;
 /// Distance in bytes between the starts of two stripes. It is not a power of two: otherwise all counters of a site
 /// would compete for the same few lines of the CPU's set-associative caches.
@@ -38,7 +39,7 @@ pub(crate) struct Cells {
     all: Shared,
     /// Address of each thread's own stripe, by the thread's number; 0 if it has none.
     places: Shared,
-    /// For each stripe that was ever assigned to a thread: the number of its current thread, if it has one.
+    /// The owner of each stripe that was ever assigned to a thread: the number of a live thread, or `None`.
     owners: Mutex<Vec<Option<i64>>>,
     /// Counts of objects returned by calls.
     pub(crate) returned: Returned,
@@ -65,7 +66,8 @@ impl Cells {
         self.places.address()
     }
 
-    /// Returns the sums over all stripes for the first `sites` sites: allocations, and bytes of arrays.
+    /// Returns two sums over all stripes for each of the first `sites` sites: the number of allocations, and the bytes
+    /// of arrays.
     pub(crate) fn read(&self, sites: usize) -> Vec<[u64; 2]> {
         let mut sums = vec![[0_u64; 2]; sites];
         let given = self.owners().len();
@@ -77,7 +79,7 @@ impl Cells {
         sums
     }
 
-    /// Assigns a free stripe to a live thread, if one is left.
+    /// Assigns a free stripe to a live thread, if a stripe is left.
     pub(crate) fn give(&self, thread: i64) {
         // A thread has the number 0 until its object is initialized.
         let Some(at) = usize::try_from(thread).ok().filter(|at| *at > 0) else {

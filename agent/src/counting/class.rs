@@ -1,4 +1,4 @@
-//! Defines the class with the hooks in the JVM, and finds classes by the numbers that hooks use for them.
+//! Defines the class with the hooks in the JVM, and finds classes by the numbers by which hooks identify them.
 
 use std::ffi::CString;
 use std::ptr::null_mut;
@@ -11,7 +11,7 @@ use crate::jvmti::classes::INITIALIZED;
 use crate::jvmti::{Jvmti, Result, call};
 
 impl Jvmti {
-    /// Returns the loaded classes whose number is `wanted`, each with its number and its signature.
+    /// Returns the loaded classes for whose number `wanted` returns true, each with its number and its signature.
     pub(crate) fn by_number<'local>(
         &self,
         env: &Env<'local>,
@@ -35,7 +35,7 @@ impl Jvmti {
         let mut status = 0;
         // SAFETY: the reference is to a class object; the out parameter is a local int.
         let told = unsafe { call!(self, GetClassStatus, class.raw(), &raw mut status) };
-        // Looking up a method through JNI would wait until the class is initialized.
+        // Skip a class that is not initialized: looking up a method through JNI would wait for its initialization.
         if told.is_err() || status & INITIALIZED == 0 {
             return false;
         }
@@ -54,7 +54,8 @@ impl Jvmti {
 }
 
 impl Env<'_> {
-    /// Returns a function that maps a class to the number that hooks use for it, or to 0 if the number cannot be read.
+    /// Returns a function that maps a class to the number by which hooks identify it, or to 0 if that number cannot be
+    /// read.
     fn numbers(&self) -> crate::jvmti::calls::Result<impl Fn(Ref<'_, Class>) -> u64 + use<'_>> {
         let unfit = |_| JniError::Unfit(hooks::THIS.to_owned());
         let name = CString::new(hooks::THIS).map_err(unfit)?;
@@ -85,7 +86,7 @@ impl Env<'_> {
         let text = |text: &str| CString::new(text).map_err(|_| JniError::Unfit(text.to_owned()));
         let name = text(hooks::THIS)?;
         let class = match self.define_class(&name, bytes) {
-            // An earlier call may have defined the class although it threw for lack of memory.
+            // The class is already defined: an earlier call defined it, and then threw for lack of memory.
             Err(JniError::Thrown(thrown)) if thrown == "java.lang.LinkageError" => {
                 self.class(&name)?
             }

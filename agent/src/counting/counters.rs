@@ -1,5 +1,5 @@
-//! Reads the counters of all sites. Objects that calls returned get their sites here: one for each pair of call site
-//! and class.
+//! Reads the counters of all sites. Objects that counted calls returned are assigned to sites here: one site for each
+//! pair of call site and class of the object.
 
 use heapdiff_sites::types::of_class;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -13,7 +13,7 @@ use crate::jvmti::calls::{Class, Env, Ref};
 /// The name used for a class that was unloaded before its counters were read.
 const UNLOADED: &str = "(an unloaded class)";
 impl Engine {
-    /// Returns the objects and bytes of each site.
+    /// Returns the number of objects and the bytes of each site.
     pub(super) fn counters(&self, env: &Env<'_>) -> Vec<[u64; 2]> {
         let pairs = self.cells.returned.read();
         self.resolve(env, &pairs);
@@ -36,8 +36,8 @@ impl Engine {
         counters
     }
 
-    /// Returns a class's JVM name. Several generated classes, such as lambdas, share one name once the varying part is
-    /// removed. For those, also returns the size of an object.
+    /// Returns a class's JVM name. The varying part is removed from names of generated classes, such as lambdas, so
+    /// several of them share one name. For such a class, also returns the size of an object.
     fn named(
         &self,
         env: &Env<'_>,

@@ -1,5 +1,5 @@
-//! The hooks: a class whose methods are called before allocations (`java/HeapdiffCounts.java`). This module names its
-//! methods and builds the class file for a JVM.
+//! The hooks: methods of a class (`java/HeapdiffCounts.java`) that rewritten code calls before allocations. This module
+//! contains the names of these methods, and builds the class file for a JVM.
 
 use heapdiff_bytecode::{Damage, Hooks};
 
@@ -9,7 +9,7 @@ use super::returned;
 use crate::java;
 
 pub(crate) const THIS: &str = "java/lang/HeapdiffCounts";
-/// The hooks that rewritten code calls. `object` also serves to check that the class exists.
+/// The hooks that rewritten code calls. A lookup of `object` also shows whether the hooks' class exists.
 pub(crate) const HOOKS: Hooks<'static> = Hooks {
     owner: THIS,
     object: "object",
@@ -33,7 +33,7 @@ pub(crate) fn bytes(
     carriers: bool,
 ) -> Result<Vec<u8>, Damage> {
     let tables = cells.returned.start();
-    // The layout was checked, so it has the bits of each of these array classes.
+    // `layout` has bits for each of these array classes: this was checked when it was created.
     let elements = |class: &str| layout.elements(class.as_bytes()).unwrap_or(0).into();
     let numbers = [
         cells.start(),

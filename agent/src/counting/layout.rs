@@ -13,7 +13,8 @@ pub(crate) const SMALLEST_BASE: i64 = 12;
 pub(crate) struct Layout {
     /// Alignment of objects in bytes.
     pub(crate) alignment: i64,
-    /// Offset of the first element in arrays with elements of 1, 2, 4 and 8 bytes, and in arrays of references.
+    /// Offset of the first element of an array. There are values for elements of 1, 2, 4 and 8 bytes, and for
+    /// references.
     bases: [i32; 5],
     /// Size of a reference in bytes, as a power of two.
     reference: i32,

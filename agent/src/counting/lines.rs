@@ -1,7 +1,7 @@
 //! Reports the standing count to a trace: how much each line of code has allocated since the last report.
 //!
-//! The counters and the sizes of objects are read before the trace's file is locked. The figures are reported with the
-//! next tick that is written. If that fails, they are reported with the tick after it.
+//! The counters and the sizes of objects are read before the trace's file is locked. The figures become part of the
+//! next tick that is written. If that write fails, they become part of a later tick.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
@@ -17,7 +17,7 @@ use crate::jvmti::calls::Env;
 
 /// Approximate maximum number of lines reported per second. If more lines change, reports are less frequent.
 const LINES_A_SECOND: u32 = 5000;
-/// Minimum time between two searches of the loaded classes for object sizes.
+/// Minimum time between two searches for object sizes in the list of loaded classes.
 const LOOKS: Duration = Duration::from_secs(10);
 
 /// Names of class, method and allocated class, and the line number.
@@ -27,34 +27,34 @@ struct Line {
     key: Key,
     /// JVM name of the allocated class; `None` for arrays.
     object: Option<Arc<str>>,
-    /// Objects and bytes at the last reading of the counters. Bytes are those of arrays, and of objects of classes that
-    /// share a name.
+    /// Number of objects, and bytes, at the last reading of the counters. The bytes include arrays, and objects of
+    /// classes that share a name. The bytes of all other objects follow from their number.
     read: [u64; 2],
-    /// The figures at the last report.
+    /// The counts, as of the last report.
     told: [u64; 2],
 }
 
-/// State of the reports to one trace.
+/// State of the reports of line counts to one trace.
 #[derive(Default)]
 pub(crate) struct Lines {
-    /// The round of the count that is reported. Counts of other rounds are not reported.
+    /// The round (number) of the count that is reported. Other counts are not reported.
     round: Option<u64>,
     numbers: FxHashMap<Key, usize>,
     lines: Vec<Line>,
     /// Index in `lines` for each site.
     of_site: Vec<usize>,
     names: FxHashMap<Arc<str>, Arc<str>>,
-    /// Size of an object of each class that was searched for; `None` if it is not known.
+    /// Size of an object, by class. `None` if the size was searched for but is not known.
     sizes: FxHashMap<Arc<str>, Option<u64>>,
     looked: Option<(Instant, u64)>,
-    /// Time of the last reading, and the number of lines it had to report.
+    /// Time of the last reading, and the number of lines whose counts had changed then.
     last: Option<(Instant, usize)>,
     head: Counting,
 }
 
 impl Lines {
-    /// Reads the counters if a report is due, and returns true if it did. `uptime` is the time since the run began;
-    /// `is_last` is true at its end. `classes` is the number of loaded classes.
+    /// Reads the counters if a report is due. Returns true if it has read them. `uptime` is the time since the run
+    /// began. `is_last` is true at the end of the run. `classes` is the number of loaded classes.
     pub(crate) fn read(
         &mut self,
         env: &Env<'_>,
@@ -85,7 +85,7 @@ impl Lines {
         true
     }
 
-    /// Takes over the readings of the counters. Returns false if no count is running.
+    /// Stores the readings `now` of the counters. Returns false if no count is running.
     fn count(
         &mut self,
         engine: &Engine,
@@ -185,7 +185,7 @@ impl Lines {
         lines.filter(|(_, line)| line.read != line.told)
     }
 
-    /// Returns the report: changes between the last report and the last reading.
+    /// Returns the report: the changes from the last report up to the last reading.
     pub(crate) fn counting(&self) -> Counting {
         let lines = self.changed().filter_map(|(number, line)| {
             let [objects, array_bytes] = [0, 1].map(|i| line.read[i].wrapping_sub(line.told[i]));
@@ -207,7 +207,7 @@ impl Lines {
         }
     }
 
-    /// Makes the next report contain all counts again.
+    /// Makes the next report contain all counts again, not only changes.
     pub(crate) fn forget(&mut self) {
         self.lines.iter_mut().for_each(|line| line.told = [0; 2]);
     }

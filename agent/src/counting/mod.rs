@@ -1,23 +1,24 @@
-//! Counts every allocation. To do so, the agent inserts calls of hooks before allocations in the code of classes, and
-//! removes them in the end.
+//! Counts every allocation. To do so, the agent inserts calls into the code of classes, and removes them at the end of
+//! the count. A call of a method of the agent, a hook, precedes each allocation.
 //!
-//! 1. Classes that are not loaded yet: their class file is rewritten when the JVM loads it ([`rewritten`]).
-//! 2. Loaded classes: the JVM hands their class files over again ("retransformation"), in batches.
+//! 1. If a class is not loaded yet, its class file is rewritten when the JVM loads it ([`rewritten`]).
+//! 2. If a class is loaded already, the JVM passes its class file to the agent again ("retransformation"). This is done
+//!    in batches.
 //! 3. The hooks (`hooks`) add to counters outside of the Java heap (`cells`). Each site has its own counters (`table`).
 //! 4. The result is the difference between two readings of the counters.
-//! 5. In the end, all changed classes are retransformed to their original form.
+//! 5. At the end of the count, all changed classes are retransformed to their original form.
 //!
-//! Executed allocation bytecode is counted. This includes allocations that the JIT compiler removes because the object
-//! does not escape. Calls that allocate without bytecode are followed by a hook (`calls`), and their objects are
-//! counted by site and class (`returned`).
+//! Each execution of allocation bytecode is counted. This includes allocations that the JIT compiler removes because
+//! the object does not escape. Some calls allocate without such bytecode. A hook follows these calls (`calls`), and the
+//! returned objects are counted by site and class (`returned`).
 //!
 //! Not counted:
 //!
 //! - objects created by JNI and by the JVM itself,
-//! - objects created in hidden classes, such as behind the constructor reference `Foo::new`, because the JVM does not
-//!   show their class files to agents,
-//! - some objects created by intrinsics. These are compiled code that replaces a JDK method, together with the counters
-//!   in its bytecode.
+//! - objects created in hidden classes, because the JVM does not show their class files to agents (for the constructor
+//!   reference `Foo::new`, for example, a hidden class creates the objects),
+//! - some objects created by intrinsics. An intrinsic is compiled code that replaces a JDK method, including the
+//!   counters in the method's bytecode.
 
 mod calls;
 mod cells;
@@ -67,16 +68,16 @@ use table::Table;
 
 /// Interval between progress messages.
 const TOLD: Duration = Duration::from_secs(2);
-/// Time after its planned end at which the agent ends a count that nobody has ended.
+/// If nobody has ended a count at its planned end, the agent ends it after this additional time.
 const GRACE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(100);
-/// Round number of a thread that removes the hooks of a count that is over.
+/// Passed to [`watch`] in place of a round: the thread only removes the hooks of a count that is over.
 const OVER: usize = 0;
-/// Number of passes over the classes at the end. Later passes restore classes that were being loaded during the first
-/// one.
+/// Number of passes over the loaded classes when the hooks are removed. Later passes restore classes that were being
+/// loaded during the first one.
 const LATE: u32 = 3;
 
-/// Names of the actions in messages of the agent.
+/// Descriptions of the two actions in the agent's messages.
 const PUT: &str = "inserting counters into classes";
 const TAKE_OUT: &str = "removing counters from classes";
 
@@ -102,15 +103,15 @@ struct Engine {
     /// The current plan; `None` if nothing is counted.
     plan: Mutex<Option<Arc<Plan>>>,
     begun: Mutex<Option<Begun>>,
-    /// The last result, until somebody has read it or the next count starts.
+    /// The last result. It is dropped when somebody has read it or when the next count starts.
     result: Mutex<Option<File>>,
 }
 
-/// Key of a line in the result: names of class, method and allocated class; line number; true if the allocated class is
-/// not an array.
+/// Key of a line in the result. The names are those of class, method and allocated class. The number is the line in the
+/// source. The flag is true if the allocated class is not an array.
 type Place = ([Arc<str>; 3], Option<u16>, bool);
 
-/// The readings of the counters when a count began.
+/// The time when a count began, and the readings of the counters at that time.
 struct Begun {
     at: Instant,
     counters: Vec<[u64; 2]>,
@@ -281,8 +282,8 @@ fn watched(env: &Env<'_>) -> Result<(), Failed> {
     started
 }
 
-/// The body of the watching thread. Ends the count of this round if nobody has ended it by [`GRACE`] after its planned
-/// end. For round [`OVER`], removes the hooks when the debugger disconnects.
+/// The body of the watching thread. Ends the count of this round if nobody has ended it within [`GRACE`] after its
+/// planned end. If the round is [`OVER`], waits until the debugger disconnects and removes the hooks.
 pub(crate) fn watch(env: &Env<'_>, round: usize) {
     let Some(engine) = ENGINE.get() else {
         return;
@@ -361,7 +362,7 @@ fn rewritten(name: Option<&str>, is_boot: bool, file: &[u8]) -> Option<Vec<u8>> 
     }
 }
 
-/// Numbers the allocation sites of one class.
+/// Gives numbers to the allocation sites of one class.
 struct Numbering<'e> {
     engine: &'e Engine,
     plan: &'e Plan,
@@ -422,7 +423,7 @@ impl Engine {
         })
     }
 
-    /// Inserts hooks into all wanted classes, and then reads the counters as the start of the count.
+    /// Inserts hooks into all wanted classes. Then reads the counters; these readings mark the start of the count.
     fn begin(&self, env: &Env<'_>, plan: Plan) -> Result<(), Failed> {
         drop(locked(&self.result).take());
         locked(&self.table).begin();
@@ -431,7 +432,7 @@ impl Engine {
             return debugged();
         }
         *locked(&self.plan) = Some(Arc::clone(&plan));
-        // If this fails, threads share stripes, which costs more.
+        // If the stripes cannot be assigned, all threads share stripes, which makes hooks slower.
         let _ = self.give_stripes(env);
         let classes = self
             .jvmti
@@ -468,7 +469,7 @@ impl Engine {
         })
     }
 
-    /// Assigns stripes to the live threads, and to threads that start from now on.
+    /// Assigns stripes to the live threads, and enables the events by which threads that start later get theirs.
     fn give_stripes(&self, env: &Env<'_>) -> crate::jvmti::Result<()> {
         let known = self.cells.threads();
         self.jvmti.hook_threads(true)?;
@@ -579,8 +580,8 @@ impl Engine {
     fn take_out(&self, env: &Env<'_>, progress: &Progress) {
         *locked(&self.plan) = None;
         *locked(&self.begun) = None;
-        // A class whose file was rewritten a moment ago may not be in the JVM's list of loaded classes yet. So repeat
-        // the search.
+        // The JVM's list of loaded classes may lack a class whose file was rewritten a moment ago. So search the list
+        // several times.
         let mut restored: FxHashMap<String, usize> = FxHashMap::default();
         for look in 0..LATE {
             if look > 0 {
@@ -603,7 +604,7 @@ impl Engine {
             let _ = self.hand_over(&found, TAKE_OUT, progress);
             restored = counts;
         }
-        // If an event cannot be disabled, it was not enabled.
+        // Disabling an event fails only if it was not enabled, so ignore the error.
         let _ = self.jvmti.hook_threads(false);
         if self.jvmti.hook_class_files(false).is_err() {
             say(
@@ -631,7 +632,7 @@ impl Engine {
         let now = self.counters(env);
         let millis = u64::try_from(at.elapsed().as_millis()).unwrap_or(u64::MAX);
         let jdk = locked(&self.plan).as_ref().is_some_and(|plan| plan.jdk);
-        // Number of objects and bytes of arrays, by the key of a line.
+        // Number of objects, and bytes of arrays, for each key of a line.
         let mut sums: FxHashMap<Place, [u64; 2]> = FxHashMap::default();
         {
             let table = locked(&self.table);
@@ -689,8 +690,8 @@ impl Engine {
         }
     }
 
-    /// Returns the size of an object of each class, or `None` if classes of this name have different sizes. Omits
-    /// classes whose size the JVM does not report.
+    /// Returns the size of an object by class name. The size is `None` if classes of this name have different sizes.
+    /// Classes whose size the JVM does not report are left out.
     fn sizes(
         &self,
         env: &Env<'_>,

@@ -18,7 +18,7 @@ const LONGEST: u64 = 24 * 60 * 60;
 pub(crate) enum Asked<'a> {
     /// Start a count with these options.
     Begin(&'a str),
-    /// End the count and publish the result under this token.
+    /// End the count and publish the result. The token identifies the file with the result.
     End(&'a str),
     /// Return the number of classes that a count with these options would change.
     Classes(&'a str),
@@ -44,16 +44,16 @@ pub(crate) struct Plan {
     exclude: Option<Regex>,
     /// If set, only these classes are counted. Names are in the form of Java source.
     pub(crate) only: Option<FxHashSet<String>>,
-    /// True if only classes in sampled stacks are counted. Then `only` holds these classes.
+    /// True if only classes in sampled stacks are counted. Then `only` contains these classes.
     pub(crate) sampled: bool,
     /// Token of the file that shows the progress of the count.
     pub(crate) token: Option<String>,
 }
 
-/// Packages of the JDK. Their classes belong to the JDK regardless of their loader.
+/// Packages of the JDK. Their classes count as JDK classes, whichever loader defines them.
 const JDK: [&str; 4] = ["java/", "jdk/", "sun/", "com/sun/"];
-/// Classes that are never counted. Hooks use them, the JVM calls them where no hook may run, or JFR rewrites them
-/// itself.
+/// Classes that are never counted, for one of three reasons: hooks use them, the JVM calls them where no hook may run,
+/// or JFR rewrites them itself.
 const NEVER: [&str; 8] = [
     "java/lang/invoke/",
     "jdk/internal/vm/",
@@ -96,7 +96,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Returns the plan of a count that runs as long as the agent samples.
+    /// Returns the plan of a standing count, which runs as long as the agent samples.
     pub(crate) fn standing(jdk: bool, [include, exclude]: [Option<Regex>; 2]) -> Self {
         Self {
             time: Duration::ZERO,

@@ -1,18 +1,19 @@
-//! Chooses the number of classes that are retransformed at once.
+//! Chooses the number of classes that are retransformed in one batch.
 //!
 //! For each batch the JVM stops the program and walks all loaded classes. With 33,000 classes this walk takes 16 to 24
-//! ms, regardless of the size of the batch. With small batches the walks take most of the total time. With large
-//! batches each stop of the program is long.
+//! ms, regardless of the size of the batch. If batches are small, the walks take most of the total time. If batches are
+//! large, each one stops the program for long.
 
 use std::time::Duration;
 
 const FIRST: usize = 32;
-/// Maximum number of classes in a batch. With larger batches, too much of the program's code would be compiled again at
-/// once.
+/// Maximum number of classes in a batch. After a larger batch, too much of the program's code would have to be compiled
+/// again at the same time.
 const MOST: usize = 256;
 /// A batch that takes less time than this is never too large.
 const SHORT: Duration = Duration::from_millis(20);
-/// Maximum time of a batch, as a multiple of the shortest one. The shortest batch takes little more than one walk.
+/// Maximum time of a batch, as a multiple of the time of the shortest batch so far. The shortest batch takes little
+/// longer than one walk.
 const TIMES: u32 = 4;
 
 /// The size of the next batch, adapted to the times of the previous ones.
@@ -45,9 +46,9 @@ impl Portions {
     }
 }
 
-/// Calls `work` for all items. If that fails, splits the items into halves and tries each half, and so on. Calls
-/// `failed` for each single item that fails. This finds the classes that the JVM rejects: it changes all classes of a
-/// batch or none.
+/// Calls `work` for all items at once. If that fails, splits the items into halves and tries each half, and so on.
+/// Calls `failed` for each single item that fails. This finds the classes that the JVM rejects, because the JVM changes
+/// either all classes of a batch or none.
 pub(super) fn by_halves<'i, T, E>(
     items: &'i [T],
     mut work: impl FnMut(&'i [T]) -> Result<(), E>,
@@ -125,7 +126,7 @@ mod tests {
             all < millis(200_000) && longest < millis(900),
             "{all:?} {longest:?}"
         );
-        // With few classes, the program does not stop for longer than with batches of 32.
+        // If the JVM has few classes, no stop of the program is longer than with batches of 32.
         let (all, longest) = hand_over(1500, 500, 120);
         assert!(
             all < millis(200) && longest < millis(40),

@@ -1,4 +1,5 @@
-//! Reports the progress of a count through a file in memory, because the JVM answers no other attach command meanwhile.
+//! Reports the progress of a count through a file in memory, because the JVM answers no other attach command while it
+//! starts or ends a count.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -45,7 +46,7 @@ impl Progress {
 
     fn write(&self) {
         if let Some(file) = &self.0 {
-            // If this write fails, the next one replaces it.
+            // If this write fails, the next write contains the newer state anyway.
             let _ = file.write_all_at(&self.1.get().encode(), 0);
         }
     }

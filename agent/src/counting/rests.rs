@@ -1,7 +1,7 @@
-//! Pauses between two batches of changed classes, in which the program's compiled code is restored.
+//! Pauses between two batches of changed classes. In these pauses the JVM compiles the program's code again.
 //!
 //! Each batch stops the program for some milliseconds. HotSpot discards the compiled code that contains a method of a
-//! changed class, and such methods run in the interpreter until they are compiled again.
+//! changed class. The methods in this code run in the interpreter until they are compiled again.
 //!
 //! When the first class of a JVM is changed, HotSpot discards all compiled code, unless an agent was loaded at the
 //! JVM's start. Only with such an agent do the compilers record from the start which code contains which method
@@ -12,26 +12,28 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Ratio of a pause to the time of the batch before it. So the program is stopped for at most a quarter of the time.
+/// Length of a pause, as a multiple of the time of the batch before it. So the program is stopped for at most a quarter
+/// of the time.
 const TIMES: u32 = 3;
 /// Maximum length of a pause.
 const MOST: Duration = Duration::from_secs(5);
 /// Interval between checks of the compiler threads.
 const LOOK: Duration = Duration::from_millis(50);
-/// The compilers have caught up if they need less than this share of one processor, in percent.
+/// Limit in percent of one processor. The compilers have caught up if they use less than this.
 const CALM: u128 = 20;
-/// Number of consecutive checks that must find the compilers idle before the pause after the first class ends.
+/// The pause after the first class ends once this number of consecutive checks finds the compilers idle.
 const LOOKS: u32 = 5;
 
 /// True if a class of this JVM has been changed before.
 static CHANGED: AtomicBool = AtomicBool::new(false);
 
-/// Returns the number of classes in the next batch: one if it is the first batch in this JVM, else `size`.
+/// Returns the number of classes in the next batch. The first batch in a JVM has one class. Each other batch has `size`
+/// classes.
 pub(super) fn portion(size: usize) -> usize {
     if CHANGED.load(Relaxed) { size } else { 1 }
 }
 
-/// Pauses after a batch that took `time`. Calls `look` from time to time; if it returns true, the pause ends.
+/// Pauses after a batch that took `time`. Calls `look` from time to time and ends the pause early if it returns true.
 pub(super) fn rest(time: Duration, look: impl Fn() -> bool) {
     let start = Instant::now();
     if CHANGED.swap(true, Relaxed) {
@@ -53,7 +55,8 @@ pub(super) fn rest(time: Duration, look: impl Fn() -> bool) {
     }
 }
 
-/// Returns the ids of the compiler threads. The kernel keeps the first 15 bytes of a name such as `C2 CompilerThread0`.
+/// Returns the thread ids of the compiler threads. Their names are cut off, because the kernel keeps only the first 15
+/// bytes of a name such as `C2 CompilerThread0`.
 fn compilers() -> Vec<String> {
     let tasks = fs::read_dir("/proc/self/task");
     let compiles = tasks.into_iter().flatten().flatten().filter(|task| {

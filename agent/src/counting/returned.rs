@@ -1,17 +1,18 @@
 //! Counts objects that calls return, by site and class. The class of such an object is known only at run time.
 //!
 //! Each stripe of threads has a hash table outside of the Java heap. The key combines a site's number and a class's
-//! number. A class's number is the address of the JVM's data about the class, which is unique among loaded classes.
-//! (Identity hash codes are not unique: JDK 17 gives classes that it loads hash codes that classes in its CDS archive
-//! already have.) When the counters are read, each pair becomes an allocation site with the class's name (`counters`).
+//! number. A class's number is the address of the JVM's data about the class, which is unique among loaded classes. An
+//! identity hash code is not unique: JDK 17 may give a newly loaded class the hash code of a class in its CDS archive.
+//! When the counters are read, each pair of site and class becomes an allocation site with the class's name
+//! (`counters`).
 
 use rustc_hash::FxHashMap;
 
 use super::cells::{MOST_SITES, STRIPES};
 use crate::jvmti::Shared;
 
-/// Maximum number of pairs in a stripe, as a power of two. Objects of further pairs are not counted; the report says
-/// so.
+/// Maximum number of pairs of site and class in a stripe, as a power of two. Objects of further pairs are not counted;
+/// the report says so.
 pub(crate) const BITS: u32 = 14;
 /// Size of an entry in bytes, as a power of two. An entry consists of key, number of objects, bytes of arrays, and an
 /// unused word.
@@ -35,7 +36,7 @@ pub(crate) struct Returned(Shared);
 impl Returned {
     /// Allocates the tables, all empty. Returns `None` if there is not enough memory.
     pub(super) fn new() -> Option<Self> {
-        // The tables are followed by two counters for objects for which the tables had no room.
+        // After the tables come two counters for the objects that found no room in them.
         let bytes = usize::try_from(STRIPES * STRIPE_BYTES).ok()? + ENTRY;
         Shared::new(bytes / 8).map(Self)
     }
@@ -62,7 +63,7 @@ impl Returned {
         pairs
     }
 
-    /// Returns the number of objects that were not counted for lack of room.
+    /// Returns the number of objects that were not counted because the tables were full.
     pub(super) fn lost(&self) -> u64 {
         let end = usize::try_from(STRIPES * STRIPE_BYTES).unwrap_or(0) / 8;
         self.0.get(end)

@@ -1,8 +1,8 @@
-//! The standing count: counts allocations as long as the agent samples (`count=on`), and copies the counts to the Java
+//! The standing count (`count=on`): counts allocations as long as the agent samples. The counts are copied to the Java
 //! heap, so that dumps contain them.
 //!
-//! While such a count runs, `heapdiff count` inserts and removes no hooks. It gets the difference between two readings
-//! of the counters.
+//! While a standing count runs, `heapdiff count` inserts and removes no hooks. Its result is the difference between two
+//! readings of the counters.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -28,7 +28,7 @@ use crate::options::{CountChoice, Options};
 
 /// Minimum time between two copies.
 const OFTEN: Duration = Duration::from_secs(1);
-/// Number of sites that are written to the heap at once.
+/// Maximum number of sites that are written to the heap in one step.
 const PORTION: usize = 512;
 /// Number of figures per site in the heap.
 const FIGURES: usize = 2;
@@ -146,7 +146,7 @@ pub(crate) struct InHeap {
     head: Arc<Global<Longs>>,
     sites: Blobs,
     totals: LongChunks,
-    /// The state of the copy; `None` while a thread copies.
+    /// The state of the copy. `None` while a thread is copying.
     told: Mutex<Option<Told>>,
 }
 
@@ -157,17 +157,17 @@ struct Told {
     since: i64,
     /// Numbers of the names that were written to the heap.
     names: FxHashSet<u32>,
-    /// Number of sites that were written; these are the first ones of the table.
+    /// Number of sites that were written to the heap. They are the first sites of the table.
     sites: usize,
-    /// Figures of the sites, by chunk.
+    /// Counts of the sites, in chunks like those in the heap.
     figures: Vec<Vec<i64>>,
 }
 
-/// Sites that the heap does not contain yet, with their names.
+/// Sites that are not in the heap yet, each with its names.
 type New = Vec<(Known, [Arc<str>; 3])>;
 
 impl InHeap {
-    /// Creates the arrays in the heap. Returns `None` if nothing is to be counted.
+    /// Creates the arrays in the heap. Returns `None` if the options request no standing count.
     pub(crate) fn create(
         env: &Env<'_>,
         fields: &mut Fields,
@@ -195,7 +195,7 @@ impl InHeap {
         self.copy_where(env, is_due);
     }
 
-    /// Copies the changes.
+    /// Copies the counts that have changed.
     pub(crate) fn copy(&self, env: &Env<'_>) {
         self.copy_where(env, |_| true);
     }
@@ -204,7 +204,7 @@ impl InHeap {
         let Some(engine) = ENGINE.get().filter(|_| STANDS.load(Acquire)) else {
             return;
         };
-        // Only one thread copies at a time. Others do not wait for it.
+        // Only one thread copies at a time. Other threads return without a copy.
         let told = locked(&self.told).take_if(|told| is_wanted(told));
         if let Some(mut told) = told {
             self.copied(env, engine, &mut told);
@@ -213,7 +213,8 @@ impl InHeap {
     }
 
     fn copied(&self, env: &Env<'_>, engine: &Engine, told: &mut Told) {
-        // Read the clock before the counters. Then the figures include everything that was counted until this time.
+        // Read the clock before the counters, so that the figures include everything that was counted until the
+        // recorded time.
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = i64::try_from(now.unwrap_or_default().as_millis()).unwrap_or(i64::MAX);
         told.at = Some(Instant::now());
@@ -262,7 +263,7 @@ impl InHeap {
             head[Counted::Jdk.index()] = jdk.into();
             head[Counted::Since.index()] = told.since;
             head[Counted::At.index()] = now;
-            // If this fails, the heap keeps the old time, and the next copy writes the new one.
+            // If this write fails, the heap keeps the time of the last copy, and the next copy writes its own time.
             let _ = self.head.get().put(env, 0, &head);
         }
     }
@@ -297,7 +298,8 @@ impl InHeap {
     }
 }
 
-/// Returns the increases of the first `sites` counters, by chunk. Ids of sites begin at 1.
+/// Returns how much the first `sites` counters have increased, in chunks like those in the heap. The increase for the
+/// site with index `i` is at position `i + 1`, because ids of sites begin at 1.
 fn changes(now: &[[u64; 2]], before: &[[u64; 2]], sites: usize) -> Vec<Vec<i64>> {
     let mut chunks = vec![vec![0; FIGURES * TOTALS_CHUNK]; (sites + 1).div_ceil(TOTALS_CHUNK)];
     for (number, now) in now.iter().enumerate().take(sites) {

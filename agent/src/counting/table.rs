@@ -1,4 +1,4 @@
-//! Allocation sites by number, and the outcome of rewriting classes.
+//! The table of allocation sites by number. It also records the results of rewriting classes.
 
 use std::sync::Arc;
 
@@ -36,10 +36,10 @@ impl Known {
     }
 }
 
-/// The site created for objects of one class that one call site returned.
+/// The site for the objects of one class that one call site returned.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Resolved {
-    /// The site; `None` if the pair is not counted.
+    /// The site, or `None` if these objects are not counted.
     pub(crate) site: Option<u32>,
     /// Size of an object, if classes with different sizes may share the class's name.
     pub(crate) size: Option<u64>,
@@ -101,7 +101,7 @@ pub(crate) struct Table {
     numbers: FxHashMap<Known, u32>,
     sites: Vec<Known>,
     pub(crate) resolved: FxHashMap<Pair, Resolved>,
-    /// Number of objects returned by calls for which the tables had no room so far.
+    /// Number of returned objects that were not counted so far because the tables of `returned` were full.
     lost: u64,
     /// Signatures of classes that were rewritten in this round.
     pub(crate) changed: FxHashSet<String>,
@@ -113,7 +113,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Returns a site's number, or `None` if there is no room for it.
+    /// Returns a site's number, or `None` if the table is full.
     pub(crate) fn number(&mut self, class: &[u8], site: &Site<'_>) -> Option<u32> {
         let number = self.known(class, site);
         self.uncounted += u64::from(number.is_none());
@@ -175,7 +175,7 @@ impl Table {
         self.resolved.insert(pair, Resolved { site, size });
     }
 
-    /// Updates `lost`. An increase counts as one more uncounted site.
+    /// Stores the new value of `lost`. If it is larger than before, adds one to the number of uncounted sites.
     pub(crate) fn tell_lost(&mut self, lost: u64) {
         self.uncounted += u64::from(lost > self.lost);
         self.lost = lost;
@@ -199,8 +199,8 @@ impl Table {
             self.left_alone.add(name);
         }
         if rewritten.bytes.is_some() {
-            // If the JVM rejects a class of a batch, the other classes of the batch are rewritten again. Count each
-            // class once.
+            // If the JVM rejects a class of a batch, the other classes of the batch are rewritten a second time. The
+            // set makes each class count only once.
             self.classes += u64::from(self.changed.insert(format!("L{class};")));
         }
     }

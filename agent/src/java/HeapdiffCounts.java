@@ -22,15 +22,20 @@ public final class HeapdiffCounts {
     static final long PLACES = 0x4845_4150_0000_0001L;
     /** Address of the tables for objects that calls return. */
     static final long TABLES = 0x4845_4150_0000_0002L;
-    /** Address of the counters for objects that have no place in these tables. */
+    /** Address of the counters for objects that found no room in these tables. */
     static final long LOST = 0x4845_4150_0000_0003L;
-    /** Smallest offset of an array's first element, plus the alignment of objects, minus 1. */
+    /**
+     * Smallest offset of an array's first element, plus the alignment of objects, minus 1. With it, a size is rounded
+     * up.
+     */
     static final long ROUND = 0x4845_4150_0000_0004L;
     /** The alignment of objects, negative. */
     static final long ALIGNMENT = 0x4845_4150_0000_0005L;
-    /** Offset in a java.lang.Class of the address of the JVM's data about the class; 0 if it is unknown. */
+    /**
+     * Offset in a java.lang.Class of the hidden field with the address of the JVM's data about the class; 0 if unknown.
+     */
     static final long KLASS = 0x4845_4150_0000_0006L;
-    /** Array layouts, as in the last four bits of a site's number. */
+    /** Codes of the array layouts. They are the last four bits of a site's number. */
     static final int BYTES = 0x4845_0007;
     static final int SHORTS = 0x4845_0008;
     static final int INTS = 0x4845_0009;
@@ -46,7 +51,7 @@ public final class HeapdiffCounts {
     static final int ENTRY_BITS = 5;
     static final long TABLE_BYTES = 528_448;
 
-    /** Maximum number of entries that are probed. */
+    /** Maximum number of entries that a lookup in a table examines. */
     static final int PROBES = 100;
     /** Multiplier of the hash: the odd number nearest to 2^64 divided by the golden ratio. */
     static final long MIXER = 0x9e37_79b9_7f4a_7c15L;

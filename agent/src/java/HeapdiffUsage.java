@@ -37,22 +37,31 @@ public final class HeapdiffUsage extends WeakReference<Object> {
     static final int LAST = 3;
     static final int MARK = 4;
     static final int BEFORE = 6;
-    /** Size of the instance for all collections without a place, and the length of its counters. */
+    /**
+     * Value of "size" in the instance that stands for all collections that found no place in TABLE, followed by the
+     * length of its "counts".
+     */
     static final int CROWDED = -2;
     static final int CROWDED_LONGS = 16384;
 
     /** Minimum number of elements of a watched collection; a power of two. */
     static final int LARGE = 256;
-    /** Number of counters of each kind, so that threads write to different cache lines; a power of two. */
+    /**
+     * Number of counters of each kind of use; a power of two. There are several so that threads write to different
+     * cache lines.
+     */
     static final int STRIPES = 8;
 
     static final Unsafe UNSAFE = Unsafe.getUnsafe();
     static final long TID = UNSAFE.objectFieldOffset(Thread.class, "tid");
-    /** All watched collections, and at the end the instance for collections without a place. */
+    /** All watched collections. The last element is the instance for collections that found no place. */
     static final HeapdiffUsage[] TABLE = new HeapdiffUsage[SLOTS + WINDOW + 1];
-    /** Upper half: part of the hash of a collection. Lower half: when it was first seen, in units of 1.024 seconds. */
+    /**
+     * Upper half: part of the hash of a collection. Lower half: the time when the collection was first seen, in units
+     * of 1.024 seconds.
+     */
     static final int[] SEEN = new int[1 << 16];
-    /** Growth of the collection in SEEN, if its size is unknown. */
+    /** Number of elements by which the collection in the same entry of SEEN has grown, if its size is unknown. */
     static final int[] GROWN = new int[1 << 16];
     static final boolean HAS_REFERS_TO = isSet(REFERS_TO);
 
@@ -67,7 +76,10 @@ public final class HeapdiffUsage extends WeakReference<Object> {
         this.size = size;
     }
 
-    /** Not a constant expression, so that the compiler keeps both branches of "refers". */
+    /**
+     * Returns true if the constant is set. Its call is not a constant expression, so javac keeps both branches in
+     * "refers".
+     */
     static boolean isSet(long value) {
         return value != 0;
     }
@@ -112,7 +124,10 @@ public final class HeapdiffUsage extends WeakReference<Object> {
         else used(collection, (int) -n, REMOVED);
     }
 
-    /** Counts a use of a watched collection. Starts to watch a large one. */
+    /**
+     * Counts a use of a collection if it is watched. If it is not watched and the use puts elements into a large
+     * collection, may start to watch it.
+     */
     static void watched(Object collection, int size, int n, int kind) {
         int hash = System.identityHashCode(collection);
         int i = hash & SLOTS - 1, end = i + WINDOW;
@@ -127,7 +142,7 @@ public final class HeapdiffUsage extends WeakReference<Object> {
         if (kind == PUT && (size < 0 || size >= LARGE)) begin(collection, size, n, hash);
     }
 
-    /** Like "watched", for a collection of unknown size. */
+    /** Does the same as "watched" for a collection of unknown size. */
     static void grown(Object collection, int size, int n, int kind) {
         int hash = System.identityHashCode(collection);
         int i = hash & SLOTS - 1, end = i + WINDOW;
@@ -172,15 +187,15 @@ public final class HeapdiffUsage extends WeakReference<Object> {
     }
 
     /**
-     * Starts to watch a collection that was first seen at least a second ago. Younger ones are not watched, because
-     * most large collections do not live that long.
+     * Starts to watch a collection if it was first seen at least a second ago. Most large collections do not live that
+     * long.
      */
     static void begin(Object collection, int size, int n, int hash) {
         int now = (int) (System.currentTimeMillis() >>> 10);
         int mine = hash & 0xffff0000 | now & 0xffff, seen = SEEN[hash & 0xffff];
         if (((seen ^ mine) & 0xffff0000) != 0) {
-            // If two collections share an entry of SEEN, the one with the larger hash wins, unless the entry is older
-            // than four seconds.
+            // If two collections share an entry of SEEN, the entry keeps the one with the larger hash, unless it is
+            // older than four seconds.
             if (seen >>> 16 < hash >>> 16 || (now - seen & 0xffff) >= 4) {
                 SEEN[hash & 0xffff] = mine;
                 GROWN[hash & 0xffff] = 0;
@@ -215,7 +230,7 @@ public final class HeapdiffUsage extends WeakReference<Object> {
         crowded(hash);
     }
 
-    /** Records in a bitmap that the table had no place for a collection. */
+    /** Marks a collection in a bitmap, because the table has no place for it. */
     static void crowded(int hash) {
         HeapdiffUsage all = TABLE[SLOTS + WINDOW];
         if (all == null) {

@@ -34,7 +34,7 @@ pub(crate) fn usage(numbers: &[i64; 4], names: &[(&str, &str)]) -> Result<Vec<u8
     fill(USAGE, numbers, names)
 }
 
-/// Returns the class of samples. `is_queue` selects the one with a reference queue.
+/// Returns the class of samples. If `is_queue` is true, it is the class with a reference queue.
 pub(crate) fn sample_ref(is_queue: bool) -> Result<Vec<u8>, Damage> {
     fill(if is_queue { QUEUE } else { SCAN }, &[], &[])
 }
@@ -105,7 +105,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Each placeholder is replaced by a value.
+    /// Each placeholder was replaced by a value.
     #[test]
     fn all_placeholders_are_filled() {
         let has = |class: &[u8], bytes: &[u8]| class.windows(bytes.len()).any(|w| w == bytes);

@@ -15,12 +15,12 @@ use super::calls::{Any, Class, Env, JniError, Kind, Local, Ref, jni};
 use super::sys::{Callbacks, capability, event};
 use super::{Environment, Jvmti, Result, modified_utf8};
 
-/// Number of local references needed in addition to those to the classes.
+/// Number of local references to reserve in addition to one for each class.
 const MORE_LOCALS: jint = 64;
 /// Class status: initialized.
 pub(crate) const INITIALIZED: c_int = 4;
 
-/// A receiver of class files and thread events of one JVMTI environment.
+/// An object that receives the class files and thread events of one JVMTI environment.
 pub(crate) trait ClassFiles {
     /// Returns the environment.
     fn jvmti() -> Option<Jvmti>;
@@ -157,7 +157,8 @@ type ClassFileHook = unsafe extern "C" fn(
 );
 
 impl Environment {
-    /// Keeps the environment and prepares it to receive class files. They arrive once the event is enabled.
+    /// Keeps the environment as long as the process lives, and prepares it to receive class files. The files arrive
+    /// once the event is enabled.
     pub(crate) fn for_class_files<F: ClassFiles>(self) -> Result<Jvmti> {
         self.add_capabilities(&[capability::RETRANSFORM_CLASSES])?;
         self.set_callbacks(&Callbacks {
@@ -219,8 +220,8 @@ impl Jvmti {
         Ok(numbers.collect())
     }
 
-    /// Returns the loaded classes that can be changed and are `wanted`. The arguments of `wanted` are the signature,
-    /// and true if the boot loader defined the class.
+    /// Returns the loaded classes that agents can change and for which `wanted` returns true. The arguments of `wanted`
+    /// are the class's signature, and true if the boot loader defined the class.
     pub(crate) fn changeable<'local>(
         &self,
         env: &Env<'local>,
@@ -241,7 +242,7 @@ impl Jvmti {
         Ok(found)
     }
 
-    /// Returns the loaded classes whose signature is `wanted`.
+    /// Returns the loaded classes for whose signature `wanted` returns true.
     pub(crate) fn loaded<'local>(
         &self,
         env: &Env<'local>,
@@ -285,14 +286,14 @@ impl Jvmti {
         let objects = unsafe { std::slice::from_raw_parts(list, count) }.to_vec();
         // SAFETY: the JVM allocated the list for us; nothing refers to it any more.
         unsafe { self.deallocate(list.cast()) };
-        // JNI does not know about local references that JVMTI created. `-Xcheck:jni` would warn about too many
-        // references.
+        // Reserve room for the references. JNI does not know that JVMTI created them, so `-Xcheck:jni` would warn about
+        // too many references.
         let locals = jint::try_from(count)
             .unwrap_or(0)
             .saturating_add(MORE_LOCALS);
         // SAFETY: the environment belongs to the current thread.
         unsafe { jni!(env.raw(), v1_2.EnsureLocalCapacity, locals) };
-        // If this fails, the JVM still creates the references.
+        // If this fails, the JVM creates the references anyway.
         let _ = env.check();
         let owned = objects.into_iter().filter_map(|object| {
             // SAFETY: the JVM has just returned this local reference, and nothing else owns it.
@@ -369,7 +370,7 @@ impl Env<'_> {
         }
     }
 
-    /// Returns the number that hooks use for a thread. It is read from the field, because the program may override
+    /// Returns the number by which hooks identify a thread. It is read from the field, because the program may override
     /// `Thread.getId`.
     fn thread_number(&self, thread: Ref<'_>) -> super::calls::Result<i64> {
         let class = self.class(c"java/lang/Thread")?;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
 /// Requested capacity of a pipe in bytes. The kernel may refuse it.
 const PIPE: libc::c_int = 1 << 20;
 
-/// Creates a file in memory. Its name shows only among the open files of the process.
+/// Creates an anonymous file in memory. Its name is visible only in the process's list of open files.
 pub(crate) fn memory_file(name: &str) -> io::Result<File> {
     let name = CString::new(name)?;
     // Calls the kernel directly, because glibc has this function only since 2.27.

@@ -54,7 +54,7 @@ pub(crate) type Result<T> = std::result::Result<T, JvmtiError>;
 
 /// Functions that the JVM calls, registered by `entry`.
 pub(crate) struct Called {
-    /// Returns the callbacks of the environment that samples.
+    /// Returns the callbacks of the JVMTI environment that samples.
     pub(crate) callbacks: fn() -> Callbacks,
     /// Returns the body of an agent thread.
     pub(crate) thread: fn(Thread) -> as_int::AgentThread,
@@ -109,8 +109,8 @@ pub(crate) fn check(code: c_int) -> Result<()> {
     }
 }
 
-/// A stack frame as JVMTI writes it: two numbers. Its method may have been unloaded meanwhile. Functions that pass a
-/// method to the JVM take a [`Frame`] instead.
+/// A stack frame in the form in which JVMTI writes it: two numbers. The frame's method may have been unloaded
+/// meanwhile. So functions that pass a method to the JVM take a [`Frame`] instead.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct RawFrame(jvmtiFrameInfo);
@@ -171,7 +171,7 @@ impl<'buffer, 'local> Stack<'buffer, 'local> {
         self.frames
     }
 
-    /// Returns the first frames, at most `most`.
+    /// Returns the frames from the leaf on, at most `most` of them.
     pub(crate) fn top(self, most: usize) -> Self {
         Self {
             frames: &self.frames[..self.frames.len().min(most)],
@@ -200,7 +200,7 @@ impl Frame<'_> {
 pub(crate) struct MethodNames {
     pub(crate) name: String,
     pub(crate) file: Option<String>,
-    /// Line table: bytecode index where each line begins, and the line number, in ascending order.
+    /// Line table: pairs of the bytecode index where a line begins and the line number, in ascending order.
     pub(crate) lines: Box<[(i64, i32)]>,
 }
 
@@ -366,7 +366,8 @@ impl Jvmti {
         }
     }
 
-    /// Enables the events that occur while the program runs; class loading only if `classes` is true.
+    /// Enables the events that occur while the program runs. The event for class loading is enabled only if `classes`
+    /// is true.
     pub(crate) fn enable(&self, classes: bool) -> Result<()> {
         self.set_event(event::GARBAGE_COLLECTION_START, true)?;
         self.set_event(event::GARBAGE_COLLECTION_FINISH, true)?;
@@ -382,7 +383,7 @@ impl Jvmti {
             event::GARBAGE_COLLECTION_START,
             event::GARBAGE_COLLECTION_FINISH,
         ] {
-            // If an event cannot be disabled, it was not enabled.
+            // Disabling an event fails only if it was not enabled, so ignore the error.
             let _ = self.set_event(event, false);
         }
     }
@@ -599,7 +600,7 @@ impl Jvmti {
         }
     }
 
-    /// Waits until notified, but at most `millis` milliseconds. Does not wait if `ready` returns true.
+    /// Waits until notified, but at most `millis` milliseconds. Returns at once if `ready` returns true.
     pub(crate) fn wait(
         &self,
         monitor: Monitor,

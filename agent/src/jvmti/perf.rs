@@ -10,7 +10,7 @@ use super::calls::{Any, Buffer, Env, Result, Value};
 const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
 const MAJOR: u8 = 2;
 const PROLOGUE: usize = 32;
-/// Maximum number of counters to search; more than any JVM has.
+/// Maximum number of counters that are searched. No JVM has that many.
 const MOST_ENTRIES: usize = 16_384;
 /// Maximum length of a string counter that is read, in bytes.
 pub(crate) const TEXT: usize = 64;
@@ -48,7 +48,8 @@ impl Perf {
         let class = env.class(c"jdk/internal/perf/Perf")?;
         let named = (c"getPerf", c"()Ljdk/internal/perf/Perf;");
         let perf = env.ask_class_for::<Any>(class.get(), named, &[])?;
-        // Process id 0 means this JVM. Later JDKs omit the mode, since they always open read-only.
+        // The first argument is the process id; 0 means this JVM. The mode is left out in later JDKs, which always open
+        // the counters read-only.
         let own = Value::Int(0);
         let mode = env.text("r")?;
         let old = c"(ILjava/lang/String;)Ljava/nio/ByteBuffer;";

@@ -12,7 +12,7 @@ fn exported(name: &CStr) -> Option<*const c_void> {
     (!place.is_null()).then_some(place.cast_const())
 }
 
-/// Returns the value of an exported number.
+/// Returns the value of an exported number, such as the size of a table entry.
 fn number(name: &CStr) -> Option<usize> {
     let place = exported(name)?.cast::<u64>();
     // SAFETY: HotSpot's numbers about this table are `uint64_t` and are set before any agent is loaded.

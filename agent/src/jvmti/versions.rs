@@ -1,9 +1,9 @@
-//! Functions that exist only in some JVMs: versions of classes, and virtual threads.
+//! Functions that exist only in some JVMs. They are for versions of classes and for virtual threads.
 //!
-//! The JVM counts how often the bytecode of a class was redefined. After a redefinition, a method's id refers to the
-//! new bytecode, and frames that still run the old bytecode get another id. So line numbers that were read for an id
-//! are valid until the count of the method's class changes. Allocation counters, `usage=on` and other agents redefine
-//! classes, and JVMTI has no event that reports when a redefinition takes effect.
+//! The JVM counts how often the bytecode of each class was redefined. After a redefinition, a method's id refers to the
+//! new bytecode, and frames that still run the old bytecode get another id. So the line numbers that were read for an
+//! id are valid until this number changes for the method's class. Allocation counters, `usage=on` and other agents
+//! redefine classes, and JVMTI has no event that reports when a redefinition takes effect.
 
 use std::ptr::NonNull;
 
@@ -21,7 +21,7 @@ unsafe impl Send for Redefinitions {}
 unsafe impl Sync for Redefinitions {}
 
 impl Redefinitions {
-    /// Looks up the field. If the JVM does not have it, each class has the count 0.
+    /// Looks up the field. If the JVM does not have it, every class counts as never redefined.
     pub(crate) fn new(env: &Env<'_>) -> Self {
         let class = env.class(c"java/lang/Class");
         let field = class.ok().and_then(|class| {

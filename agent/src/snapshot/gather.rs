@@ -51,7 +51,7 @@ impl Drop for Held<'_, '_> {
     }
 }
 
-/// Indexes of classes by id, while classes are gathered, and the next free id.
+/// The index of each class by its id, and the next free id. Used while classes are gathered.
 pub(super) struct Ids {
     pub(super) next: u64,
     classes: HashMap<u64, usize>,
@@ -89,7 +89,7 @@ impl Environment {
         unsafe { jvmti.deallocate(list.cast()) };
         // SAFETY: `classes` holds valid class references, as below.
         unsafe { jvmti.link(env, &classes) };
-        // Tag all classes before the first lookup of a superclass, which finds a class by its tag.
+        // Tag all classes before the loop below looks up superclasses: it finds a superclass by its tag.
         for (index, &class) in classes.iter().enumerate() {
             // SAFETY: the JVM has just returned these local references; they stay valid until `held` is dropped.
             let address = unsafe { jvmti.give_id(class, &mut ids.next)? };

@@ -1,8 +1,9 @@
-//! The part of a dump that is known before the fork: names, classes, threads, and the place of each value.
+//! The part of a dump that is known before the fork: names, classes, threads, and the position of each value in the
+//! file.
 //!
-//! The parent writes all of it. The child fills in the values of classes that the walk reports: static fields, loaders
-//! and signers. Their places in the class section are computed beforehand, so that all class records precede all object
-//! records.
+//! The parent writes this part. The child then fills in the values of classes that the walk reports: static fields,
+//! loaders and signers. Their positions in the class section are computed before the fork, so that all class records
+//! can precede all object records.
 
 use std::collections::HashMap;
 
@@ -42,7 +43,7 @@ pub(crate) struct FieldInfo {
 /// A loaded class.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ClassInfo {
-    /// The id of the class object in the dump.
+    /// The id of the class's `Class` object in the dump.
     pub(crate) address: u64,
     pub(crate) signature: String,
     /// True if the walk reports references of the class object. This requires a linked class or interface that is not
@@ -68,15 +69,15 @@ pub(crate) struct FrameInfo {
 /// A method that occurs in a stack.
 #[derive(Debug, Clone)]
 pub(crate) struct MethodInfo {
-    /// The method as a frame, without a line number.
+    /// A frame of this method, without a line number.
     pub(crate) frame: FrameInfo,
     pub(crate) is_native: bool,
-    /// Line table: bytecode index where each line begins, and the line number.
+    /// Line table: pairs of the bytecode index where a line begins and the line number.
     pub(crate) lines: Box<[(i64, i32)]>,
 }
 
 impl MethodInfo {
-    /// Returns the frame at a bytecode index.
+    /// Returns this method's frame at a bytecode index.
     pub(crate) fn frame_at(&self, location: i64) -> FrameInfo {
         FrameInfo {
             line: line_at(&self.lines, location),
@@ -90,7 +91,8 @@ impl MethodInfo {
 pub(crate) struct ThreadInfo {
     pub(crate) address: u64,
     pub(crate) frames: Vec<FrameInfo>,
-    /// True for the thread that takes the snapshot. The agent's own objects on its stack are no roots of the program.
+    /// True for the thread that takes the snapshot. Its stack holds objects of the agent, which are no GC roots of the
+    /// program.
     pub(crate) own: bool,
 }
 
@@ -104,7 +106,8 @@ pub(crate) struct ObjectLayout {
 }
 
 impl ObjectLayout {
-    /// Returns the string that records the layout in the dump. Other readers take it for an unused name.
+    /// Returns a string that records the object layout in the dump. Programs that do not know it ignore it like any
+    /// unused name.
     fn text(self) -> String {
         let Self { reference, align } = self;
         format!(
@@ -125,11 +128,11 @@ pub(crate) struct Gathered {
     /// The next free id.
     pub(crate) next: u64,
     pub(crate) taken_ms: u64,
-    /// `None` if the heap was too full to measure the layout.
+    /// The object layout, or `None` if the heap was too full to measure it.
     pub(crate) layout: Option<ObjectLayout>,
     /// True if the walk reports the stacks of unmounted virtual threads.
     pub(crate) reports_virtual_threads: bool,
-    /// Ids of virtual threads, each with the index of its stack in `stacks`.
+    /// The ids of virtual threads. Each is mapped to the index of the thread's stack in `stacks`.
     pub(crate) virtual_threads: Vec<(u64, usize)>,
     pub(crate) stacks: Vec<Vec<Place>>,
     /// Number of virtual threads whose stacks were not read.
@@ -161,7 +164,8 @@ pub(super) enum Form {
     PrimitiveArray,
 }
 
-/// Places of a class's static fields and of its instances' fields in the dump.
+/// The positions of a class's static fields in the class section of the dump, and of the fields in an instance's
+/// values.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) form: Form,
@@ -180,10 +184,10 @@ pub(super) struct Layout {
     pub(super) elements: u8,
 }
 
-/// Offset of a field that has no value in instances.
+/// Marks a field that has no value in instances, because it is static.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// The object to which an id assigned before the fork belongs.
+/// The kind of object that has an id assigned before the fork.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {
     Free,
@@ -200,11 +204,11 @@ pub(crate) struct Image {
     pub(super) section: usize,
     pub(super) layouts: Vec<Layout>,
     pub(super) slots: Vec<Slot>,
-    /// Serial numbers of platform threads by id; 0 for the thread that takes the snapshot.
+    /// Serial numbers of platform threads, by the thread's id. The thread that takes the snapshot has the number 0.
     pub(super) threads: HashMap<u64, u32>,
     pub(super) stacks: KnownStacks,
-    /// The location of the state in a virtual thread's object; `None` if the walk does not report stacks of virtual
-    /// threads.
+    /// The position of the thread's state in a virtual thread object. It is `None` if the walk does not report stacks
+    /// of virtual threads.
     pub(super) virtual_state: Option<VirtualState>,
     pub(super) base: u64,
     pub(super) next: u64,
@@ -430,7 +434,7 @@ fn names_of(frame: &FrameInfo, texts: &mut Texts) -> [u64; 3] {
     [texts.id(&frame.method), texts.id(&frame.signature), file]
 }
 
-/// Appends the class records and returns the places of their values.
+/// Appends the class records. Returns the positions of each class's values in the dump.
 fn layouts(classes: &[ClassInfo], texts: &mut Texts, section: &mut Vec<u8>) -> Vec<Layout> {
     classes
         .iter()
@@ -505,7 +509,7 @@ fn chain(classes: &[ClassInfo], class: &ClassInfo) -> Vec<usize> {
     let mut chain = Vec::new();
     let mut at = class.superclass;
     while let Some((index, above)) = at.and_then(|index| Some((index, classes.get(index)?))) {
-        // A correct chain ends by itself. This check stops a loop if the JVM reports a cycle.
+        // A correct chain of superclasses ends by itself. This check ends the loop if the JVM reports a cycle.
         if chain.len() > classes.len() {
             break;
         }

@@ -41,18 +41,19 @@ use walk::{NoChild, end};
 pub use watch::State;
 pub(crate) use writer::{Kind, Reference, Tally, Writer};
 
-/// Maximum number of children forked for one dump. A child is replaced if it waits for a lock that a thread of the
-/// parent held at the fork. On a busy machine, right after the program's start, this happened to every second child.
+/// Maximum number of children that are forked for one dump. A child must be replaced if it waits for a lock that
+/// another thread of the parent held at the fork. On a busy machine, right after the program's start, this happened to
+/// every second child.
 const TRIES: u32 = 10;
 
 /// The progress of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// Number of calls of the walk that the child has handled.
+    /// Number of callbacks of the walk that the child has handled.
     pub(crate) callbacks: u64,
     /// True if part of the dump has been sent to the reader of a pipe.
     pub(crate) sent: bool,
-    /// True while the child handles a call of the walk.
+    /// True while the child handles a callback of the walk.
     pub(crate) busy: bool,
     pub(crate) tally: Tally,
 }
@@ -62,7 +63,7 @@ pub(crate) struct Progress {
 pub(crate) enum Wanted<'a> {
     /// A new file with this name.
     File(&'a str),
-    /// A pipe to the process that passed this token.
+    /// A pipe to the process that requested the snapshot and passed this token.
     Pipe(&'a str),
 }
 
@@ -143,7 +144,7 @@ fn snapshot(
             .fork(image, target, room::shared_files())
             .map_err(not_forked)?;
         let ended = watch::watch(&mut child, file, room::still_enough);
-        // `child` is dropped here, which kills the process if it still runs.
+        // The scope of `child` ends here. If the process still runs, this kills it.
         Ok(((image, target), ended, child.progress()))
     };
     let begin_anew = |(_, target): &mut (Image, Target)| target.begin_anew(start);
@@ -152,9 +153,9 @@ fn snapshot(
     Ok(tally)
 }
 
-/// Runs children one after another until one ends without waiting for a lock. Runs at most [`TRIES`] children, and none
-/// after a child that has sent part of the dump. `child` runs one child and returns how it ended. `begin_anew` discards
-/// what the child wrote.
+/// Runs children one after another until one of them ends for another reason than waiting for a lock. Runs at most
+/// [`TRIES`] children, and no further child after one that has sent part of the dump. `child` runs one child and
+/// returns how it ended. `begin_anew` discards what the child wrote.
 fn first_unlocked<T>(
     mut target: T,
     mut child: impl FnMut(T) -> Result<(T, watch::Ended, Progress), (i32, String)>,
@@ -188,7 +189,7 @@ fn not_forked(why: NoChild) -> (i32, String) {
     }
 }
 
-/// Returns the result code and message for a child that did not write a complete dump.
+/// Returns the result code and the message for a child that failed to write a complete dump.
 fn unfinished(ended: watch::Ended) -> (i32, String) {
     let failed = |why: &str| (attach::FAILED, why.to_owned());
     match ended {

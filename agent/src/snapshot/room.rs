@@ -6,11 +6,11 @@ use std::path::Path;
 use heapdiff_sites::attach;
 use heapdiff_units::Size;
 
-/// Minimum free memory before the fork, in bytes. While the child runs, half of it is required.
+/// Minimum free memory in bytes before the fork. While the child runs, half of this is enough.
 const LEAST: u64 = 64 << 20;
 
-/// Checks that the heap's memory is copied on write after a fork, by the mappings that contain the given objects. If
-/// not, returns one of [`attach`]'s codes and the reason.
+/// Checks that the kernel copies the heap's pages when they are modified after a fork. To do so, looks at the memory
+/// mappings that contain the given objects. If the check fails, returns one of [`attach`]'s codes and the reason.
 pub(super) fn heap_is_private(addresses: &[u64]) -> Result<(), (i32, String)> {
     let maps = fs::read_to_string("/proc/self/maps")
         .map_err(|e| (attach::FAILED, format!("/proc/self/maps: {e}")))?;
@@ -36,9 +36,9 @@ fn private_in(maps: &str, addresses: &[u64]) -> Result<(), (i32, String)> {
     Ok(())
 }
 
-/// Returns the mappings of the JVM's `jstat` counters (hsperfdata), which other processes read. Without private copies,
-/// the child's thread would change these counters, too. Other shared mappings belong to the program, which does not run
-/// in the child.
+/// Returns the mappings of the JVM's `jstat` counters (hsperfdata), which other processes read. The child must replace
+/// them by private copies, because its thread would change the JVM's counters. Other shared mappings belong to the
+/// program, which does not run in the child.
 pub(super) fn shared_files() -> Vec<(usize, usize)> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     shared_in(&maps)
@@ -70,13 +70,13 @@ fn mapping_of(maps: &str, address: u64) -> Option<(&str, bool)> {
     })
 }
 
-/// Checks that there is enough memory for the pages that a fork makes the kernel copy.
+/// Checks that there is enough memory for the pages that the kernel must copy after a fork.
 ///
-/// Copies are needed for the child's tags and for each page that the JVM modifies meanwhile. Their size is not known in
-/// advance. So this function requires a share of the JVM's resident memory, and the watch ends the child if memory
-/// still runs short.
+/// It copies the pages with the child's tags, and each page that the JVM modifies while the child runs. The number of
+/// these pages is not known in advance. So this function requires that a share of the JVM's resident memory is free,
+/// and the watch ends the child if memory still gets short.
 ///
-/// If `marks_objects` is true, the walk marks objects in their headers, which copies the pages that contain them.
+/// If `marks_objects` is true, the walk marks objects in their headers, so the pages that contain them are copied, too.
 pub(super) fn enough(marks_objects: bool) -> Result<(), String> {
     let resident = fs::read_to_string("/proc/self/status")
         .ok()
@@ -87,7 +87,7 @@ pub(super) fn enough(marks_objects: bool) -> Result<(), String> {
     require(share(resident, marks_objects, together))
 }
 
-/// Returns the free memory to require for a JVM with `resident` bytes.
+/// Returns the free memory that a fork requires if the JVM has `resident` bytes of resident memory.
 fn share(resident: u64, marks_objects: bool, killed_together: bool) -> u64 {
     let share = match (marks_objects, killed_together) {
         (true, _) => resident,
@@ -126,7 +126,8 @@ fn require(wanted: u64) -> Result<(), String> {
     }
 }
 
-/// Returns the memory that this process can still allocate, and whether the machine or the container limits it.
+/// Returns the number of bytes that this process can still allocate. Also returns whether the machine or the container
+/// sets this limit.
 #[must_use]
 pub fn memory_left() -> Option<(u64, &'static str)> {
     let machine = fs::read_to_string("/proc/meminfo")
@@ -145,7 +146,8 @@ fn kilobytes(text: &str, key: &str) -> Option<u64> {
     number.checked_mul(1024)
 }
 
-/// Returns the memory left in the process's control group and its ancestors, for version 2 or 1 of control groups.
+/// Returns the memory left in the control group of the process and in the group's ancestors. Supports versions 1 and 2
+/// of control groups.
 fn of_group() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mut least = None;
@@ -168,7 +170,8 @@ fn of_group() -> Option<u64> {
                 fs::read_to_string(file).ok()?.trim().parse().ok()
             };
             if let (Some(limit), Some(used)) = (read(limit), read(used)) {
-                // File cache counts as used, but the kernel reclaims it first.
+                // Memory used for the file cache counts as used, but the kernel reclaims it before it runs out of
+                // memory.
                 let stat = format!("{root}{}/memory.stat", path.trim_end_matches('/'));
                 let files = fs::read_to_string(stat).ok().and_then(|stat| {
                     stat.lines()

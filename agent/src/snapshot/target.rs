@@ -1,8 +1,8 @@
-//! The destination of a snapshot: a file, or a pipe to the process that requested it, so that no file is written
-//! anywhere.
+//! The destination of a snapshot. It is a file, or a pipe to the process that requested the snapshot. With a pipe, no
+//! file is written anywhere.
 //!
-//! The requester cannot pass a pipe to the JVM: in a container the JVM sees none of its files. So the agent creates the
-//! pipe and announces it. The requester has access to the JVM's process and opens one end of the pipe
+//! The requester cannot pass a pipe to the JVM: a JVM in a container sees no files of the requester. So the agent
+//! creates the pipe and announces it. The requester has access to the JVM's process, and opens one end of the pipe
 //! ([`heapdiff_sites::piped`]).
 
 use std::fs::File;
@@ -16,18 +16,18 @@ use heapdiff_sites::piped;
 
 use crate::jvmti::{memory_file, wide_pipe};
 
-/// Maximum time for the requester to open the pipe, and the interval between checks.
+/// Maximum time in which the requester must open the pipe, and the interval at which this is checked.
 const TAKEN: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(2);
-/// Maximum number of bytes written to a pipe in one call. The kernel updates its count of written bytes only after a
-/// call, and the watch uses this count to see progress.
+/// Maximum number of bytes written to a pipe in one call. The watch detects progress by the kernel's count of written
+/// bytes, and the kernel updates this count only after a call.
 const PART: usize = 1 << 20;
 
 /// A writer of the dump.
 pub(crate) trait Output {
     /// Appends bytes.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
-    /// Overwrites bytes at offset `at`. A pipe accepts this only once, as the last call.
+    /// Overwrites bytes at offset `at`. With a pipe, this is possible only once, as the last call.
     fn overwrite(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
 }
 
@@ -84,7 +84,8 @@ impl Output for Target {
     }
 }
 
-/// Creates a pipe, announces it under the requester's token, and waits until it is opened. Returns the write end.
+/// Creates a pipe, announces it under the requester's token, and waits until the requester opens it. Returns the write
+/// end.
 pub(super) fn offered(token: &str) -> io::Result<File> {
     let (from, to) = wide_pipe()?;
     let mut sign = memory_file(&piped::sign(token))?;

@@ -40,7 +40,7 @@ fn field(name: &str, signature: &str, is_static: bool) -> FieldInfo {
     }
 }
 
-/// Returns eight classes in this order, with ids 64 bytes apart, and a thread after them.
+/// Returns eight classes, with ids 64 bytes apart, in this order. A thread's id follows them.
 fn gathered() -> Gathered {
     let class = |number: u64, signature: &str, superclass: Option<usize>| ClassInfo {
         address: BASE + 64 * number,
@@ -237,7 +237,7 @@ fn what_is_told_is_what_is_read() {
     assert_eq!(count, Some(Value::Long(9)));
     let constants = snapshot.static_value(by_name("a.Leaf"), "<resolved_references>");
     assert!(constants.unwrap().object().is_some());
-    // The distance to the next id is the object's size.
+    // An object's size is the distance from its id to the next id.
     assert_eq!((array - leaf, ints - array), (32, 40));
     let threads = snapshot.threads();
     assert_eq!(threads.len(), 1);
@@ -317,8 +317,8 @@ fn large_arrays_are_segments_of_their_own() {
     assert_eq!(snapshot.array_length(find(ints)), Some(1 << 20));
 }
 
-/// Runs children that write to a file and end as given, one after another. Returns the result, the number of children,
-/// and the file's content.
+/// Runs children one after another, as a snapshot does. Each child writes to a file and ends in the given way. Returns
+/// the result, the number of children, and the file's content.
 fn children(ends: &[Ended], sent: bool) -> (Result<Tally, (i32, String)>, usize, String) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("dump");

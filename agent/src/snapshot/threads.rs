@@ -13,22 +13,22 @@ use super::image::{Gathered, NO_TRACE, frame, trace, width};
 
 /// Values of `VirtualThread.state` for a thread that was not started, and for a thread that has ended.
 const NOT_ALIVE: [i32; 2] = [0, 99];
-/// Maximum number of innermost frames that the walk reports but JVMTI leaves out of a stack. These frames unmount the
-/// thread.
+/// Maximum number of innermost frames that the walk reports but that JVMTI leaves out of a stack. They are the frames
+/// of the methods that unmount a virtual thread.
 const HIDDEN: usize = 8;
 
-/// A frame: JVMTI's id of the method, and the bytecode index.
+/// A position in code: JVMTI's id of the method, and the bytecode index.
 pub(crate) type Place = (usize, i64);
 
 /// A method with its ids in the dump.
 #[derive(Debug)]
 pub(super) struct KnownMethod {
-    /// Ids of its name, its signature and its source file.
+    /// Ids of the method's name, its signature and its source file.
     pub(super) names: [u64; 3],
     /// Serial number of its class.
     pub(super) class: u32,
     pub(super) is_native: bool,
-    /// Line table: bytecode index where each line begins, and the line number.
+    /// Line table: pairs of the bytecode index where a line begins and the line number.
     pub(super) lines: Box<[(i64, i32)]>,
 }
 
@@ -42,14 +42,14 @@ pub(crate) fn line_at(lines: &[(i64, i32)], location: i64) -> i32 {
     }
 }
 
-/// Stacks of virtual threads, read before the fork, and the methods of all stacks.
+/// The stacks of virtual threads, which were read before the fork. Also contains the methods that occur in any stack.
 #[derive(Debug, Default)]
 pub(super) struct KnownStacks {
     /// Index in `stacks` of each thread's stack, by the thread's id.
     threads: HashMap<u64, usize>,
     stacks: Vec<Vec<Place>>,
     methods: HashMap<usize, KnownMethod>,
-    /// The first frame id that is not in use.
+    /// The lowest frame id that is not used yet.
     next_frame: u64,
 }
 
@@ -84,8 +84,8 @@ impl KnownStacks {
                 visible.is_none_or(|at| known.get(at).is_some_and(|k| k.0 == place.0))
             })
         };
-        // Do not hide more frames than the deepest reported one. Otherwise all reported frames would be hidden, and the
-        // comparison would accept any stack.
+        // Assume at most as many hidden frames as the depth of the deepest reported frame. With more, all reported
+        // frames would be hidden, and any stack would seem to agree.
         let last = reported
             .last_key_value()
             .map_or(0, |(&depth, _)| depth as usize);
@@ -97,7 +97,8 @@ impl KnownStacks {
 /// Frames by depth.
 type Reported = BTreeMap<u32, Place>;
 
-/// Adds a frame. Replaces an existing frame only if its bytecode index is not known.
+/// Adds a frame at a depth. If there already is a frame at this depth, replaces it only if its bytecode index is not
+/// known.
 fn add(frames: &mut Reported, depth: u32, place: Place) {
     let known = frames.entry(depth).or_insert(place);
     if known.1 < 0 {
@@ -105,7 +106,7 @@ fn add(frames: &mut Reported, depth: u32, place: Place) {
     }
 }
 
-/// The location of the state in an instance of `VirtualThread`.
+/// The position of the field with the thread's state in an instance of `VirtualThread`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct VirtualState {
     /// Class object of `java.lang.VirtualThread`.
@@ -118,7 +119,7 @@ impl VirtualState {
     pub(super) fn of(gathered: &Gathered) -> Option<Self> {
         let mut classes = gathered.classes.iter();
         let class = classes.find(|class| class.signature == "Ljava/lang/VirtualThread;")?;
-        // A class's own values precede those of its superclasses.
+        // In an instance, the values of a class's own fields precede those of its superclasses.
         let mut instance = class.fields.iter().filter(|field| !field.is_static);
         let before = instance.clone().take_while(|field| field.name != "state");
         let place = before.map(|field| width(field.kind) as usize).sum();
@@ -143,12 +144,12 @@ struct Late {
     reported: Reported,
 }
 
-/// Threads that the walk finds, numbered from `first`.
+/// The threads that the walk finds. They get serial numbers from `first` on.
 pub(super) struct LateThreads {
     first: u32,
     threads: Vec<Late>,
     numbers: HashMap<u64, usize>,
-    /// Id of the thread root whose stack the walk is reporting.
+    /// Id of the thread whose stack the walk is reporting.
     pub(super) current: u64,
 }
 
@@ -157,11 +158,11 @@ pub(super) struct LateThreads {
 pub(super) struct Traces {
     /// Records for the dump.
     pub(super) records: Vec<u8>,
-    /// Ids and serial numbers of the threads.
+    /// Pairs of a thread's id and its serial number.
     pub(super) threads: Vec<(u64, u32)>,
-    /// Depths of the frames in each thread's trace, in ascending order.
+    /// For each thread, the depths of the frames in its trace, in ascending order.
     depths: Vec<Vec<u32>>,
-    /// Ids of frames by method and line.
+    /// Ids of frames, by the frame's method and line.
     frames: HashMap<(usize, i32), u64>,
 }
 
@@ -185,7 +186,7 @@ impl Traces {
 }
 
 impl LateThreads {
-    /// Creates an empty list. `known` is the number of threads that already have serial numbers.
+    /// Creates a list without threads. `known` is the number of threads that already have serial numbers.
     pub(super) fn new(known: usize) -> Self {
         Self {
             first: u32::try_from(known + 1).unwrap_or(u32::MAX),
@@ -212,7 +213,7 @@ impl LateThreads {
         Some(serial.checked_sub(self.first)? as usize)
     }
 
-    /// Records a reported frame, if the serial number belongs to a late thread.
+    /// Records a frame that the walk reported, if the serial number belongs to a thread of this list.
     pub(super) fn report(&mut self, serial: u32, depth: u32, place: Place) {
         let at = self.number(serial);
         if let Some(thread) = at.and_then(|at| self.threads.get_mut(at))
@@ -222,11 +223,12 @@ impl LateThreads {
         }
     }
 
-    /// Returns the traces of all late threads.
+    /// Returns the stack traces of all threads in this list.
     pub(super) fn traces(&self, stacks: &KnownStacks) -> Traces {
         let mut traces = Traces::default();
-        // Frames that JVMTI leaves out, by their number and depth. All threads with the same number of such frames
-        // unmount in the same way, so a frame reported for one thread is valid for all of them.
+        // Frames that JVMTI leaves out of stacks, by the number of such frames in the stack and by the frame's depth.
+        // All threads with the same number of such frames unmount in the same way, so a frame reported for one thread
+        // is valid for all of them.
         let mut hidden: HashMap<(usize, u32), Place> = HashMap::new();
         for thread in &self.threads {
             if let Some((_, left_out)) = stacks.agreeing(thread.id, &thread.reported) {
@@ -294,7 +296,8 @@ mod tests {
         }
     }
 
-    /// Returns method and line of each frame in a thread's trace, and the index in the trace for depths 0 to 4.
+    /// Returns the method and the line of each frame in a thread's trace. Also returns, for the depths 0 to 4, the
+    /// index of the frame in the trace.
     fn trace_of(
         stacks: &KnownStacks,
         thread: u64,
@@ -313,7 +316,7 @@ mod tests {
             .iter()
             .map(|(&frame, &id)| (id, frame))
             .collect();
-        // The trace's record is the last one and ends with the ids of the frames.
+        // The record of the trace is the last record, and it ends with the ids of the frames.
         let count = traces.depths[0].len();
         let ids = &traces.records[traces.records.len() - 8 * count..];
         let ids = ids
@@ -331,11 +334,11 @@ mod tests {
     #[test]
     fn a_stack_that_agrees_is_whole() {
         let stacks = known(&[(3, 1), (4, 6), (9, -1)]);
-        // If the bytecode index differs within the same method, the trace uses the walk's.
+        // If only the bytecode index differs and the method is the same, the trace uses the index from the walk.
         let (frames, places) = trace_of(&stacks, 100, &[(0, (3, 7))]);
         assert_eq!(frames, [(3, 20), (4, 20), (9, -3)]);
         assert_eq!(places, [0, 1, 2, NOWHERE, NOWHERE]);
-        // If the walk does not know the bytecode index, the trace uses the one read before.
+        // If the walk does not know the bytecode index, the trace uses the one that was read before the fork.
         let (frames, _) = trace_of(&stacks, 100, &[(1, (4, -1))]);
         assert_eq!(frames, [(3, 10), (4, 20), (9, -3)]);
     }
@@ -357,7 +360,7 @@ mod tests {
             vec![0, 1, NOWHERE, NOWHERE, NOWHERE],
         );
         assert_eq!(trace_of(&stacks, 100, &moved), expected);
-        // A thread whose stack was not read also gets the frames of the walk.
+        // If a thread's stack was not read before the fork, its trace consists of the frames from the walk.
         assert_eq!(trace_of(&stacks, 200, &moved), expected);
         assert_eq!(trace_of(&stacks, 200, &[]).0, []);
     }

@@ -50,8 +50,8 @@ impl Calls {
         object
     }
 
-    /// Returns a class of the boot loader by its name with dots, without initializing it. `FindClass` would initialize
-    /// `VirtualThread`, which starts its carrier and helper threads.
+    /// Returns a class of the boot loader without initializing it. Its name is given with dots. `FindClass` would
+    /// initialize `VirtualThread`, and this would start its carrier threads and helper threads.
     fn uninitialized(&self, name: &CStr) -> jobject {
         let class = self.class(c"java/lang/Class");
         if class.is_null() {
@@ -195,7 +195,7 @@ impl Jvmti {
         if status & INITIALIZED == 0 {
             return Vec::new();
         }
-        // Read the threads that were not started by an executor.
+        // Read the field that contains the threads which were not started by an executor.
         let root = c"jdk/internal/vm/ThreadContainers$RootContainer$TrackingRootContainer";
         let set = calls.field(root, c"VTHREADS", c"Ljava/util/Set;");
         // SAFETY: the field has the type `java.util.Set`.
@@ -333,7 +333,7 @@ impl Jvmti {
         let Some(&first) = threads.first() else {
             return Ok(());
         };
-        // For a single thread, the JVM would read the stack without a safepoint. So pass the thread twice.
+        // If a single thread is passed, the JVM reads its stack without a safepoint. So pass the thread twice.
         let two = [first; 2];
         let asked = if threads.len() == 1 { &two } else { threads };
         let count = c_int::try_from(asked.len()).unwrap_or(0);

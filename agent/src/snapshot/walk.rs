@@ -7,17 +7,18 @@
 //! The child has a copy of the JVM's memory, but only one of its threads: the one that walks. So the child must not
 //! wait for anything that another thread would have to do.
 //!
-//! - `malloc` is safe: `fork` takes its locks before it copies, so they are free in the child.
+//! - `malloc` is safe: `fork` takes the locks of `malloc` before it copies the memory, so they are free in the child.
 //! - The JVM's tag table is safe: only the walk uses it during a safepoint.
 //! - A lock that a compiler thread held at the fork blocks the child forever. One example is the lock of the memory
 //!   used for stack walking. The parent's watch detects the endless wait, kills the child and forks again.
 //!
 //! # How the end of the walk is detected
 //!
-//! The walk returns into the JVM's own thread, which then waits for work that never comes. So the child cannot notice
-//! the end, but the parent can. During the walk, the child sleeps only inside callbacks, when it writes. The walk is
-//! therefore over if the kernel reports that the child sleeps, the child is not in a callback, and all objects that
-//! were seen have been visited. The parent then sends a signal, and its handler writes the end of the dump.
+//! When the walk is over, it returns into the code of the JVM's own thread, which waits for work that never comes. So
+//! the child cannot detect the end of the walk, but the parent can. During the walk, the child sleeps only inside
+//! callbacks, when it writes. The walk is therefore over if three conditions are true: the kernel reports that the
+//! child sleeps, the child is not in a callback, and all objects that were seen have been visited. The parent then
+//! sends a signal to the child. The signal handler writes the end of the dump.
 
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -97,19 +98,19 @@ impl Drop for Page {
     }
 }
 
-/// State of the walk, used by the parent until it has forked and then by the child.
+/// State of the walk. The parent uses it until it has forked. Then the child uses its copy.
 struct Walk {
     writer: Writer<Target>,
     page: Page,
     file: c_int,
-    /// Start and length of mappings of files that the JVM writes to.
+    /// Start address and length of each mapping of a file that the JVM writes to.
     shared: Vec<(usize, usize)>,
     in_child: bool,
     /// Process id of the child, or the error number of the failed fork.
     forked: Option<std::result::Result<c_int, c_int>>,
 }
 
-/// The child's walk. The signal handler uses it to write the end of the dump.
+/// The child's walk, so that the signal handler can write the end of the dump.
 static CHILD: AtomicPtr<Walk> = AtomicPtr::new(null_mut());
 
 /// A child process that walks the heap.
@@ -119,7 +120,7 @@ pub(crate) struct Child {
     ended: Option<i32>,
 }
 
-/// Reason why no child was forked.
+/// The reason why no child was forked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum NoChild {
     /// Error number of the failed system call.
@@ -183,8 +184,8 @@ impl Environment {
         version < VERSION_17
     }
 
-    /// Forks at a safepoint. The start of the dump must be written already; the child writes the rest. Also returns the
-    /// image and the target, which another attempt can use.
+    /// Forks at a safepoint. The caller has already written the start of the dump; the child writes the rest. Also
+    /// returns the image and the target, so that another attempt can use them.
     ///
     /// `shared` lists mappings of files that the child must replace by private copies.
     pub(crate) fn fork(
@@ -277,8 +278,8 @@ impl Walk {
             libc::sigemptyset(&raw mut none);
             libc::sigprocmask(libc::SIG_SETMASK, &raw const none, null_mut());
             libc::alarm(LONGEST);
-            // A core limit of one byte prevents a core file, and also a dump piped to a crash handler, which a limit of
-            // 0 does not.
+            // A core limit of one byte prevents a core file. Unlike a limit of 0, it also prevents that the kernel
+            // pipes a core dump to a crash handler.
             let core = libc::rlimit {
                 rlim_cur: 1,
                 rlim_max: 1,
@@ -297,7 +298,7 @@ impl Walk {
         }
     }
 
-    /// Runs a callback's work in the child. Ends the child if the work fails.
+    /// Runs the work of one callback in the child. If the work fails, the child ends.
     fn tell(&mut self, work: impl FnOnce(&mut Writer<Target>) -> std::io::Result<()>) {
         let shared = self.page.shared();
         shared.busy.store(true, Release);
@@ -486,7 +487,8 @@ impl Drop for Child {
         }
         // SAFETY: the child has not been waited for, so no other process has this id.
         unsafe { libc::kill(self.pid, libc::SIGKILL) };
-        // A child that hangs in the kernel, for example on a disk that does not respond, ends later.
+        // If the child hangs in the kernel, for example on a disk that does not respond, it ends only when the kernel
+        // returns.
         let killed = Instant::now();
         while self.ended().is_none() && killed.elapsed() < DYING {
             std::thread::sleep(Duration::from_millis(10));

@@ -1,5 +1,5 @@
-//! Watches the child from the parent. Detects when the walk is over, and ends a child that is stuck or uses memory that
-//! is needed elsewhere.
+//! Watches the child from the parent. Detects when the walk is over. Ends a child that is stuck, or that uses memory
+//! which other processes need.
 
 use std::fs;
 use std::path::Path;
@@ -10,10 +10,10 @@ use super::Progress;
 use super::walk::Child;
 
 const POLL: Duration = Duration::from_millis(10);
-/// Maximum time without progress: wall-clock time while the child sleeps, CPU time while it is runnable. The child has
-/// the lowest priority and may wait long for a CPU on a busy machine.
+/// Maximum time without progress. While the child sleeps, wall-clock time counts. While it is runnable, its CPU time
+/// counts, because it has the lowest priority and may wait long for a CPU on a busy machine.
 const STUCK: Duration = Duration::from_secs(60);
-/// Number of checks without any change after which a child that waits for another thread is ended. The child has no
+/// If a child waits for another thread, it is ended after this number of checks without any change. The child has no
 /// other thread, so it would wait forever.
 const LOOKS: u32 = 5;
 /// Interval between checks of free memory.
@@ -22,18 +22,18 @@ const MEMORY: Duration = Duration::from_millis(20);
 /// How a child ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// The exit code, or the negated number of the signal that ended the child.
+    /// The child ended with this exit code. A negative number is the negated number of the signal that ended it.
     Code(i32),
     Stuck,
-    /// The child waits for another thread, but has no other thread.
+    /// The child waits forever, because it waits for another thread and has only one.
     Locked,
     Memory(String),
-    /// The dump file was removed, so nobody wants it any more.
+    /// The dump file was removed, so nobody waits for the dump.
     Unwanted,
 }
 
-/// Waits until the child has ended, as long as `room` reports enough memory. If this function returns before that, the
-/// child is killed when `child` is dropped.
+/// Watches the child until it has ended, or until a reason to end it is found: for example, `room` reports that memory
+/// is short. If the child still runs when this function returns, dropping `child` kills it.
 ///
 /// `file` is the dump file. It is `None` for a pipe, where writing fails once nobody reads.
 pub(super) fn watch(
@@ -78,7 +78,7 @@ pub(super) fn watch(
             if file.is_some_and(|file| length_of(file).is_none()) {
                 return Ended::Unwanted;
             }
-            // A large array is written within one callback, so the bytes written count as progress.
+            // A large array is written within one callback, so count written bytes as progress, too.
             let now = written_by(child.pid()).or_else(|| length_of(file?));
             if now != written {
                 (moved, written) = (Instant::now(), now);
@@ -103,7 +103,7 @@ pub struct State {
     pub letter: char,
     /// Id of the parent process.
     pub parent: i32,
-    /// CPU time used, in units of 1 / [`State::TICKS`] s.
+    /// CPU time that the process has used. The unit is 1 / [`State::TICKS`] seconds.
     pub ticks: u64,
 }
 
@@ -126,11 +126,11 @@ impl State {
     }
 
     fn read(stat: &str) -> Option<Self> {
-        // The name before the state may contain spaces and brackets.
+        // The name, which precedes the state in the line, may contain spaces and brackets.
         let mut words = stat.rsplit_once(") ")?.1.split_ascii_whitespace();
         let letter = words.next()?.chars().next()?;
         let parent = words.next()?.parse().ok()?;
-        // Time in user mode and in kernel mode.
+        // CPU time in user mode, and CPU time in kernel mode.
         let (own, kernel) = (words.nth(9)?, words.next()?);
         let ticks = own.parse::<u64>().ok()? + kernel.parse::<u64>().ok()?;
         Some(Self {
@@ -140,15 +140,15 @@ impl State {
         })
     }
 
-    /// True if the process sleeps, or has used more CPU time than allowed since it last made progress. `used` is its
-    /// CPU time at that moment.
+    /// True if the process sleeps, or if its CPU time since its last progress exceeds the limit. `used` is its CPU time
+    /// at the last progress.
     fn is_stuck(self, used: u64) -> bool {
         self.letter != 'R' || self.ticks.saturating_sub(used) > STUCK.as_secs() * Self::TICKS
     }
 }
 
-/// True if the main thread of a process waits for another thread without a timeout. False if the kernel does not show
-/// it.
+/// True if the main thread of a process waits for another thread without a timeout. False if the kernel does not
+/// show this.
 fn waits_for_a_thread(pid: i32) -> bool {
     let call = fs::read_to_string(format!("/proc/{pid}/syscall"));
     call.is_ok_and(|call| is_endless_wait(&call))
@@ -179,7 +179,8 @@ fn is_endless_wait(call: &str) -> bool {
         && timeout == Some(0)
 }
 
-/// Returns the number of bytes that a process has written to files and pipes; `None` if the kernel does not show it.
+/// Returns the number of bytes that a process has written to files and pipes. Returns `None` if the kernel does not
+/// show this number.
 fn written_by(pid: i32) -> Option<u64> {
     let counts = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
     let written = counts
@@ -249,7 +250,8 @@ mod tests {
     fn who_waits_for_a_thread_is_given_up_at_once() {
         const WAITS: &str = "HEAPDIFF_TEST_WAITS";
         if std::env::var_os(WAITS).is_some() {
-            // This is either the main thread, or a thread that the main thread waits for. `watch` ends the process.
+            // The thread is either the main thread, or a thread for which the main thread waits. `watch` ends the whole
+            // process.
             loop {
                 std::thread::park();
             }
@@ -307,7 +309,7 @@ mod tests {
 
     #[test]
     fn what_goes_through_a_pipe_is_seen() {
-        // The data fits into the pipe, so nobody has to read it.
+        // The pipe's buffer has room for all of the data, so no reader is needed.
         let script = "head -c 36864 /dev/zero; exec sleep 60";
         let mut child = Command::new("sh")
             .args(["-c", script])
@@ -316,7 +318,8 @@ mod tests {
             .unwrap();
         let pid = i32::try_from(child.id()).unwrap();
         let deadline = Instant::now() + Duration::from_secs(20);
-        // The kernel adds the bytes written by a child process once it has been waited for.
+        // `head` is a child of the shell. The kernel adds the bytes that it has written to those of the shell once the
+        // shell has waited for it.
         let is_seen = || written_by(pid).is_some_and(|bytes| bytes >= 36_864);
         while !is_seen() && Instant::now() < deadline {
             sleep(POLL);
@@ -347,7 +350,7 @@ mod tests {
             let sleeper = Command::new("sleep").arg("60").spawn().unwrap();
             Child::of(i32::try_from(sleeper.id()).unwrap())
         };
-        // Other processes use more and more memory while the child works.
+        // The memory that is left shrinks while the child works, as if other processes used more and more.
         let mut left = 3;
         let mut child = started();
         let ended = watch(&mut child, Some(&file), || {
@@ -361,7 +364,7 @@ mod tests {
         assert!(State::of(pid).is_some());
         drop(child);
         assert_eq!(State::of(pid), None, "killed, and waited for");
-        // If the file is gone, nobody waits for the dump.
+        // If the dump file was removed, nobody waits for the dump.
         fs::remove_file(&file).unwrap();
         let mut child = started();
         assert_eq!(watch(&mut child, Some(&file), || Ok(())), Ended::Unwanted);

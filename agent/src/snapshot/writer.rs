@@ -24,8 +24,8 @@ use super::threads::LateThreads;
 
 /// Target size of a heap dump segment, in bytes.
 const SEGMENT: u64 = 1 << 20;
-/// The largest object alignment of a JVM. An artificial array takes ids in multiples of this, so it agrees with every
-/// object layout.
+/// The largest object alignment that a JVM supports. The id range of an artificial array is a multiple of it, so the
+/// following ids are aligned in every object layout.
 const LARGEST_ALIGNMENT: u64 = 256;
 /// Size of a segment's header in bytes: tag, time, length.
 const HEADER: usize = 9;
@@ -43,7 +43,8 @@ pub(crate) enum Kind {
     ProtectionDomain,
     Static,
     Constant,
-    /// From a class to its superclass or interface. These are known before the walk.
+    /// A reference from a class to its superclass or to an interface. Superclasses and interfaces are known before the
+    /// walk.
     Known,
     JniGlobal,
     SystemClass,
@@ -51,7 +52,7 @@ pub(crate) enum Kind {
     StackLocal,
     JniLocal,
     Thread,
-    /// From another root of the JVM.
+    /// A reference from a root of another kind.
     Other,
 }
 
@@ -59,15 +60,15 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reference {
     pub(crate) kind: Kind,
-    /// Index of the field or array element.
+    /// Index of the field or of the array element.
     pub(crate) index: u32,
-    /// For references from a stack: the thread's id (0 if it has no id yet), and the frame's depth, method and bytecode
-    /// index.
+    /// The following values are for references from a stack: the thread's id (0 if it has no id yet), and the frame's
+    /// depth, method and bytecode index.
     pub(crate) thread: u64,
     pub(crate) depth: u32,
     pub(crate) method: usize,
     pub(crate) location: i64,
-    /// Id of the referenced object's class; 0 if not known.
+    /// Id of the class of the referenced object; 0 if not known.
     pub(crate) class: u64,
     pub(crate) size: u64,
     /// The array length, if the referenced object is an array.
@@ -79,13 +80,13 @@ pub(crate) struct Reference {
 /// Counts of objects handled so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// Number of objects that were seen and will be visited in a callback.
+    /// Number of objects that were seen and for whose visit the walk makes a callback, or will make one.
     pub(crate) seen: u64,
     pub(crate) visited: u64,
-    /// Number of objects whose classes were loaded after the classes were gathered. The dump has no field values for
-    /// them.
+    /// Number of objects without field values in the dump, because their classes were loaded after the classes were
+    /// gathered.
     pub(crate) late: u64,
-    /// Number of truncated arrays. An HPROF record is at most 4 GiB long.
+    /// Number of arrays that were truncated, because an HPROF record is at most 4 GiB long.
     pub(crate) cut: u64,
 }
 
@@ -123,13 +124,14 @@ pub(crate) struct Writer<O> {
     image: Image,
     output: O,
     next: u64,
-    /// True if the walk has seen the object of each slot in [`Image::slots`]. `visited` is true if the walk has visited
-    /// the slot's class.
+    /// For each slot in [`Image::slots`], `seen` is true if the walk has seen the slot's object, and `visited` is true
+    /// if it has visited the slot's class.
     seen: Vec<bool>,
     visited: Vec<bool>,
     /// Lengths of reference arrays that were seen but not visited, by id.
     lengths: HashMap<u64, u32>,
-    /// Class objects that were not known before the fork. The value is true if the class has instances or was visited.
+    /// Ids of class objects that were not known before the fork. The value is true if the walk has found an instance of
+    /// the class or has visited the class object.
     strangers: HashMap<u64, bool>,
     current: Current,
     /// Field values of the current instance.
@@ -139,13 +141,13 @@ pub(crate) struct Writer<O> {
     roots: Vec<Root>,
     late: LateThreads,
     buffer: Vec<u8>,
-    /// True within a record that is larger than a segment and gets its own segment.
+    /// True while a record is written that is larger than a segment. Such a record gets a segment of its own.
     streaming: bool,
     tally: Tally,
 }
 
 impl<O: Output> Writer<O> {
-    /// Returns a writer. The start of the dump must be written already, or `output` writes it.
+    /// Returns a writer. `output` either contains the start of the dump already, or writes it itself.
     pub(crate) fn new(image: Image, output: O) -> Self {
         let slots = image.slots.len();
         let mut buffer = Vec::with_capacity(usize::try_from(SEGMENT).unwrap_or(0) + HEADER);
@@ -177,12 +179,12 @@ impl<O: Output> Writer<O> {
         &self.output
     }
 
-    /// Returns the parts that the writer was made of. Data that the walk has already reported is lost.
+    /// Returns the image and the output that the writer got. Data that the walk has already reported is lost.
     pub(crate) fn into_parts(self) -> (Image, O) {
         (self.image, self.output)
     }
 
-    /// Handles a reference. `id` is the tag of the referenced object; an object without a tag gets one.
+    /// Handles a reference. `id` is the tag of the referenced object. If it is 0, the object gets a new tag.
     pub(crate) fn reference(&mut self, reference: &Reference, id: &mut u64) -> io::Result<()> {
         self.see(reference, id);
         let (id, from, index) = (*id, reference.from, reference.index);
@@ -243,7 +245,7 @@ impl<O: Output> Writer<O> {
         self.array_start(tag::PRIMITIVE_ARRAY, object, length);
         self.buffer.push(kind);
         let elements = elements.get(..bytes).unwrap_or(elements);
-        // Convert in pieces, so that a large array is not in memory twice.
+        // Convert the array in pieces, so that a large array is not in memory twice.
         for piece in elements.chunks(1 << 16) {
             if width == 1 {
                 self.buffer.extend_from_slice(piece);
@@ -256,7 +258,7 @@ impl<O: Output> Writer<O> {
         self.end_record()
     }
 
-    /// Writes the remaining records after the walk is over.
+    /// Writes the remaining records. Called after the walk is over.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         self.close()?;
         let mut roots = std::mem::take(&mut self.roots);
@@ -350,7 +352,7 @@ impl<O: Output> Writer<O> {
         Ok(())
     }
 
-    /// Assigns an id to the object if it has none, and counts it if it is seen for the first time.
+    /// Assigns an id to the object if it has none. Counts the object if it is seen for the first time.
     fn see(&mut self, reference: &Reference, id: &mut u64) {
         if *id == 0 {
             *id = self.next;
@@ -478,7 +480,7 @@ impl<O: Output> Writer<O> {
         Ok(())
     }
 
-    /// Begins a class object, unless it is the current object already. Returns the index of its layout if the class is
+    /// Makes a class object the current object, unless it already is. Returns the index of its layout if the class is
     /// known.
     fn class(&mut self, object: u64) -> io::Result<Option<usize>> {
         if let Current::Class {
@@ -570,9 +572,9 @@ impl<O: Output> Writer<O> {
         };
         let (tag, numbers, count) = match reference.kind {
             Kind::Monitor => (0x07, [0, 0], 0),
-            // References that this thread holds during the snapshot are not roots of the program.
+            // This thread takes the snapshot. The references that it holds are not GC roots of the program.
             Kind::JniLocal | Kind::StackLocal if thread == Some(0) => return,
-            // A constant in compiled code. The JVM's own dumps do not report it as a root.
+            // The root is a constant in compiled code. The JVM's own dumps do not report it as a root.
             Kind::JniLocal if self.image.stacks.is_java(reference.method) => return,
             Kind::JniLocal => (JNI_LOCAL, [thread.unwrap_or(0), depth], 2),
             Kind::StackLocal => (JAVA_FRAME, [thread.unwrap_or(0), depth], 2),
@@ -697,7 +699,7 @@ impl<O: Output> Writer<O> {
         Ok(())
     }
 
-    /// Writes the buffer to the output if it is full and within a record that has its own segment.
+    /// Writes the buffer to the output, if the buffer is full and the current record has its own segment.
     fn drain(&mut self) -> io::Result<()> {
         if self.streaming && self.buffer.len() as u64 >= SEGMENT {
             self.output.append(&self.buffer)?;

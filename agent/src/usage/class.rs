@@ -38,7 +38,7 @@ impl<'local> Env<'local> {
     pub(crate) fn usage_class(&self, bytes: &[u8]) -> Result<Local<'local, Class>> {
         let name = text(hook::THIS)?;
         let class = match self.define_class(&name, bytes) {
-            // An earlier call may have defined the class although it threw for lack of memory.
+            // The class is already defined: an earlier call defined it, and then threw for lack of memory.
             Err(JniError::Thrown(thrown)) if thrown == "java.lang.LinkageError" => {
                 self.class(&name)?
             }

@@ -1,7 +1,7 @@
 //! The JDK collections whose use is counted.
 //!
 //! If several methods of a class call each other, only one of them is listed here, so that each use is counted once.
-//! The calls were read in the sources of JDK 17 and 25. Tests check each method with each JDK.
+//! The calls between the methods were found in the sources of JDK 17 and 25. Tests check each method with each JDK.
 
 use heapdiff_sites::usage::Kind;
 
@@ -15,7 +15,7 @@ const MAP_GATE: Gate = Gate::Changes("modCount");
 const MAP_SIZE: Size = Size::After("size");
 const LINKED_MAP: &str = "java/util/LinkedHashMap";
 
-/// Returns the description of a class in the family of `HashMap`.
+/// Returns the description of `HashMap` or of a class that is implemented in the same way.
 const fn of_map(class: &'static str, points: &'static [Point]) -> Watched {
     Watched {
         of: MAP,
@@ -151,12 +151,13 @@ const TREE_MAP: Watched = Watched {
     size: Size::Field("size"),
     points: &[
         put(&["addEntry", "addEntryToEmptyMap"]),
-        // Before JDK 15, the methods that put an element do not share code. So the change of the number of elements
-        // shows how many were put.
+        // Before JDK 15, the methods that put an element have no method in common. So the number of elements put
+        // follows from the change of the collection's size.
         point(Kind::Put, Many::Some, &["put|addEntry"]),
         removed(&["deleteEntry"]),
         cleared(&["clear"]),
-        // Iterations over the map or a view of it begin with a search for the first entry.
+        // An iteration over the map or over a view of it begins with a search for the first entry, so this search
+        // counts as the read.
         read(&[
             "get",
             "containsKey",
@@ -327,7 +328,8 @@ const VECTOR: Watched = Watched {
 };
 
 const TABLE: &str = "java/util/Hashtable";
-/// Each method changes the number of elements itself, so writes of the field are counted. All methods are synchronized.
+/// Each method changes the number of elements itself, so hooks are called where the field with this number is set. All
+/// methods are synchronized.
 const HASHTABLE: Watched = Watched {
     gate: Gate::Changes("modCount"),
     size: Size::Field("count"),
@@ -354,7 +356,7 @@ const HASHTABLE: Watched = Watched {
 
 const WEAK: &str = "java/util/WeakHashMap";
 const WEAK_OUTSIDE: &str = "Ljava/util/WeakHashMap;";
-/// Entries that are expunged after a GC count as removed.
+/// Entries that the map expunges after a GC count as removed.
 const WEAK_MAP: Watched = Watched {
     gate: Gate::Changes("modCount"),
     size: Size::Field("size"),
@@ -403,7 +405,8 @@ const fn view_of(
     of_its(map, class, outer, points)
 }
 
-/// Adds `steps` to the description of a part of a map, because that part changes the map's size itself.
+/// Adds `steps` to the description of a part of a map, such as a view. Methods of the part change the map's size
+/// themselves.
 const fn with_steps(part: Watched, steps: &'static [Steps]) -> Watched {
     Watched { steps, ..part }
 }

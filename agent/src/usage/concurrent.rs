@@ -9,7 +9,8 @@ use super::points::{
 
 const LINKED_BLOCKING: &str = "java/util/concurrent/LinkedBlockingQueue";
 pub(super) const LINKED_BLOCKING_QUEUE: Watched = Watched {
-    // Such queues are rare, and every number in them can fall, so there is no quick test (see [`Gate`]).
+    // There is no quick test for a large collection (see [`Gate`]), because every number in such a queue can fall. Such
+    // queues are rare.
     gate: Gate::Open,
     size: Size::Atomic("count"),
     points: &[
@@ -63,7 +64,7 @@ pub(super) const COPIED_LIST: Watched = Watched {
 };
 
 const BLOCKING_DEQUE: &str = "java/util/concurrent/LinkedBlockingDeque";
-/// Every method that changes the size holds the lock, so writes of the size are counted.
+/// Every method that changes the size holds the lock, so hooks are called where the size is set.
 pub(super) const LINKED_BLOCKING_DEQUE: Watched = Watched {
     gate: Gate::Open,
     size: Size::Field("count"),
@@ -83,8 +84,8 @@ pub(super) const LINKED_BLOCKING_DEQUE: Watched = Watched {
 };
 
 const ARRAY_BLOCKING: &str = "java/util/concurrent/ArrayBlockingQueue";
-/// Every method that changes the size holds the lock, so writes of the size are counted. `spliterator` is not listed,
-/// because it calls `iterator`.
+/// Every method that changes the size holds the lock, so hooks are called where the size is set. `spliterator` is not
+/// listed, because it calls `iterator`.
 pub(super) const ARRAY_BLOCKING_QUEUE: Watched = Watched {
     gate: Gate::Length("items"),
     size: Size::Field("count"),
@@ -147,8 +148,8 @@ pub(super) const LINKED_QUEUE_ITERATOR: Watched = of_its(
 );
 
 const DEQUE: &str = "java/util/concurrent/ConcurrentLinkedDeque";
-/// A thread that has taken an element unlinks its node exactly once, so `unlink` counts removals. `isEmpty` is not
-/// listed, because it calls `peekFirst`.
+/// When threads take an element, exactly one of them unlinks its node, so calls of `unlink` are counted as removals.
+/// `isEmpty` is not listed, because it calls `peekFirst`.
 pub(super) const LINKED_DEQUE: Watched = Watched {
     gate: Gate::Grown,
     size: Size::Unknown,
@@ -180,8 +181,8 @@ pub(super) const LINKED_DEQUE: Watched = Watched {
 const SKIP_LIST: &str = "java/util/concurrent/ConcurrentSkipListMap";
 const SUB: &str = "java/util/concurrent/ConcurrentSkipListMap$SubMap";
 const SKIP_LIST_TYPE: &str = "Ljava/util/concurrent/ConcurrentSkipListMap;";
-/// Each put and each removal passes through `addCount`. Internal search methods start again if another thread
-/// interferes, so the public methods are listed.
+/// Each put and each removal passes through `addCount`. For reads, the internal search methods are not listed, because
+/// they start again if another thread interferes. The methods that call them are listed.
 pub(super) const SKIP_LIST_MAP: Watched = Watched {
     gate: Gate::Grown,
     size: Size::Unknown,

@@ -40,9 +40,10 @@ pub(crate) const TABLE: (&str, &str) = ("TABLE", "[Ljava/lang/HeapdiffUsage;");
 
 /// Approximate maximum number of watched collections.
 const SLOTS: usize = 4096;
-/// Number of consecutive places at which a collection may be.
+/// Number of consecutive places in the table at which a given collection may be.
 const WINDOW: usize = 16;
-/// Number of places for collections. One further place is for all collections that found none.
+/// Number of places for single collections. One more place follows. It is for all collections that found no other
+/// place.
 pub(crate) const PLACES: usize = SLOTS + WINDOW;
 
 /// Values that differ between JVMs.

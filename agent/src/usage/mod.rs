@@ -1,9 +1,10 @@
-//! Counts how JDK collections are used (`usage=on`): the elements put, removed and read, for each large live
-//! collection.
+//! Counts how JDK collections are used (`usage=on`). For each large live collection, it counts the elements that are
+//! put, removed and read.
 //!
-//! Hooks (`hook`) are called at the entry of the collections' methods (`points`). A hook counts in an instance of its
-//! own class, which is a weak reference to the collection. So each dump contains the current figures, and nothing has
-//! to be copied. A reader of the dump matches the figures with the collections that grew.
+//! Hooks (`hook`) are called at the entry of the collections' methods (`points`). For each watched collection there is
+//! an instance of the hooks' class. It contains the counters and is a weak reference to the collection. So each dump
+//! contains the current figures, and nothing has to be copied. A reader of the dump matches the figures with the
+//! collections that grew.
 
 #[allow(unsafe_code)]
 mod class;
@@ -39,7 +40,7 @@ struct Engine {
     jvmti: Jvmti,
     /// The array of watched collections, in the Java heap.
     table: Global<Objects>,
-    /// Classes for which all fields and methods that their hooks use exist in this JVM.
+    /// Names of the classes for which this JVM has all fields and methods that their hooks use.
     fit: FxHashSet<&'static str>,
 }
 
@@ -48,7 +49,7 @@ static ENGINE: OnceLock<Engine> = OnceLock::new();
 static ON: AtomicBool = AtomicBool::new(false);
 /// Number of class files that got hooks since `begin`.
 static CHANGED: AtomicU64 = AtomicU64::new(0);
-/// Classes and methods that could not be changed, with reasons.
+/// Classes and methods that could not be changed, each with the reason.
 static REFUSED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 fn refused() -> MutexGuard<'static, Vec<String>> {
@@ -115,7 +116,7 @@ fn stepped(watched: &Watched, file: &[u8]) -> Result<Option<Vec<u8>>, String> {
     if let Some(missing) = found.iter().position(|found| !found) {
         return Err(format!("the method has no {:?}", watched.steps[missing]));
     }
-    // If some methods were left without hooks, the counts would be wrong for the collection as a whole.
+    // If only some methods got hooks, the counts would be wrong for the collection as a whole. So the class gets none.
     if let Some(left) = stepped.left_alone.first() {
         let method = modified_utf8(left.method.as_bytes());
         return Err(format!("{method}: {}", left.reason));
@@ -205,7 +206,8 @@ pub(crate) fn fall(env: &Env<'_>) {
         ));
     }
     for place in 0..=hook::PLACES {
-        // Methods that still run may add an entry again. It is a weak reference, so it keeps nothing alive.
+        // A method that still runs with a hook may store an entry again. The entry is a weak reference, so it does not
+        // keep the collection alive.
         let _ = engine.table.get().put(env, place, None);
     }
 }
@@ -218,7 +220,7 @@ impl Engine {
             .map_err(text)?;
         let table = env.usage_table(class.get()).map_err(text)?;
         for name in collections::CALLERS {
-            // If this JDK does not have the class, the class makes no calls that must be counted.
+            // If this JDK does not have the class, there are no calls in it that must be counted.
             drop(class_named(env, name));
         }
         let mut fit = FxHashSet::default();

@@ -1,7 +1,9 @@
-//! The points at which hooks are called. Most are entries of methods that run once for each element put or removed, and
-//! once for each read. A method that calls another such method is not listed, so nothing is counted twice. If no method
-//! runs once per element, hooks are called at steps within methods instead: when the field with the number of elements
-//! is set, or when a call has returned.
+//! The points at which hooks are called. Most points are entries of methods: of those that run once for each element
+//! put or removed, and of those that run once for each read. A method that calls another such method is not listed, so
+//! nothing is counted twice.
+//!
+//! If no method runs once per element, hooks are called at steps within methods instead. A step is an instruction that
+//! sets the field with the number of elements, or a call that has returned.
 
 use heapdiff_bytecode::{Does, Entry, Name, Push, Step};
 use heapdiff_sites::usage::Kind;
@@ -22,8 +24,8 @@ pub(super) enum Collection {
     ArgumentField(u8, &'static str, &'static str, &'static str),
 }
 
-/// A quick test whether a collection may be large. It compares a number that never falls, so a collection that was
-/// watched once always passes the test.
+/// A quick test that shows whether a collection may be large. It compares a number that never falls, so a collection
+/// that was watched once always passes the test.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Gate {
     /// The modification count in this field.
@@ -32,11 +34,11 @@ pub(super) enum Gate {
     Length(&'static str),
     /// No test: the collection is always searched in the table.
     Open,
-    /// The length of an array in a field that may be null: name and type of the field. The collection's size is not
-    /// known then.
+    /// The length of an array in a field that may be null. The strings are the name and the type of the field. The size
+    /// of the collection is not known with this gate.
     Array(&'static str, &'static str),
-    /// No test, and the size is not known without a traversal. The collection counts as large once it has grown by as
-    /// many elements as a large collection has.
+    /// No test, because the size can be determined only by a traversal. The collection counts as large once it has
+    /// grown by the minimum number of elements of a large collection.
     Grown,
 }
 
@@ -44,7 +46,7 @@ pub(super) enum Gate {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Size {
     Field(&'static str),
-    /// A field that already includes the element that is being put.
+    /// The value of a field that already includes the element that is being put.
     After(&'static str),
     /// An `AtomicInteger` in a field.
     Atomic(&'static str),
@@ -52,25 +54,25 @@ pub(super) enum Size {
     Asked,
     /// The length of an array in a field that is never null.
     Length(&'static str),
-    /// Not known; the gate is [`Gate::Grown`].
+    /// The size is not known. Then the gate is [`Gate::Grown`].
     Unknown,
 }
 
-/// The number of elements that a use concerns.
+/// The number of elements that a call puts, removes or reads.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Many {
     One,
-    /// One, if the collection is not empty.
+    /// One element, or none if the collection is empty.
     IfAny,
-    /// Not known at this point; the change of the size shows it.
+    /// The number is not known at this point. It follows from the change of the collection's size.
     Some,
     /// All elements.
     All,
-    /// All elements, but at most the number in a local variable.
+    /// All elements of the collection, but at most the number in a local variable.
     AtMost(u8),
-    /// The difference of two local variables.
+    /// The difference of the values of two local variables.
     Range(u8, u8),
-    /// A `long` in a local variable; negative if elements are removed.
+    /// The value of a `long` in a local variable. It is negative if elements are removed.
     Difference(u8),
     /// The length of an array in a local variable, minus the length of the array in a field.
     Longer(u8, &'static str),
@@ -80,17 +82,18 @@ pub(super) enum Many {
 pub(super) struct Point {
     kind: Kind,
     many: Many,
-    /// Names of methods, some with the beginning of their descriptor. In `first|second`, `second` replaces `first` if
-    /// the class has it.
+    /// Names of methods. A name may be followed by the beginning of the method's descriptor. In `first|second`,
+    /// `second` replaces `first` if the class has a method `second`.
     methods: &'static [&'static str],
 }
 
-/// A step within a method at which elements were put or removed.
+/// A kind of step within a method: an instruction that shows that elements are put or removed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Steps {
-    /// The field with the number of elements is set, in any method.
+    /// An instruction in any method that sets this field, which contains the number of elements.
     Size(&'static str),
-    /// A call of `class.name` has returned to one of the methods in `within`, or to any method if `within` is empty.
+    /// A call of `class.name` has returned. Only calls in the methods `within` count, or calls in any method if
+    /// `within` is empty.
     After {
         within: &'static [&'static str],
         class: &'static str,
@@ -100,11 +103,11 @@ pub(crate) enum Steps {
     },
 }
 
-/// The number of elements that a call has put or removed.
+/// The number of elements that a call has put or removed, derived from its result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Returned {
     One,
-    /// One if the call returned true, else zero.
+    /// One if the call returned true, otherwise zero.
     IfTrue,
 }
 
@@ -195,8 +198,8 @@ impl Watched {
         Some(self.call(point))
     }
 
-    /// Returns the hook call for a step, and the index of the matching entry in `steps`. Returns `None` if the step is
-    /// not counted.
+    /// Returns the hook call for a step, and the index in `steps` of the entry that matches it. Returns `None` if the
+    /// step is not counted.
     pub(crate) fn step(&self, step: &Step<'_>) -> Option<(usize, Entry<'static>)> {
         let named = |meant: [&str; 2]| {
             [step.owner, step.name] == meant.map(|name| Name::new(name.as_bytes()))
@@ -226,8 +229,8 @@ impl Watched {
     fn call_at(&self, steps: &Steps) -> Entry<'static> {
         match *steps {
             Steps::Size(name) => {
-                // Stack before: collection, new size. The pushes leave these two for the original instruction and add
-                // the hook's arguments: new size, collection, current size, gate.
+                // On the stack are the collection and the new size. The pushes below leave both in place for the
+                // original instruction, and add the hook's arguments: new size, collection, current size, gate.
                 let size = Push::Field(self.of, name, "I");
                 let mut pushes = vec![Push::PairAgain, Push::Swap, Push::Again];
                 match self.gate {
@@ -345,7 +348,7 @@ impl Watched {
         }
     }
 
-    /// Returns the fields and methods that the hook calls use, other than the hooks.
+    /// Returns the fields and methods that the hook calls use in the JVM's classes.
     pub(crate) fn needed(&self) -> Vec<Needed> {
         let mut needed = Vec::new();
         let entered = self.points.iter().map(|point| self.call(point));
@@ -366,7 +369,8 @@ impl Watched {
     }
 }
 
-/// True if a method has this name and, if `meant` contains a descriptor, a descriptor with this beginning.
+/// True if a method has the name in `meant`. If `meant` also contains a descriptor, the method's descriptor must begin
+/// with it.
 fn is_named((name, descriptor): &(String, String), meant: &str) -> bool {
     match meant.find('(') {
         Some(at) => *name == meant[..at] && descriptor.starts_with(&meant[at..]),

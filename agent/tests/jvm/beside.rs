@@ -1,4 +1,4 @@
-//! Counts while another agent redefines the same classes, and while a debugger stops in them.
+//! Tests counts while another agent redefines the same classes, and while a debugger stops in them.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -11,7 +11,8 @@ use crate::counted::{USUAL, ask, assert_exact, begin, end, shown};
 use crate::debugged::wait_for_its_end;
 use crate::jdks;
 
-/// Returns the counts of a class in the order of the source: line, allocated class, objects.
+/// Returns the counts of a class as triples of source line, allocated class and number of objects, in the order of the
+/// source.
 fn of(counts: &Counts, class: &str) -> Vec<(Option<u32>, String, u64)> {
     let sites = counts.sites.iter().filter(|site| site.class == class);
     let mut all: Vec<_> = sites
@@ -28,7 +29,7 @@ pub(crate) fn line(program: &str, text: &str) -> Option<u32> {
     u32::try_from(found.expect("no such line") + 1).ok()
 }
 
-/// Sends a line and returns the words of the answer.
+/// Sends a line to the program and returns the words of its answer.
 pub(crate) fn told(target: &mut Target, what: &str) -> Vec<String> {
     target.tell(what).unwrap();
     let line = target.wait_line("READY").unwrap();
@@ -52,7 +53,7 @@ pub(crate) fn redefined(jdk: &Jdk) -> Target {
     target
 }
 
-/// Another agent replaces the body of a class during a count. The allocation sites of both bodies are counted.
+/// While a count runs, another agent replaces the body of a class. The allocation sites of both bodies are counted.
 #[test]
 fn a_class_that_others_redefine() {
     const ONE: &str = "Redefined$One";
@@ -76,14 +77,14 @@ fn a_class_that_others_redefine() {
         ];
         expected.sort();
         assert_eq!(of(&counts, ONE), expected, "{which}");
-        // JVMs before JDK 20 cache the file of a class that was changed once, and use it for every later
+        // JVMs before JDK 20 cache the file of a class that was changed once, and use the cached file for every later
         // retransformation (JDK-7124710).
         let body = told(&mut target, "work");
         match jdk.major() {
             20.. => assert_eq!(body, ["Object[]", "plain"], "{which}"),
             _ => assert_eq!(body, ["byte[]", "plain"], "{which}"),
         }
-        // After the count, hooks count nothing. Later counts work on the current code.
+        // After the count has ended, nothing is counted. Later counts work on the current code.
         begin(&target, "include=^nothing$");
         told(&mut target, "work");
         assert_eq!(of(&end(&target), ONE), [], "{which}");
@@ -97,8 +98,8 @@ fn a_class_that_others_redefine() {
     }
 }
 
-/// A transformer is added during a count and retransforms the class. Both changes apply, and the transformer's change
-/// stays.
+/// While a count runs, another agent adds a transformer and retransforms the class. Both changes apply, and the
+/// transformer's change stays after the count.
 #[test]
 fn a_class_that_others_transform() {
     const ONE: &str = "Redefined$One";
@@ -121,7 +122,7 @@ fn a_class_that_others_transform() {
     }
 }
 
-/// Returns the port where the JVM waits for a debugger, from its next message.
+/// Returns the port on which the JVM waits for a debugger, read from the JVM's next message.
 fn listens(target: &mut Target) -> String {
     let listening = target.wait_line("Listening for transport").unwrap();
     listening.rsplit([' ', ':']).next().unwrap().to_owned()
@@ -141,8 +142,8 @@ fn debugger(jdk: &Jdk, port: &str, line: u32) -> Target {
     debugger
 }
 
-/// Debuggers attached during and after a count stop at each call, and step to the next source line. No class is changed
-/// while a debugger is attached, because it would keep the old line table.
+/// Debuggers that are attached during and after a count stop at each call, and step to the next source line. No class
+/// is changed while a debugger is attached, because the debugger library would keep the old line table.
 #[test]
 fn a_debugger() {
     for jdk in jdks() {

@@ -1,5 +1,5 @@
-//! Checks the counts for every way to create an object. Each object is counted exactly once, or this file lists it as
-//! not counted.
+//! Checks the counts for every way to create an object. Each object is counted exactly once, unless this file lists it
+//! as not counted.
 
 use std::time::Duration;
 
@@ -10,10 +10,11 @@ use crate::count_on::Dumped;
 use crate::counted;
 use crate::{cc, launch};
 
-/// Number of times that the program creates objects in each way.
+/// Number of objects that the program creates in each way.
 const N: u64 = 200;
 
-/// Objects that application classes create or request: method, class, number.
+/// Objects whose creation is counted in application classes: method, class, number. The method creates them or requests
+/// them from the JDK.
 const COUNTED: &[(&str, &str, u64)] = &[
     ("newObject", "Kinds$Plain", N),
     ("intArray", "int[]", N),
@@ -38,8 +39,8 @@ const COUNTED: &[(&str, &str, u64)] = &[
     ("inThread", "Kinds$OfThread", 5000),
 ];
 
-/// Objects that are not counted: method, class. They are created by a constructor reference, by the JVM when it throws,
-/// or by JNI.
+/// Objects that are not counted: method, class. A constructor reference creates them, or the JVM when it throws an
+/// exception, or JNI.
 const UNCOUNTED: &[(&str, &str)] = &[
     ("methodHandle", "Kinds$Plain"),
     ("nullPointer", "java.lang.NullPointerException"),
@@ -48,7 +49,8 @@ const UNCOUNTED: &[(&str, &str)] = &[
     ("arrayViaJni", "int[]"),
 ];
 
-/// JDK methods that create objects on the program's request: class, method, class of the objects, number.
+/// JDK methods that create objects on the program's request: class and method of the JDK, class of the objects, number
+/// of the objects.
 const IN_THE_JDK: &[(&str, &str, &str, u64)] =
     &[("java.io.ObjectStreamClass", "newInstance", "Kinds$Saved", N)];
 
@@ -83,7 +85,7 @@ fn jdks() -> Vec<Jdk> {
     jdks
 }
 
-/// Returns the number of objects of a class created in a method of a class or of its nested classes.
+/// Returns the number of objects of a class that a method of another class, or of one of its nested classes, creates.
 fn born(dumped: &Dumped, class: &str, method: &str, allocated: &str) -> u64 {
     let within = format!("{class}$");
     let of = |c: &str, m: &str, a: &str| {
@@ -105,7 +107,7 @@ fn each_once(jdk: &Jdk, count: &str, flags: &[&str]) {
         assert_eq!(found, 0, "{which}: {method} {allocated}");
     }
     let with_jdk = count == "jdk";
-    // Strings are counted where they are concatenated.
+    // Strings are counted at the place where they are concatenated.
     let joined = born(
         &dumped,
         "java.lang.StringConcatHelper",
@@ -118,7 +120,8 @@ fn each_once(jdk: &Jdk, count: &str, flags: &[&str]) {
         let expected = if with_jdk { objects } else { 0 };
         assert_eq!(found, expected, "{which}: {class}.{method} {allocated}");
     }
-    // Checks the total number of objects of classes that only these methods create, wherever the objects are counted.
+    // Only the listed methods create objects of these classes. So check the total number of their objects, wherever
+    // they are counted.
     for (allocated, objects) in [
         ("Kinds$Copy", N + 1),
         ("Kinds$Point", N),

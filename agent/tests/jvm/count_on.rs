@@ -1,4 +1,4 @@
-//! With `count=on`, each dump contains the counts. They are compared with what the program allocates.
+//! With `count=on`, each dump contains the allocation counts. The tests compare them with what the program allocates.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::{CHECKED, library};
 /// The counts in a dump.
 pub(crate) struct Dumped {
     head: Vec<i64>,
-    /// Objects and bytes of arrays, by class, method, line and allocated class.
+    /// Number of objects, and bytes of arrays. The key consists of class, method, line and allocated class.
     pub(crate) sites: BTreeMap<(String, String, u32, String), (u64, u64)>,
 }
 
@@ -84,7 +84,7 @@ impl Dumped {
         self.head[place.index()]
     }
 
-    /// Takes dumps until one contains counts copied after this call.
+    /// Takes dumps until a dump contains counts that were copied to the heap after this call.
     pub(crate) fn after_now(target: &Target) -> Self {
         let now = now();
         let start = Instant::now();
@@ -138,7 +138,8 @@ fn started(launch: &Launch) -> Target {
     target
 }
 
-/// Counts from the start of the program, including allocations in `main`, which runs all the time.
+/// The agent counts from the start of the program. This includes allocations in `main`, which runs until the program
+/// ends.
 #[test]
 fn a_dump_has_all_that_was_counted() {
     for jdk in jdks() {
@@ -157,7 +158,7 @@ fn a_dump_has_all_that_was_counted() {
             assert!((begun - 60_000..=begun).contains(&since), "{since} {begun}");
             let mut classes = dumped.sites.keys().map(|key| &key.0);
             assert!(classes.all(|class| class.starts_with("Counted")), "{which}");
-            // `main` was already running when the second phase began, and its allocations are counted, too.
+            // `main` has run since before the second phase. Its allocations in that phase are counted, too.
             let main = dumped.sites.iter().find(|((_, method, _, allocated), _)| {
                 method == "main" && allocated.ends_with("[]")
             });
@@ -177,8 +178,8 @@ fn a_dump_has_all_that_was_counted() {
     }
 }
 
-/// When attached later, the agent rewrites loaded classes and says so. Filters select the classes, and a forked dump is
-/// up to date.
+/// If the agent is attached to a running program, it rewrites loaded classes and prints that it does so. Filters select
+/// the classes. The counts in a forked dump are up to date.
 #[test]
 fn attached_it_counts_from_then_on() {
     for jdk in jdks() {
@@ -200,7 +201,7 @@ fn attached_it_counts_from_then_on() {
         let dumped = Dumped::read(&file);
         assert!(dumped.head(Counted::At) >= before, "JDK {}", jdk.version());
         dumped.assert_exact(of, 1, &format!("JDK {}", jdk.version()));
-        // The request is refused, because it asks for other classes than the agent counts in.
+        // The request is refused, because it is for other classes than those in which the agent counts.
         assert_eq!(
             ask(&target, &format!("{}seconds=5", attach::COUNT)),
             attach::COUNTS_ALREADY
@@ -210,7 +211,7 @@ fn attached_it_counts_from_then_on() {
                 .errors()
                 .contains("the agent already counts, but in other classes")
         );
-        // With other options the count starts again; without `count` it stops.
+        // With other options, the count starts again. Without `count`, it stops.
         assert_eq!(
             ask(&target, "change:count=on,include=^nothing$"),
             attach::CHANGED
@@ -224,7 +225,7 @@ fn attached_it_counts_from_then_on() {
         target.dump(&file, DumpOptions::default()).unwrap();
         let off = Dumped::read(&file);
         assert_eq!(off.head, [0; Counted::LEN]);
-        // The counters were removed from the classes, so `heapdiff count` can start.
+        // The counters were removed from the classes, so `heapdiff count` can start a count.
         begin(&target, "");
         target.advance(5).unwrap();
         assert_exact(&end(&target), of, USUAL, "after the agent's");
@@ -233,7 +234,8 @@ fn attached_it_counts_from_then_on() {
     }
 }
 
-/// Leaves out `main`. It runs all the time with counters that it got earlier, and allocates one array in each phase.
+/// Returns the counts without `main`, after a check of them: `main` allocates one array in each phase. It runs until
+/// the program ends, so it keeps counters that it got earlier.
 fn without_main(mut counts: Counts, phases: u64) -> Counts {
     let is_array = |allocated: &str| allocated.ends_with("[]");
     let main = counts
@@ -245,7 +247,8 @@ fn without_main(mut counts: Counts, phases: u64) -> Counts {
     counts
 }
 
-/// `heapdiff count` uses the counters of the standing count, which stay. Detaching the agent removes all of them.
+/// `heapdiff count` uses the counters of the standing count and leaves them in the classes. Detaching the agent removes
+/// all counters.
 #[test]
 fn a_count_beside_and_detaching() {
     for jdk in jdks() {
@@ -275,7 +278,7 @@ fn a_count_beside_and_detaching() {
         // `main` keeps its counters until it returns.
         let none = without_main(end(&target), 1);
         assert!(none.sites.is_empty(), "{none:?}");
-        // If another count runs during the attach, the agent samples and says that it does not count.
+        // If another count runs when the agent is attached, the agent samples and prints that it does not count.
         begin(&target, "");
         assert_eq!(ask(&target, "count=on"), attach::DONE);
         assert!(

@@ -24,13 +24,15 @@ pub(crate) fn jdks() -> Vec<Jdk> {
     jdks
 }
 
-/// Returns the factor for the number of allocations. An environment variable sets it; the default is 1.
+/// Returns the factor by which the number of allocations is multiplied. An environment variable sets it; the default is
+/// 1.
 fn times() -> u64 {
     let times = std::env::var("HEAPDIFF_COUNT_TIMES");
     times.map_or(1, |times| times.parse().unwrap())
 }
 
-/// Prints a row for the table of `cargo xtask counting`: the counts match what the program allocated.
+/// Prints a row for the table of `cargo xtask counting`. Called after the counts were found to match what the program
+/// allocated.
 fn row(jdk: &Jdk, flags: &[&str], (t, n): (u64, u64), threads: &str) {
     let of = expected(t, n, USUAL);
     let objects: u64 = of.iter().map(|(.., objects, _)| objects).sum();
@@ -90,7 +92,7 @@ pub(crate) fn begin(target: &Target, options: &str) {
     assert_eq!(ask(target, &options), attach::DONE, "{}", target.errors());
 }
 
-/// Ends the count and returns the result.
+/// Ends the running count and returns its result.
 pub(crate) fn end(target: &Target) -> Counts {
     let options = format!("{}{TOKEN}", attach::COUNT_END);
     assert_eq!(ask(target, &options), attach::DONE, "{}", target.errors());
@@ -109,7 +111,7 @@ pub(crate) fn shown(target: &Target, token: &str) -> Counts {
     Counts::decode(&fs::read(file.expect("no counts")).unwrap()).unwrap()
 }
 
-/// Returns objects and bytes, by method and allocated class.
+/// Returns the number of objects and the bytes, by method and allocated class.
 fn by_method(counts: &Counts) -> BTreeMap<(String, String), (u64, Option<u64>)> {
     let sites = counts
         .sites
@@ -160,14 +162,14 @@ impl Sizes {
 /// Returns the layout without compressed references.
 fn wide(jdk: &Jdk) -> Sizes {
     Sizes {
-        // Before Java 15, class pointers are not compressed either.
+        // Before Java 15, a JVM without compressed references does not compress class pointers either.
         base: if jdk.major() < 15 { 24 } else { 16 },
         reference: 8,
         ..USUAL
     }
 }
 
-/// Returns the flags of every collector of a JVM, including experimental and generational ones.
+/// Returns the flags that select each collector of a JVM, including experimental and generational ones.
 fn collectors(jdk: &Jdk) -> Vec<Vec<&'static str>> {
     let all: [&[&str]; 8] = [
         &["-XX:+UseSerialGC"],
@@ -194,8 +196,8 @@ fn collectors(jdk: &Jdk) -> Vec<Vec<&'static str>> {
     .collect()
 }
 
-/// Returns what the program allocates in one phase with `t` threads and `n` repetitions: method, class, objects, and
-/// bytes of arrays.
+/// Returns what the program allocates in one phase with `t` threads and `n` repetitions: method, class, number of
+/// objects, and bytes of arrays.
 pub(crate) fn expected(
     t: u64,
     n: u64,
@@ -336,12 +338,12 @@ pub(crate) fn assert_exact(counts: &Counts, (t, n): (u64, u64), sizes: Sizes, wh
             None => assert!(of.is_some_and(|of| of >= 8 * objects), "{which}: {method}"),
         }
     }
-    // Not counted: arrays of a negative length, allocations that throw, and a method that was running when the count
-    // began.
+    // Three kinds of allocations are not counted: arrays of a negative length, allocations that throw, and those in a
+    // method that was running when the count began.
     for method in ["negative", "badCopies", "main"] {
         assert!(!found.keys().any(|(m, _)| m == method), "{which}: {method}");
     }
-    // The call of a `clone` method that the class itself defines is not counted.
+    // If a class defines its own `clone` method, a call of it is not counted.
     for class in ["Counted$Circle", "Counted$Single"] {
         let of_copy = ("copy".to_owned(), class.to_owned());
         assert!(!found.contains_key(&of_copy), "{which}: {class}");
@@ -355,7 +357,7 @@ pub(crate) fn assert_exact(counts: &Counts, (t, n): (u64, u64), sizes: Sizes, wh
     );
 }
 
-/// If only classes in sampled stacks are counted, fewer classes are rewritten, but the agent must also sample.
+/// If only classes in sampled stacks are counted, fewer classes are rewritten. This requires that the agent samples.
 #[test]
 fn only_classes_in_sampled_stacks_are_counted() {
     for jdk in jdks() {
@@ -405,14 +407,14 @@ fn phase(jdk: &Jdk, (t, n): (u64, u64), sizes: Sizes, flags: &[&str]) {
             "{which}"
         );
         assert!(counts.classes > 0 && !counts.jdk);
-        // Compare with the JVM's own figure for the class whose objects the program keeps.
+        // Compare the count with the JVM's own figure, for the class whose objects the program keeps.
         let kept = counts.sites.iter().find(|s| s.method == "keep").unwrap();
         if round == 0 {
             let histogram = target.histogram(Selection::Live).unwrap();
             let per_object = histogram.bytes("Counted$Kept") / histogram.instances("Counted$Kept");
             assert_eq!(kept.bytes, Some(per_object * of.1), "{which}");
         }
-        // Without a count, nothing is counted.
+        // If no count runs, the classes have no hooks.
         target.advance(next + 1).unwrap();
         let threads = match (t, jdk.major()) {
             (2.., 21..) => format!("{}, half of them virtual", t),
@@ -472,7 +474,7 @@ fn in_ten_thousand_virtual_threads() {
     }
 }
 
-/// Counts the allocations of JDK collections for one thread, in interpreted and compiled code.
+/// Counts allocations in JDK collections, which one thread uses in interpreted and compiled code.
 #[test]
 fn in_the_jdk() {
     for jdk in jdks() {
@@ -508,7 +510,8 @@ fn in_the_jdk() {
             let array = USUAL.array(USUAL.reference, n);
             let arrays = |class| of(class, "java.lang.Object[]");
             assert_eq!(arrays("java.util.LinkedList"), (1, array), "{which}");
-            // `ArrayList` grows its array by half each time. The copies are made by a method that has an intrinsic.
+            // `ArrayList` grows its array by half each time. It copies the array by a method that the JIT compiler
+            // replaces by an intrinsic.
             let room = std::iter::successors(Some(10), |room| Some(room + room / 2));
             let room: Vec<u64> = room
                 .scan(0, |before, room| {
@@ -531,7 +534,7 @@ fn in_the_jdk() {
     }
 }
 
-/// Counts with the JVM's checks of JNI calls and of all bytecode, and with other object layouts.
+/// Runs counts while the JVM checks JNI calls and verifies all bytecode, and with other object layouts.
 #[test]
 fn with_checks_and_other_layouts() {
     for jdk in jdks() {
@@ -548,7 +551,7 @@ fn with_checks_and_other_layouts() {
     }
 }
 
-/// After many counts, the classes have no hooks: a count that includes no class counts nothing.
+/// After many counts, the classes contain no hooks any more: a count whose filter matches no class counts nothing.
 #[test]
 fn counters_are_taken_out_again() {
     for jdk in jdks() {
@@ -576,7 +579,7 @@ fn counters_are_taken_out_again() {
     }
 }
 
-/// If nobody ends a count, its hooks are removed some time after its planned end. Then another count can begin.
+/// If nobody ends a count, the agent removes its hooks some time after its planned end. Then another count can begin.
 #[test]
 fn a_count_that_nobody_ends_is_ended() {
     let jdk = &jdks()[0];

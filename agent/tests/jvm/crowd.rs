@@ -1,12 +1,12 @@
-//! Runs many more threads than processors, so that any thread may be descheduled at the worst moment.
+//! Runs many more threads than there are processors, so that the kernel may deschedule any thread at the worst moment.
 
 use std::time::Duration;
 
 use crate::dumped::Dumped;
 use crate::{jdks, launch};
 
-/// No sample is lost while a thread that makes room for others is descheduled: with every allocation sampled, all kept
-/// objects have a sample.
+/// A thread that creates a table chunk for other threads may be descheduled. No sample is lost meanwhile: every
+/// allocation is sampled, and all kept objects have a sample.
 #[test]
 fn no_sample_is_lost_in_a_crowd() {
     let (threads, objects) = (600, 600);

@@ -1,4 +1,4 @@
-//! A debugger and stack traces show the same with and without a count of allocations.
+//! Checks that a debugger and stack traces show the same with and without a count of allocations.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,16 +17,16 @@ const PATIENCE: Duration = Duration::from_secs(120);
 struct Debugged {
     jdk: Jdk,
     program: Target,
-    /// The port where the JVM waits for a debugger.
+    /// The port on which the JVM waits for a debugger.
     port: String,
 }
 
 /// The result of one round.
 #[derive(Debug, PartialEq)]
 struct Seen {
-    /// Lines of stack traces, and results that the program prints.
+    /// Lines that the program prints: stack traces and results.
     printed: Vec<String>,
-    /// Places where the debugger stopped, with variables and their values.
+    /// Places where the debugger stopped, with variables and their values at each place.
     stops: Vec<String>,
 }
 
@@ -54,7 +54,8 @@ impl Debugged {
         }
     }
 
-    /// Runs once with a new debugger, because a debugger caches lines and variables of methods.
+    /// Runs the program's code once with a new debugger. A debugger cannot be used twice, because it caches lines and
+    /// variables of methods.
     fn round(&mut self) -> Seen {
         let classes = compiled(&self.jdk, "Stops.java");
         let mut debugger = Launch::class(&self.jdk, classes, "Stops")

@@ -21,7 +21,7 @@ pub(crate) struct Sample {
     pub(crate) kind: String,
     pub(crate) thread: String,
     pub(crate) time: i64,
-    /// Class of the referenced object. For a class object, the class that it represents.
+    /// Class of the referenced object. If the object is a class object, this is the class that it represents.
     pub(crate) referent: Option<String>,
 }
 
@@ -34,14 +34,14 @@ pub(crate) struct Dumped {
     pub(crate) classes: Vec<Sample>,
     pub(crate) recent: Vec<Sample>,
     pub(crate) reservoir: Vec<Sample>,
-    /// Number of samples and bytes, by site.
+    /// Number of samples, and their bytes, by site.
     pub(crate) totals: HashMap<u32, (i64, i64)>,
-    /// Number of objects and bytes, by type.
+    /// Number of objects, and their bytes, by type.
     pub(crate) class_totals: BTreeMap<String, (i64, i64)>,
     counters: Vec<i64>,
-    /// Process id and start time, in the form of a trace's run id.
+    /// Process id and start time, in the same form as the run id in a trace.
     pub(crate) run: String,
-    /// Total size of the agent's objects in bytes.
+    /// Total size of all objects of the agent, in bytes.
     pub(crate) bytes: u64,
 }
 
@@ -54,7 +54,7 @@ impl Dumped {
         Self::read(&file).expect("the dump has the agent's class")
     }
 
-    /// Reads a dump. Returns `None` if it contains no agent.
+    /// Reads a dump. Returns `None` if the dump contains no data of the agent.
     pub(crate) fn read(file: &Path) -> Option<Self> {
         let snapshot = Snapshot::open(file, &Options::default(), &Silent).unwrap();
         let classes = snapshot.classes().by_name(CLASS);
@@ -134,8 +134,7 @@ impl Dumped {
             sampling(statics::INTERVAL, statics::RATE),
             sampling(statics::FIRST_INTERVAL, statics::FIRST_RATE),
         );
-        // The agent may not have discarded all samples yet that the current sampling does not keep. Ignore these
-        // samples.
+        // Ignore samples that the current sampling does not keep: the agent may not have discarded all of them yet.
         let is_kept = |s: &Sample| {
             s.mark == i64::from(MARK_CLASS)
                 || now == first
@@ -286,7 +285,7 @@ fn samples(snapshot: &Snapshot, table: &SiteTable, objects: &[ObjectIndex]) -> V
     };
     let all: Vec<Sample> = records.into_iter().map(sample).collect();
     let marks = [i64::from(MARK_SAMPLE), i64::from(MARK_CLASS)];
-    // A table never contains an unfinished sample.
+    // The table of samples never contains an unfinished sample.
     assert!(all.iter().all(|sample| marks.contains(&sample.mark)));
     all
 }

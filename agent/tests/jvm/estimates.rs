@@ -11,7 +11,8 @@ use crate::{jdks, launch};
 
 const GROUPS: usize = 40;
 
-/// Returns the bytes kept by each thread of `Keeper` with mixed sizes, measured with interval 0 on the same JDK.
+/// Returns the number of bytes that each thread of `Keeper` keeps with mixed sizes. They are measured with interval 0
+/// on the same JDK, so they are exact.
 fn truth(jdk: &Jdk, objects: &str) -> HashMap<String, f64> {
     let dumped = keeper(
         jdk,
@@ -37,7 +38,7 @@ fn size(bytes: i64) -> f64 {
 }
 
 fn keeper(jdk: &Jdk, options: &str, objects: &str, keep: &str, sizes: &str) -> Dumped {
-    // The young generation is so large that no GC runs while the program allocates; see `with_collections`.
+    // The young generation is large enough that no GC runs while the program allocates. In `with_collections`, GCs run.
     keeper_with("-Xmn800m", jdk, options, objects, keep, sizes)
 }
 
@@ -71,7 +72,7 @@ impl Args for testdata::jvm::Launch {
     }
 }
 
-/// Number of JVMs measured at each interval.
+/// Number of JVMs that are started for each interval.
 const RUNS: u32 = 3;
 
 /// Checks that estimates are unbiased. Forty threads keep some 11 MB each, in objects of 32 bytes to 32 KB. For each
@@ -98,8 +99,8 @@ fn unbiased(interval: &str) {
     }
 }
 
-/// Returns the mean z of the threads of one JVM. Also returns by how many standard errors the sum of all estimates
-/// deviates.
+/// Returns two numbers for one JVM: the mean z of its threads, and the deviation of the sum of all estimates in
+/// standard errors.
 fn deviations(jdk: &Jdk, interval: &str, objects: &str, truth: &HashMap<String, f64>) -> [f64; 2] {
     let options = format!("interval={interval},max_samples=1000000");
     let dumped = keeper(jdk, &options, objects, "1.0", "mixed");
@@ -188,9 +189,9 @@ fn unbiased_at_512_kib() {
     unbiased("512k");
 }
 
-/// Checks estimates while GCs run. Before JDK 25, a thread forgets at a GC what it has allocated in its TLAB since its
-/// last sample. That is one interval on average, because the distance back to the last sample has the same distribution
-/// as the distance to the next one, or less if the TLAB is younger. Nothing else biases the estimate.
+/// Checks estimates while GCs run. Before JDK 25, each GC makes a thread forget what it has allocated in its TLAB since
+/// its last sample. This is one interval on average, or less if the TLAB is younger: the distance back to the last
+/// sample has the same distribution as the distance to the next one. Nothing else biases the estimate.
 #[test]
 fn with_collections() {
     let objects = "2000";
@@ -267,7 +268,7 @@ fn liveness() {
                 (estimate - expected).abs() <= 0.1 * expected,
                 "keep {keep}: {estimate}"
             );
-            // Survival rate: the share of the samples taken at the site that are live.
+            // Survival rate: the share of the samples taken at the site whose objects are live.
             let taken = size(dumped.taken("Keeper.equal"));
             #[allow(clippy::cast_precision_loss, reason = "small")]
             let survival = alive.len() as f64 / taken;

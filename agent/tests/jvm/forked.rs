@@ -1,4 +1,4 @@
-//! Compares snapshots by a forked child with the figures and dumps of the same JVM, while the program is idle.
+//! Compares snapshots by a forked child with figures and dumps of the same JVM. The program is idle meanwhile.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs;
@@ -15,7 +15,7 @@ use testdata::programs;
 use crate::{CHECKED, collectors, library};
 
 const PROGRAM: &str = "Forked";
-/// Flags of collectors with a heap in shared memory, which a child does not copy.
+/// Flags of collectors that have the heap in shared memory. A fork does not copy shared memory.
 const SHARED: [&str; 1] = ["-XX:+UseZGC"];
 
 fn launch(jdk: &Jdk, count: u32) -> Launch {
@@ -99,7 +99,7 @@ pub(crate) fn open(file: &Path) -> Snapshot {
     snapshot
 }
 
-/// Returns objects and bytes of each class, by name.
+/// Returns the number of objects and the bytes of each class, by the class's name.
 pub(crate) fn histogram(snapshot: &Snapshot) -> BTreeMap<String, (u64, u64)> {
     let mut by_name = BTreeMap::new();
     for (index, class) in snapshot.classes().iter() {
@@ -146,16 +146,17 @@ const EXCEPT: [&str; 9] = [
     "java.lang.StringConcatHelper",
     "int[]",
 ];
-/// Further classes before JDK 17: the JVM's native code creates such objects during the commands.
+/// More such classes for JDKs before 17: the JVM's native code creates objects of them while it runs the commands.
 const EXCEPT_BEFORE: [&str; 5] = [
     "java.lang.Object[]",
     "java.lang.ref.ReferenceQueue",
     "java.util.WeakHashMap$Entry",
-    // Objects of this class contain fields that the JVM added.
+    // Objects of this class contain fields that the JVM itself has added.
     "jdk.internal.loader.ClassLoaders$AppClassLoader",
     "Forked$$Lambda$",
 ];
-/// Classes with a few objects that only objects of the classes above hold, and the maximum number of these objects.
+/// Classes that have a few objects held only by objects of the classes above. The number is the maximum number of these
+/// objects.
 const NEARLY: [(&str, u64); 7] = [
     ("byte[]", 20),
     ("java.lang.String", 20),
@@ -181,7 +182,7 @@ fn the_histogram_is_the_jvms() {
     }
 }
 
-/// Returns unreferenced strings of the CDS archive, by class. JDK 11 with G1 counts them as live.
+/// Returns the number of unreferenced strings of the CDS archive, by class. JDK 11 with G1 counts them as live.
 fn archived(
     jdk: &Jdk,
     collector: &str,
@@ -205,17 +206,17 @@ fn archived(
         }
     }
     let objects: u64 = archived.values().map(|sum| sum.0).sum();
-    // With other object layouts the JVM maps no archive. Then the unreachable strings are held by weak references.
+    // With other object layouts, the JVM does not map the CDS archive. Then only weak references hold these strings.
     if objects < 1000 {
         archived.clear();
     }
     archived
 }
 
-/// Compares objects and bytes of every class with the JVM's histogram.
+/// Compares the number of objects and the bytes of every class with the JVM's histogram.
 fn compare_histograms(jdk: &Jdk, collector: &str, target: &Target, what: &str) {
     let folder = tempfile::tempdir().unwrap();
-    // Loading the agent for the first time creates some objects.
+    // The first load of the agent creates some objects, so load it before the comparison.
     take(target, folder.path());
     let own = target.histogram(Selection::Live).unwrap();
     let found = histogram(&open(&take(target, folder.path())));
@@ -268,7 +269,7 @@ fn compare_histograms(jdk: &Jdk, collector: &str, target: &Target, what: &str) {
     assert!(differ.is_empty(), "{what}: {differ:#?}");
 }
 
-/// Two dumps of the same heap, compared object by object.
+/// Two dumps of the same heap, which are compared object by object.
 struct Pair<'a> {
     ours: &'a Snapshot,
     theirs: &'a Snapshot,
@@ -389,7 +390,7 @@ fn every_object_is_as_in_the_jvms_own_dump() {
                 pair.known.len()
             );
             assert!(pair.known.len() > 3000 * 4);
-            // A snapshot does not start the carriers of virtual threads.
+            // Taking a snapshot does not start the carrier threads of virtual threads.
             let starts = ["ForkJoinPool", "VirtualThread"];
             for thread in ours.threads() {
                 let name = thread.name.unwrap_or_default();
@@ -398,7 +399,7 @@ fn every_object_is_as_in_the_jvms_own_dump() {
                     "{name}"
                 );
             }
-            // A local variable has the same thread and frame in both dumps.
+            // A local variable belongs to the same thread and frame in both dumps.
             let holder = |snapshot: &Snapshot| {
                 let threads = snapshot.threads();
                 let thread = threads.iter().find(|t| t.name.as_deref() == Some("holder"));
@@ -429,8 +430,8 @@ pub(crate) fn frames(snapshot: &Snapshot, thread: &hprof::answers::Thread) -> Ve
     thread.frames.iter().map(frame).collect()
 }
 
-/// Returns the times in milliseconds for which the program was stopped for an operation, from the JVM's log of
-/// safepoints.
+/// Returns how long the program was stopped for each run of an operation, in milliseconds. The times are from the JVM's
+/// log of safepoints.
 fn pauses(log: &Path, operation: &str) -> Vec<f64> {
     let text = fs::read_to_string(log).unwrap();
     let lines = text
@@ -445,7 +446,7 @@ fn pauses(log: &Path, operation: &str) -> Vec<f64> {
 
 #[test]
 fn the_program_stands_still_for_a_fraction() {
-    // The safepoint log of earlier JDKs does not contain the operations.
+    // In earlier JDKs, the log of safepoints does not name the operations.
     for jdk in crate::jdks() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("safepoints.log");

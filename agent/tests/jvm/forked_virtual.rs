@@ -1,4 +1,4 @@
-//! Compares virtual threads in snapshots by a forked child with the JVM's own dump of the same moment.
+//! Compares virtual threads in snapshots by a forked child with those in a dump that the JVM writes at the same moment.
 
 use std::collections::BTreeMap;
 
@@ -22,13 +22,13 @@ fn launch(jdk: &Jdk, threads: u32) -> Launch {
 /// Takes a forked snapshot of the program.
 fn forked(target: &Target) -> Snapshot {
     let folder = tempfile::tempdir().unwrap();
-    // The first snapshot makes the JVM create some objects, so take it twice.
+    // Take two snapshots, because the JVM creates some objects during the first one.
     take(target, folder.path());
     open(&take(target, folder.path()))
 }
 
-/// Returns for each thread by name: its frames, the retained size of its object, and the class of the object's
-/// dominator.
+/// Returns three things for each thread, by its name: its frames, the retained size of its thread object, and the class
+/// of that object's dominator.
 fn threads(snapshot: &Snapshot) -> BTreeMap<String, (bool, Vec<String>, u64, String)> {
     let of = |thread: &hprof::answers::Thread| {
         let object = thread.object.unwrap();
@@ -46,7 +46,7 @@ fn threads(snapshot: &Snapshot) -> BTreeMap<String, (bool, Vec<String>, u64, Str
         )
     };
     let threads = snapshot.threads();
-    // Leave out the thread that takes the dump. It differs between the dumps.
+    // Leave out the thread that takes the dump, because it differs between the two dumps.
     let others = threads
         .iter()
         .filter(|thread| thread.name.as_deref() != Some("Attach Listener"));
@@ -65,7 +65,7 @@ fn holder(snapshot: &Snapshot, object: ObjectIndex) -> String {
     )
 }
 
-/// Counts the GC roots that are threads or that frames of threads hold, by class and kind of root.
+/// Counts two kinds of GC roots by class and kind of root: thread objects, and objects held by frames of threads.
 fn thread_roots(snapshot: &Snapshot) -> BTreeMap<(String, String), u32> {
     let mut counts = BTreeMap::new();
     let kinds = [RootKind::Thread, RootKind::JavaFrame];
@@ -131,8 +131,8 @@ fn virtual_threads_are_as_in_the_jvms_own_dump() {
 #[test]
 fn parked_threads_have_frames_from_jdk_21_on() {
     for jdk in jdks().into_iter().filter(|jdk| jdk.major() >= 21) {
-        // With `false`, the thread is in no thread container of the JDK. Then its stack has only the frames that hold
-        // objects.
+        // If the value is `false`, the thread is in no thread container of the JDK. Then the dump has only those of its
+        // frames that hold objects.
         for flag in ["-Djdk.trackAllThreads=true", "-Djdk.trackAllThreads=false"] {
             let target = started(&launch(&jdk, 20).flag(flag).flags(CHECKED));
             let snapshot = forked(&target);

@@ -1,4 +1,5 @@
-//! Full heaps: the agent is loaded into one, or runs while the heap fills. The JVM continues.
+//! Tests the agent in full heaps: it is loaded into a full heap, or it runs while the heap fills. The JVM continues in
+//! both cases.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -23,7 +24,8 @@ fn each(test: impl Fn(&Jdk, &str)) {
     }
 }
 
-/// True if the JVM prints the line on standard error within ten seconds. Its answer to a command may arrive earlier.
+/// True if the JVM prints the line on standard error within ten seconds. The line may come later than the JVM's answer
+/// to a command.
 fn told(target: &Target, line: &str) -> bool {
     told_times(target, line, 1)
 }
@@ -40,9 +42,9 @@ fn told_times(target: &Target, line: &str, times: usize) -> bool {
     true
 }
 
-/// In a full heap, the agent does not start and says so. When there is room again, it starts.
+/// In a full heap, the agent does not start and prints the reason. When the heap has room again, it starts.
 ///
-/// If a collector frees memory in one more GC, the agent may start at once. Serial frees none.
+/// With a collector that can free memory by one more GC, the agent may start at once. Serial cannot.
 #[test]
 fn attached_to_a_full_heap() {
     each(|jdk, collector| {
@@ -81,7 +83,7 @@ fn attached_to_a_full_heap() {
     });
 }
 
-/// The heap fills and stays full while the agent samples. Samples are lost, and the agent's threads continue.
+/// The heap fills and stays full while the agent samples. Samples are lost, but the agent's threads continue.
 #[test]
 fn filled_while_sampled() {
     each(|jdk, collector| {
@@ -133,8 +135,8 @@ fn is_of_a_memory_pool(frame: &str) -> bool {
     frame.contains("at sun.management.MemoryPoolImpl.getUsage0(")
 }
 
-/// The heap has room for the agent's first object, then for the first two, and so on. Wherever the memory ends, the JVM
-/// continues, and the attach can be repeated until there is room for all objects.
+/// The heap first has room for one object of the agent, then for two, and so on. At whatever object the memory ends,
+/// the JVM continues, and the attach can be repeated until there is room for all objects.
 #[test]
 fn attached_at_every_level() {
     each(|jdk, collector| {
@@ -183,7 +185,7 @@ fn attached_at_every_level() {
     });
 }
 
-/// The heap fills up and empties while the agent is loaded, changed and detached. Each attempt succeeds or reports that
+/// The heap fills up and empties while the agent is loaded, changed and detached. Each command succeeds or reports that
 /// the heap is full, and the JVM continues.
 #[test]
 fn attached_while_the_heap_fills_up() {

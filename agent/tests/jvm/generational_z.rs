@@ -1,4 +1,5 @@
-//! Generational ZGC: its young GCs keep sampled objects alive, so few samples are tracked, but all are counted.
+//! Tests the agent with generational ZGC. Its young GCs keep sampled objects alive, so the agent tracks few samples but
+//! counts all.
 
 use std::time::{Duration, Instant};
 
@@ -9,12 +10,12 @@ use crate::dumped::Dumped;
 use crate::traced::Traced;
 use crate::{CHECKED, jdks, launch, library};
 
-/// Number of objects that are kept. Fifty times as many are dropped.
+/// Number of objects that the program keeps. It drops fifty times as many.
 const KEPT: f64 = 100_000.0;
 /// Size of each object in bytes: the header and ten numbers.
 const SIZE: u64 = 96;
-/// Maximum number of unproven samples. They may take 1/200 of a heap of 64 MB, and each takes the object's size plus
-/// 160 bytes.
+/// Maximum number of unproven samples in a heap of 64 MB. They may take 1/200 of the heap, and each sample takes the
+/// object's size plus 160 bytes.
 const MOST: usize = (64 << 20) / 200 / (SIZE as usize + 160);
 
 /// Returns the flags of generational ZGC, or `None` if the JDK does not have it.
@@ -26,7 +27,7 @@ fn flags(jdk: &Jdk) -> Option<&'static [&'static str]> {
     }
 }
 
-/// Starts a program that produces garbage, with or without the agent.
+/// Starts a program that produces garbage. It runs with or without the agent.
 fn aside(jdk: &Jdk, flags: &[&str], options: Option<&str>) -> Target {
     let started = match options {
         Some(options) => launch(jdk, "Aside", options),
@@ -46,7 +47,7 @@ fn aside(jdk: &Jdk, flags: &[&str], options: Option<&str>) -> Target {
         .unwrap()
 }
 
-/// Dumps the whole heap including unreachable objects, without a GC before.
+/// Dumps the whole heap, including unreachable objects. No GC runs before the dump.
 fn dumped(target: &Target) -> Dumped {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("heap.hprof");
@@ -71,7 +72,7 @@ fn assert_all_are_taken(dumped: &Dumped) -> f64 {
     lost
 }
 
-/// Without `follow`, the time limit decides: at most eighty tracked samples in ten seconds.
+/// Without `follow`, the limit per second applies: at most eighty samples are tracked in ten seconds.
 #[test]
 fn who_allocates_fast_has_few_followed() {
     for jdk in jdks() {
@@ -91,7 +92,7 @@ fn who_allocates_fast_has_few_followed() {
         assert!(dumped.counter(Counter::Thinnings) > 0);
         assert!(dumped.sampling.interval > dumped.first.interval);
         assert_eq!(dumped.first.interval, 16 << 10);
-        // The agent discards a random half of the samples, so somewhat more may be left.
+        // The agent discards a random half of the tracked samples, so somewhat more than the limit may be left.
         let most = 80 * windows + 40;
         assert!(dumped.samples.len() <= most, "{}", dumped.samples.len());
         assert_all_are_taken(&dumped);
@@ -106,8 +107,8 @@ fn who_allocates_fast_has_few_followed() {
     }
 }
 
-/// The agent distinguishes the non-generational ZGC of JDK 23 and earlier from generational ZGC: it tracks all samples,
-/// at any allocation rate.
+/// JDK 23 and earlier also have a ZGC that is not generational. With it, the agent tracks all samples, at any
+/// allocation rate.
 #[test]
 fn zgc_without_generations_has_all_followed() {
     for jdk in jdks() {
@@ -151,7 +152,7 @@ fn minor_and_major_collections_are_told_apart_in_a_trace() {
     }
 }
 
-/// Keeps `kept` objects in a heap of at most `heap`, and returns the dump.
+/// Runs a program that keeps `kept` objects in a heap of at most `heap`, and returns a dump of it.
 fn steady(jdk: &Jdk, flags: &[&str], options: &str, heap: &str, kept: &str) -> Dumped {
     let mut target = launch(jdk, "Steady", options)
         .flag(format!("-Xmx{heap}"))
@@ -189,7 +190,7 @@ fn who_allocates_slowly_has_all_followed() {
     }
 }
 
-/// In a small heap, a page is a larger part of the heap, so the limit is eight samples in ten seconds.
+/// In a small heap, a page is a larger part of the heap. So the limit there is eight samples in ten seconds.
 #[test]
 fn in_a_small_heap_fewer_are_followed() {
     for jdk in jdks() {

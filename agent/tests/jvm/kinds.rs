@@ -11,7 +11,7 @@ use crate::{cc, jdks, launch};
 
 const N: usize = 200;
 
-/// Method, type, and number of objects of that type per call.
+/// Method, type, and number of objects of this type that a call of the method allocates.
 const KINDS: &[(&str, &str, usize)] = &[
     ("newObject", "Kinds$Plain", 1),
     ("intArray", "int[]", 1),
@@ -66,7 +66,7 @@ fn every_kind(dumped: &Dumped) {
     for &(method, kind, each) in KINDS {
         let through = format!("Kinds.{method}");
         let mut found = dumped.of_kind(&through, kind);
-        // The first call of a concatenation or a lambda links it, which also allocates.
+        // The first call of a concatenation or of a lambda links it. The linking also allocates.
         let linking = "java.lang.invoke.MethodHandleNatives.linkCallSite";
         found.retain(|sample| !dumped.through(sample.site, linking));
         // On the first call, the JVM creates some strings for the class's name and the constants.
@@ -86,7 +86,7 @@ fn every_kind(dumped: &Dumped) {
         }
         for sample in found {
             let referent = sample.referent.as_deref().unwrap();
-            // In the dump, names of hidden classes have a suffix added by the JVM.
+            // Names of hidden classes in the dump have a suffix that the JVM adds.
             assert!(
                 referent == kind || kind == "Kinds$$Lambda" && referent.starts_with(kind),
                 "{method}: {referent}"
@@ -186,8 +186,8 @@ fn virtual_threads() {
     }
 }
 
-/// Allocates 8 million objects of 32 bytes, and arrays of 1,000 to 100,000 ints. Checks that both yield as many samples
-/// as the interval predicts, within 10 %.
+/// Allocates 8 million objects of 32 bytes, and arrays of 1,000 to 100,000 ints. For each of the two, checks that the
+/// number of samples is within 10 % of what the interval predicts.
 fn volumes(jdk: &Jdk, threads: &str, flags: &[&str]) {
     let mut target = launch(jdk, "Volumes", "interval=64k")
         .flags(["-Xmx256m"])
@@ -200,7 +200,7 @@ fn volumes(jdk: &Jdk, threads: &str, flags: &[&str]) {
     let dumped = Dumped::of(&target);
     dumped.assert_complete();
     for (method, objects, low, high) in [
-        // The header has 8, 12 or 16 bytes.
+        // The header of an object has 8, 12 or 16 bytes.
         ("objects", 8_000_000.0, 24, 32),
         ("ints1000", 60_000.0, 4_012, 4_016),
         ("ints10000", 6_000.0, 40_012, 40_016),

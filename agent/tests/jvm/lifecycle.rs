@@ -89,7 +89,7 @@ fn the_same_agent_twice() {
 #[test]
 fn another_sampling_agent() {
     for jdk in jdks() {
-        // The JVM treats a copy of the library under another name as another agent.
+        // If the library is copied under another name, the JVM treats the copy as another agent.
         let folder = tempfile::tempdir().unwrap();
         let copy = folder.path().join("libother.so");
         fs::copy(library(), &copy).unwrap();
@@ -121,7 +121,7 @@ fn another_sampling_agent() {
     }
 }
 
-/// Attaches to a JVM that has not finished its initialization, because another agent delays it.
+/// Attaches the agent to a JVM that is still in its initialization. Another agent delays the initialization.
 #[test]
 fn attached_while_another_agent_holds_up_the_start() {
     for jdk in jdks() {
@@ -161,7 +161,7 @@ fn attached_late() {
         // After invalid options, valid ones are accepted.
         let answer = target.load_agent(&library(), "interval=0").unwrap();
         assert!(answer.contains("return code: 0"), "{answer}");
-        // On JDK 17, a thread keeps its old interval until its next sample, after 512 KiB on average.
+        // On JDK 17, a thread keeps its old interval until its next sample. That sample comes after 512 KiB on average.
         let mut kept = 0;
         for phase in 2..=20 {
             target.advance(phase).unwrap();
@@ -217,13 +217,13 @@ fn attached_and_detached_again_and_again() {
         for round in 0..10 {
             let first = if round == 0 { "" } else { attach::CHANGE };
             ask(&format!("{first}interval=1k"), attach::DONE);
-            // Options also change without a detach in between.
+            // Options can also be changed without detaching the agent first.
             ask(&format!("{}interval=2k", attach::CHANGE), attach::CHANGED);
             ask(attach::DETACH, attach::DETACHED);
         }
         assert_eq!(site_tables(&target), before + 1, "JDK {}", jdk.version());
         ask(&format!("{}interval=0", attach::CHANGE), attach::DONE);
-        // On JDK 17, a thread keeps its old interval until its next sample, after 512 KiB on average.
+        // On JDK 17, a thread keeps its old interval until its next sample. That sample comes after 512 KiB on average.
         for phase in 2..=20 {
             target.advance(phase).unwrap();
             let dumped = Dumped::of(&target);
@@ -266,8 +266,9 @@ fn a_delay_before_the_first_sample() {
     }
 }
 
-/// Panics in GC callbacks, where JVMTI forbids disabling events: the agent's thread disables them, and no later GC
-/// calls the agent. If the callback tried to disable them, the JVM would refuse, and each GC would panic.
+/// The agent panics in GC callbacks, where JVMTI forbids disabling events. So the agent's thread disables them, and
+/// later GCs do not call the agent. If a callback tried to disable them, the JVM would refuse, and each later GC would
+/// panic again.
 #[test]
 fn panics_in_a_collection_turn_the_agent_off() {
     const COLLECTIONS_AFTER: u32 = 6;
@@ -281,7 +282,7 @@ fn panics_in_a_collection_turn_the_agent_off() {
                 .arg("100")
                 .start()
                 .unwrap();
-            // Each phase has one GC, followed by a fifth of a second.
+            // Each phase runs one GC and then waits for a fifth of a second.
             target.wait_ready(1).unwrap();
             for phase in 2..=3 + COLLECTIONS_AFTER {
                 target.advance(phase).unwrap();

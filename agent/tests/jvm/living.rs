@@ -1,4 +1,4 @@
-//! Checks live and collected objects with every collector, the strategies, filters, and downsampling.
+//! Checks live and collected objects with every collector. Also checks the strategies, filters, and downsampling.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ fn every_collector() {
                 std::thread::sleep(Duration::from_millis(1300));
                 let second = Dumped::of(&target);
                 assert_eq!(kept(&second).len(), 1000, "{context}");
-                // In addition to these objects, the JVM creates a few on the first use of the class.
+                // When the class is first used, the JVM creates a few more objects of it.
                 let taken = second.taken("Steady.drop");
                 assert!((3000..3200).contains(&taken), "{context}: {taken}");
                 // An object has the same uid in both dumps.
@@ -57,7 +57,7 @@ fn every_collector() {
                 );
                 let most = second.counter(Counter::Uids);
                 assert!(uids.iter().all(|uid| (1..=most).contains(uid)));
-                // Dropped objects are found to be collected.
+                // The agent finds out that dropped objects were collected.
                 assert!(second.counter(Counter::Collected) >= 2500, "{context}");
                 assert_eq!(
                     (second.recent.len(), second.reservoir.len()),
@@ -66,7 +66,7 @@ fn every_collector() {
                 );
                 for dead in second.recent.iter().chain(&second.reservoir) {
                     assert_eq!(dead.referent, None, "{context}");
-                    // The JVM itself allocates some objects without a stack.
+                    // The JVM itself allocates some objects, which have no stack.
                     let no_stack = second.counter(Counter::NoStack) > 0;
                     let has_stack = !second.frames(dead.site).is_empty();
                     assert!(
@@ -115,7 +115,7 @@ fn a_full_table_is_thinned_and_estimates_stay() {
             objects += weight.objects;
             variance += weight.objects_variance;
         }
-        // The estimate lacks the samples that were dropped while the table was full.
+        // The estimate does not include the samples that were dropped while the table was full.
         let lost = f64::from(i32::try_from(dumped.counter(Counter::DroppedFull)).unwrap());
         println!(
             "JDK {}: {objects:.0} of 20000, {lost} dropped, interval {}",
@@ -133,7 +133,7 @@ fn a_full_table_is_thinned_and_estimates_stay() {
 }
 
 /// The program allocates 60,000 objects. The table has 20,000 slots, and the JVM runs no GC by itself. One tenth of the
-/// objects stays alive, and the samples of these objects are not discarded.
+/// objects stays alive. The agent does not discard their samples.
 #[test]
 fn garbage_makes_room_before_samples_are_thinned() {
     for jdk in jdks() {
@@ -171,8 +171,8 @@ fn strategies_by_count_and_by_class() {
         );
         let expected = 2000.0;
         let found = f64::from(u32::try_from(kept(&dumped).len()).unwrap());
-        // With a jitter of half the rate, distances have a standard deviation of 29 % of their mean. The limit is five
-        // standard errors.
+        // The distances vary by up to half of the rate, so their standard deviation is 29 % of their mean. The limit of
+        // the check is five standard errors.
         assert!((found - expected).abs() < 150.0, "{found}");
         target.advance(2).unwrap();
         assert!(target.finish().unwrap());
@@ -188,8 +188,8 @@ fn strategies_by_count_and_by_class() {
         let size = kept(&dumped)[0].size;
         assert_eq!(bytes, objects * size);
         let found = kept(&dumped).len();
-        // Each of the 400 distances has a standard deviation of 29 %, so their number has a standard deviation of 5.8.
-        // The limit is five times that.
+        // Each of the 400 distances has a standard deviation of 29 % of its mean, so the number of samples has a
+        // standard deviation of 5.8. The limit of the check is five times that.
         assert!((371..=429).contains(&found), "{found}");
         assert!(target.finish().unwrap());
     }
@@ -205,7 +205,7 @@ fn a_strategy_by_time() {
         assert_eq!(dumped.sampling.weight(24), None);
         let recorded = dumped.counter(Counter::Recorded);
         assert!(recorded > 0);
-        // Two samples are at least half of the mean time apart, which limits their number.
+        // Two samples are at least half of the mean time apart. This limits the number of samples.
         let elapsed = i64::try_from(start.elapsed().as_millis()).unwrap();
         assert!(
             recorded <= elapsed / 10 + 2,
@@ -231,7 +231,7 @@ fn filters() {
     }
 }
 
-/// The filter decides by the class whose code allocates, directly or through a JDK collection.
+/// The filter decides by the class whose code allocates. That class may allocate directly or through a JDK collection.
 #[test]
 fn filters_by_the_class_whose_code_allocates() {
     for jdk in jdks() {
@@ -250,7 +250,7 @@ fn filters_by_the_class_whose_code_allocates() {
                     frames.iter().any(is_of)
                 };
                 kinds.map(|kind| {
-                    // The JVM creates small arrays there by itself.
+                    // The JVM itself creates small arrays in this method.
                     let is_ours =
                         |s: &&Sample| s.kind == kind && (kind != "byte[]" || s.size > 999);
                     let samples = dumped.samples.iter().filter(is_ours);

@@ -1,4 +1,4 @@
-//! Class definitions are recorded with the stack that defined them.
+//! Tests that each class definition is recorded with the stack that defined the class.
 
 use heapdiff_sites::Counter;
 
@@ -23,7 +23,8 @@ fn definitions_have_stacks() {
         };
         assert_eq!(plugins("deploy"), 30);
         assert_eq!(plugins("hide"), 20);
-        // These classes are unloaded with their loaders. A frame may still hold one of them.
+        // These classes are unloaded with their loaders. One of them may still be loaded, because a frame may still
+        // hold it.
         assert!(plugins("deployAndForget") <= 1);
         assert!(dumped.counter(Counter::Collected) >= 39);
         let unloaded = |s: &&Sample| {

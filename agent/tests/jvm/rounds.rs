@@ -1,4 +1,4 @@
-//! Runs many counts in one JVM, one after another, under load.
+//! Tests many counts in one JVM, one after another, while the program is under load.
 
 use std::fs;
 use std::time::Duration;
@@ -106,8 +106,8 @@ fn assert_exact(counts: &Counts, which: &str) {
     );
 }
 
-/// Repeats a count many times. Each result is exact, the program continues, and after a GC nothing of a count is left
-/// in the JVM's memory. Set `HEAPDIFF_COUNT_ROUNDS=1000` for a long run.
+/// Runs many counts. Each result is exact, and the program continues. After a GC, the JVM's memory contains nothing
+/// that belongs to a count. Set `HEAPDIFF_COUNT_ROUNDS=1000` for a long run.
 #[test]
 fn counted_and_taken_out_again_and_again() {
     let asked_for = std::env::var("HEAPDIFF_COUNT_ROUNDS").ok();
@@ -125,8 +125,8 @@ fn counted_and_taken_out_again_and_again() {
             load(&mut target, &format!("{}{TOKEN}", attach::COUNT_END));
             assert_exact(&counts(&target), &which);
             if round == 2 || round % (rounds / 20).max(10) == 0 {
-                // Request a GC, which frees the space of earlier versions of classes. By itself, a JVM may wait long
-                // for a GC while its metaspace grows.
+                // Request a GC, which frees the memory of earlier versions of classes. A JVM may wait long until it
+                // runs such a GC by itself, while its metaspace grows.
                 asked(&mut target, "collect");
                 let now = figures(&mut target);
                 println!("{which}: {now:?}");
@@ -134,7 +134,7 @@ fn counted_and_taken_out_again_and_again() {
                 seen.push((round, now));
             }
         }
-        // The program's load continued, and no constant pool grew after the first rounds.
+        // The program's load has continued, and no constant pool has grown after the first rounds.
         let (first, last) = (&seen[0].1, &seen[seen.len() - 1].1);
         assert!(first.rounds < last.rounds, "{seen:?}");
         assert!(first.pools > 0 && first.pools == last.pools, "{seen:?}");

@@ -1,4 +1,4 @@
-//! Line numbers of frames match the source while bytecode is rewritten by counts, by `usage=on` and by other agents.
+//! Tests that line numbers of frames match the source while counts, `usage=on` and other agents rewrite bytecode.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -28,7 +28,7 @@ fn started(jdk: &Jdk, options: &str) -> Target {
     target
 }
 
-/// Returns the number of the line of `Lines.java` that ends with this comment.
+/// Returns the number of the line in `Lines.java` that ends with the comment `comment`.
 fn marked(comment: &str) -> Line {
     Line::At(line("Lines.java", &format!("// {comment}")).unwrap())
 }
@@ -41,8 +41,8 @@ fn frames(table: &SiteTable, site: u32) -> Vec<(String, Line)> {
         .collect()
 }
 
-/// Checks the stacks of all arrays that the program has allocated so far. Returns all stacks in which the program's
-/// methods allocate, except for class loading.
+/// Checks the stacks of all arrays that the program has allocated so far. Returns all stacks of allocations in the
+/// program's methods, except those of class loading.
 fn checked(dumped: &Dumped, phases: usize, which: &str) -> BTreeSet<String> {
     let arrays = dumped.of_kind("Lines.leaf", "byte[]");
     assert_eq!(arrays.len(), N * phases, "{which}");
@@ -59,7 +59,7 @@ fn checked(dumped: &Dumped, phases: usize, which: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Checks that each stack in `now` also occurred before classes were rewritten (`plain`).
+/// Checks that each stack in `now` is also in `plain`, which contains the stacks from before classes were rewritten.
 fn assert_same(now: &BTreeSet<String>, plain: &BTreeSet<String>, which: &str) {
     let other: Vec<_> = now.difference(plain).collect();
     assert!(other.is_empty() && !now.is_empty(), "{which}: {other:#?}");
@@ -95,7 +95,7 @@ fn thread_lines(file: &Path) -> HashMap<String, Vec<Line>> {
     lines
 }
 
-/// Checks lines before, during and after a count, including a method that runs all the time.
+/// Checks line numbers before, during and after a count. One of the methods runs all the time.
 #[test]
 fn lines_during_and_after_a_count() {
     for jdk in jdks() {
@@ -124,7 +124,7 @@ fn lines_during_and_after_a_count() {
     }
 }
 
-/// Checks lines with the options `count` and `usage`, set when the JVM starts or later.
+/// Checks line numbers with the options `count` and `usage`. They are set at the JVM's start or in a running JVM.
 #[test]
 fn lines_under_options_that_rewrite() {
     for jdk in jdks() {
@@ -152,7 +152,7 @@ fn lines_under_options_that_rewrite() {
     }
 }
 
-/// Classes are rewritten and restored while the program allocates. Each frame has its source line or no line.
+/// Classes are rewritten and restored while the program allocates. Each frame has its correct source line or no line.
 #[test]
 fn lines_while_classes_are_rewritten() {
     for jdk in jdks() {
@@ -173,7 +173,7 @@ fn lines_while_classes_are_rewritten() {
         let dumped = Dumped::of(&target);
         let expected = ["leaf", "mid", "outer", "runs"];
         let (mut all, mut without) = (0, 0);
-        // The JVM itself allocates a `byte[]` in other methods when it links the call of a hook.
+        // When the JVM links the call of a hook, it allocates a `byte[]` itself, in other methods.
         let arrays = dumped.of_kind("Lines.leaf", "byte[]").into_iter();
         for array in arrays.filter(|array| dumped.through(array.site, "Lines.runs")) {
             let frames = frames(&dumped.table, array.site);
@@ -203,7 +203,8 @@ fn lines_of_a_class_that_others_redefine() {
         let which = format!("JDK {}", jdk.version());
         let mut target = redefined(&jdk);
         assert_eq!(ask(&target, "interval=0"), attach::DONE, "{which}");
-        // The JVM takes its first sample after the previous interval: 512 KiB on average, sometimes several MiB.
+        // The JVM takes its first sample after the previous interval. That is 512 KiB on average, but sometimes several
+        // MiB.
         let mut rounds = 0;
         while rounds == 0 || (lines_of(&target, ONE).is_empty() && rounds < 1000) {
             for _ in 0..50 {
@@ -216,7 +217,7 @@ fn lines_of_a_class_that_others_redefine() {
         let mut both = BTreeSet::from([old]);
         both.extend(new);
         assert_eq!(lines_of(&target, ONE), both, "{which}");
-        // Line numbers also match during a count in a class that another agent has redefined.
+        // Another agent has redefined the class. Line numbers also match during a count in it.
         begin(&target, "");
         told(&mut target, "work");
         assert_eq!(lines_of(&target, ONE), both, "{which}: counted");

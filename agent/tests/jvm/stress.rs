@@ -1,5 +1,5 @@
-//! Does everything at once for a while: class loading and unloading, thread churn, virtual threads, stack overflows,
-//! GCs in a loop, attaching to a busy program, with JNI checks on.
+//! Does everything at once for a while, with JNI checks on: classes are loaded and unloaded, threads start and end,
+//! virtual threads run, stacks overflow, GCs run in a loop, and agents attach to a busy program.
 //!
 //! Each JVM runs for a few seconds. For longer runs, `cargo xtask soak` sets `HEAPDIFF_SOAK_SECONDS`.
 
@@ -25,7 +25,7 @@ fn seconds() -> u64 {
 fn busy(jdk: &Jdk, flags: &[&str]) -> Launch {
     let classes: PathBuf = jdk.compile(&programs::agent("Busy.java")).unwrap();
     Launch::class(jdk, classes, "Busy")
-        // The whole heap is resident from the start, so it does not count as growth.
+        // The whole heap is resident from the start, so a growing heap does not look like a leak of the agent.
         .flags(["-Xms300m", "-Xmx300m", "-XX:+AlwaysPreTouch"])
         .flags(CHECKED)
         .flags(flags)
@@ -63,11 +63,11 @@ fn every_join_is_right(dumped: &Dumped, context: &str) {
 /// and agent.
 const MOST_RESIDENT: u64 = 1300 << 20;
 /// Maximum growth of the resident memory between the middle and the end of a run. It allows for growth of the JVM's own
-/// caches. The shortest run that is checked takes some 150,000 samples in that time. So a leak of 200 bytes per sample
-/// is found. A longer run finds a smaller leak.
+/// caches. Even the shortest run that is checked takes some 150,000 samples in that time, so a leak of 200 bytes per
+/// sample is found. A longer run finds a smaller leak.
 const MOST_GROWTH: u64 = 24 << 20;
-/// Minimum length of a run for the check of growth, in seconds. In a shorter run, growth cannot be distinguished from
-/// the startup.
+/// Minimum length in seconds of a run whose memory growth is checked. In a shorter run, growth cannot be distinguished
+/// from the startup.
 const TELLING: u64 = 30;
 
 /// Readings of a JVM's resident memory, in bytes.
@@ -93,7 +93,7 @@ impl Memory {
         }
     }
 
-    /// Returns the medians of the second and the last third of the readings.
+    /// Returns two medians: of the second third of the readings, and of the last third.
     fn later(&self) -> (u64, u64) {
         let third = self.0.len() / 3;
         let median = |part: &[u64]| {
@@ -219,8 +219,8 @@ fn the_jvm_ends_while_busy() {
     }
 }
 
-/// If the heap is full, samples are dropped and counted, the JVM continues, and its own dump contains the other
-/// samples.
+/// The heap is full. Samples are dropped and counted, and the JVM continues. The dump that the JVM writes by itself
+/// contains the other samples.
 #[test]
 fn out_of_memory() {
     for jdk in jdks() {
@@ -257,7 +257,7 @@ fn out_of_memory() {
             there > 100_000.0 && (objects - there).abs() < 5.0 * variance.sqrt() + 0.02 * there
         );
         assert_eq!(dumped.counter(Counter::Faults), 0);
-        // The agent has recovered.
+        // The agent has recovered from the full heap.
         target.advance(2).unwrap();
         let after = Dumped::of(&target);
         assert!(after.counter(Counter::Recorded) > dumped.counter(Counter::Recorded));

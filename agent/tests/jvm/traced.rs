@@ -48,10 +48,10 @@ impl Traced {
         )
     }
 
-    /// Waits until a query returns a value other than 0.
+    /// Waits until a query returns a number other than 0.
     pub(crate) fn wait(&self, sql: &str) {
         let end = Instant::now() + Duration::from_secs(20);
-        // Until the agent has created its tables, queries fail.
+        // Queries fail until the agent has created the trace's tables.
         while Database::open(&self.path()).is_err() || self.number(sql) == 0 {
             assert!(Instant::now() < end, "never true: {sql}");
             std::thread::sleep(Duration::from_millis(50));
@@ -88,7 +88,8 @@ fn of_class(column: &str, class: &str) -> String {
     )
 }
 
-/// Returns a query for the sum of a column over the sites of a class. The value of a site is that of its last tick.
+/// Returns a query that sums a column over the sites of a class. For each site, the query uses the value of the site's
+/// last tick.
 fn live(column: &str, class: &str) -> String {
     format!(
         "SELECT ifnull(sum(n), 0) FROM (SELECT max(tick), {column} AS n FROM site_tick
@@ -97,7 +98,7 @@ fn live(column: &str, class: &str) -> String {
     )
 }
 
-/// Returns a query for an aggregate (`figure`) over the listed live samples of a class.
+/// Returns a query for an aggregate over the listed live samples of a class. `figure` is the aggregate in SQL.
 fn listed(figure: &str, class: &str) -> String {
     format!(
         "SELECT ifnull({figure}, 0) FROM sample JOIN site ON site.id = site
@@ -120,7 +121,7 @@ fn exact_when_every_allocation_is_sampled() {
             target.advance(2).unwrap();
             target.histogram(Selection::Live).unwrap();
             let what = format!("JDK {} {collector}", jdk.version());
-            // The object dropped last may still be in a frame.
+            // A frame may still hold the object that was dropped last.
             traced.wait(&format!(
                 "SELECT ({}) >= 5999",
                 of_class("collected_objects", "Steady$Dropped")
@@ -147,7 +148,7 @@ fn exact_when_every_allocation_is_sampled() {
                 assert!((32..=48).contains(&size), "{what}: {size}");
                 let bytes = traced.number(&live("live_bytes", class));
                 assert_eq!(bytes, left * size, "{what}");
-                // The list of samples agrees with the totals.
+                // The list of samples has the same number and bytes as the totals.
                 let one_by_one = |figure| traced.number(&listed(figure, class));
                 let (count, sum) = (one_by_one("count(*)"), one_by_one("sum(bytes)"));
                 assert_eq!((count, sum), (left, bytes), "{what}: {class}");
@@ -170,7 +171,7 @@ fn exact_when_every_allocation_is_sampled() {
     }
 }
 
-/// Returns the figures of the management beans, printed by the program.
+/// Returns the figures of the management beans. The program prints them.
 fn beans(target: &mut Target) -> (BTreeMap<String, i64>, Vec<i64>) {
     let line = target.wait_line("BEANS").unwrap();
     let counts = line
@@ -216,15 +217,15 @@ fn totals_are_those_of_the_beans() {
                 traced.wait_tick();
                 let seen = ["heap_used", "metaspace_used", "loaded_classes"].map(newest);
                 println!("{what}: {counts:?} {used:?} {seen:?}");
-                // The tolerances allow for the collector's regions and pages, and for allocations and class loading
-                // between the readings.
+                // The tolerances allow for the size of the collector's regions and pages, and for allocations and class
+                // loading between the two readings.
                 let mut near = seen.iter().zip(&used).zip([8 << 20, 256 << 10, 50]);
                 let are_near = near.all(|((a, b), most)| (a - b).abs() <= most);
                 let are_counted = counts.iter().all(|(name, count)| {
                     let rows = traced.number(&format!(
                         "SELECT count(*) FROM collection WHERE collector = '{name}'"
                     ));
-                    // Beans for the pauses of cycles have no GCs of their own in the trace.
+                    // The trace has no GCs of beans that count pauses of cycles.
                     name.ends_with("Pauses") || rows == *count
                 });
                 if are_near && are_counted && traced.number(asked) > 0 {
@@ -273,7 +274,7 @@ fn without_the_management_module() {
             .unwrap();
         target.wait_ready(1).unwrap();
         traced.wait_tick();
-        // Without beans, nothing reports a GC that ran before the trace began.
+        // Without beans, nothing reports the GCs that ran before the trace began.
         target.advance(2).unwrap();
         traced.wait_tick();
         let (well, errors) = target.finish_with_errors().unwrap();

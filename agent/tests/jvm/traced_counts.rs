@@ -29,7 +29,7 @@ fn started(launch: &Launch) -> Target {
     target
 }
 
-/// Returns the counts in a window of a run, and the part of the run that they cover.
+/// Returns the counts in a time window of a run, and the part of the run for which they are valid.
 fn lines(path: &Path, run: i64, window: Window) -> (Option<CountedPart>, Vec<CountedLine>) {
     let trace = Trace::open(path).unwrap();
     let mut lines = Vec::new();
@@ -62,7 +62,7 @@ fn assert_exact(lines: &[CountedLine], (t, n): (u64, u64), times: u64, which: &s
     }
 }
 
-/// Checks the counts from the start of the program to its end, and in a part of that time.
+/// Checks the counts of the whole run, and those in a part of the run.
 #[test]
 fn a_trace_has_all_that_was_counted() {
     for jdk in jdks() {
@@ -86,7 +86,7 @@ fn a_trace_has_all_that_was_counted() {
         assert_exact(&second.1, of, 1, &which);
         assert!(second.0.unwrap().from_ms >= ms, "{which}: {second:?}");
         assert_exact(&lines(&traced.path(), 1, window(0, ms)).1, of, 1, &which);
-        // The third phase ends with the JVM.
+        // The third phase ends when the JVM ends.
         target.advance(4).unwrap();
         let (well, errors) = target.finish_with_errors().unwrap();
         assert!(

@@ -1,4 +1,5 @@
-//! Tests the trace's file when JVMs are killed, when files cannot be written, and when other processes use the trace.
+//! Tests the trace's file in three situations: JVMs are killed, files cannot be written, and other processes use the
+//! trace.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use crate::{jdks, launch};
 
 const KILLS: usize = 50;
 const TICK: i64 = 500;
-/// Maximum delay of a tick on a busy machine, and the delay that most ticks do not exceed, in milliseconds.
+/// Two delays of a tick on a busy machine, in milliseconds: the maximum, and a delay that most ticks do not exceed.
 const LATE: i64 = 3000;
 const MOSTLY_LATE: i64 = 400;
 
@@ -22,7 +23,8 @@ fn wall_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap()
 }
 
-/// Kills a JVM at some moment. Checks the file that it has left, and how the next JVM continues the file.
+/// Kills a JVM at some moment. Checks the trace file that the JVM has left, and checks that the next JVM continues this
+/// file.
 fn kill(jdk: &Jdk, number: usize) -> i64 {
     let traced = Traced::new();
     let options = traced.options(&format!("interval=4k,tick={TICK}ms"));
@@ -31,7 +33,7 @@ fn kill(jdk: &Jdk, number: usize) -> i64 {
         .start()
         .unwrap();
     traced.wait("SELECT count(*) FROM sqlite_schema WHERE name = 'note'");
-    // Each run waits for a different time. So the kill comes at any moment of a tick, during the setup or later.
+    // Each run waits for a different time. So the JVM is killed at any moment: during the setup, or anywhere in a tick.
     std::thread::sleep(Duration::from_millis((number as u64 * 379) % 2300));
     let seen = traced.number("SELECT count(*) FROM tick");
     let killed = wall_ms();
@@ -52,7 +54,7 @@ fn kill(jdk: &Jdk, number: usize) -> i64 {
         traced.number("SELECT count(*) FROM run WHERE ended_ms IS NOT NULL"),
         0
     );
-    // Data that was visible once is permanent.
+    // No tick that was visible before the JVM was killed is lost.
     assert!(traced.number("SELECT count(*) FROM tick") >= seen);
     if seen == 0 { 0 } else { gap }
 }
@@ -82,7 +84,7 @@ fn a_killed_jvm_loses_a_tick_at_most() {
     assert!(soon * 4 >= KILLS * 3, "only {soon} within a tick");
 }
 
-/// Returns the agent's lines on standard error.
+/// Returns the lines that the agent has printed on standard error.
 fn said(errors: &str) -> Vec<&str> {
     errors.lines().filter(|l| l.contains("heapdiff")).collect()
 }
@@ -91,7 +93,7 @@ fn said(errors: &str) -> Vec<&str> {
 fn a_file_that_may_not_grow_ends_the_trace_and_nothing_else() {
     for jdk in jdks() {
         let traced = Traced::new();
-        // Limit files to 2000 blocks of 512 bytes.
+        // Limit each file's size to 2000 blocks of 512 bytes.
         let mut target = launch(&jdk, "Watched", &traced.options("interval=0,tick=100ms"))
             .flag("-Xmx256m")
             .through(["sh", "-c", "ulimit -f 2000; exec \"$0\" \"$@\""])
@@ -247,7 +249,7 @@ struct Recorded<'a> {
 }
 
 impl<'a> Recorded<'a> {
-    /// Starts the JVM with a strategy that samples every allocation.
+    /// Starts the JVM. The agent samples every allocation.
     fn start(jdk: &Jdk, disk: &'a Disk, strategy: &str) -> Self {
         let options = format!("{strategy},tick=200ms,trace={}/t.db", disk.path.display());
         let mut target = launch(jdk, "Steady", &options)
@@ -299,7 +301,7 @@ impl<'a> Recorded<'a> {
         assert_eq!(self.number(holes), 0);
     }
 
-    /// Returns the number of ticks of ten seconds or more, and the number of notes about such ticks.
+    /// Returns the number of ticks that last ten seconds or more, and the number of notes about such ticks.
     fn gaps(&self) -> (i64, i64) {
         (
             self.number("SELECT count(*) FROM tick WHERE span_ms >= 9500"),
@@ -385,7 +387,8 @@ fn a_trace_begins_once_its_disk_has_room() {
             begins_once(jdk, &disk, || ());
         });
         scope.spawn(|| {
-            // Three inodes: for the folder, the file that fills the disk, and the trace, but not for the trace's log.
+            // The file system has three inodes: one for the folder, one for the file that fills the disk, and one for
+            // the trace. No inode is left for the trace's log.
             let disk = Disk::new("size=4m,nr_inodes=3");
             begins_once(jdk, &disk, || {
                 mount(&["-o", "remount,nr_inodes=100"], &disk.path)
@@ -407,7 +410,7 @@ fn begins_once(jdk: &Jdk, disk: &Disk, has_room: impl Fn()) {
     assert!(well && said(&errors).len() == 2, "{errors}");
 }
 
-/// A disk that nobody can write to, not even root: it is mounted read-only in a mount namespace that only the JVM sees.
+/// Nobody can write to the disk, not even root: it is mounted read-only in a mount namespace that only the JVM sees.
 #[test]
 fn a_folder_that_is_read_only_costs_one_warning() {
     if !may_mount() {
@@ -446,7 +449,7 @@ fn a_folder_that_is_read_only_costs_one_warning() {
     assert!(std::fs::read_dir(&mount).unwrap().next().is_none());
 }
 
-/// The other process has a clock that is days ahead, and considers the file too large.
+/// The clock of the other process is days ahead, and for that process the file is too large.
 #[test]
 fn a_run_that_another_process_drops_is_put_back() {
     let traced = Traced::new();
@@ -470,7 +473,7 @@ fn a_run_that_another_process_drops_is_put_back() {
         max_bytes: 1,
         ..Limits::default()
     };
-    // Act right after a tick. By the clock of the other process, the JVM has then been silent for days.
+    // Let the other process act right after a tick. By its clock, the JVM has then written nothing for days.
     traced.wait_tick();
     let mut other = Writer::create(&traced.path(), &run, limits).unwrap();
     let tick = |_| NewTick {
@@ -517,7 +520,8 @@ fn two_jvms_on_one_file() {
         a.wait_ready(1).unwrap();
         b.wait_ready(1).unwrap();
         traced.wait("SELECT count(DISTINCT run) = 2 FROM tick");
-        // A third connection locks the file for longer than a tick. Its data becomes part of a longer tick.
+        // A third connection locks the file for longer than a tick. The data of that tick becomes part of a longer
+        // tick.
         let holder = rusqlite::Connection::open(traced.path()).unwrap();
         holder.busy_timeout(Duration::from_secs(5)).unwrap();
         holder.execute_batch("BEGIN IMMEDIATE").unwrap();

@@ -9,7 +9,7 @@ use crate::dumped::{Dumped, Sample};
 use crate::traced::Traced;
 use crate::{jdks, launch};
 
-/// The data of a sample except its uid: class, thread, bytes, and allocation time.
+/// The data of a sample without its uid: class, thread, bytes, and allocation time.
 type Facts = (String, String, i64, i64);
 
 fn of_dump(samples: &[Sample]) -> BTreeMap<i64, Facts> {
@@ -55,7 +55,8 @@ fn single_samples_are_those_of_a_dump() {
     target.advance(2).unwrap();
     let dumped = Dumped::of(&target);
     dumped.assert_complete();
-    // The agent finds within a second which samples the dump's GC has collected, and writes them with the next tick.
+    // Within a second the agent finds which samples the GC of the dump has collected. It writes them with the next
+    // tick.
     std::thread::sleep(Duration::from_millis(1300));
     traced.wait_tick();
     let trace = Trace::open(&traced.path()).unwrap();
@@ -102,7 +103,7 @@ fn single_samples_are_those_of_a_dump() {
          WHERE class.name = 'Steady$Kept' AND frame.method = 'keep' AND collected_ms IS NULL";
     assert_eq!(traced.number(through), 1000);
 
-    // If the JVM is killed, the samples stay in the trace as they were.
+    // After the JVM was killed, the trace contains the same samples as before.
     drop(trace);
     drop(target);
     let trace = Trace::open(&traced.path()).unwrap();

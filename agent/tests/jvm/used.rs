@@ -1,4 +1,4 @@
-//! With `usage=on`, the counts for each method of each JDK collection are exact.
+//! Tests that with `usage=on` the counts for each method of each JDK collection are exact.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn program(jdk: &Jdk, times: u32) -> Launch {
         .timeout(Duration::from_secs(200))
 }
 
-/// Returns the lines that the program prints until it waits again.
+/// Returns the lines that the program prints before it waits for the next command.
 fn told(target: &mut Target) -> String {
     target.lines_until_ready().unwrap().join("\n")
 }
@@ -32,7 +32,7 @@ fn assert_exact(told: &str, which: &str) {
     );
 }
 
-/// Tests compiled code, with counting from the start of the program.
+/// Counts from the start of the program. The counted methods get compiled.
 #[test]
 fn each_method_counts_what_it_does() {
     for jdk in jdks() {
@@ -50,7 +50,7 @@ fn each_method_counts_what_it_does() {
     }
 }
 
-/// Tests interpreted code. Counting starts at an attach and ends at a detach.
+/// Counts interpreted code. The count starts when the agent is attached, and ends when it is detached.
 #[test]
 fn attached_it_counts_from_then_on_and_detached_no_more() {
     for jdk in jdks() {
@@ -73,7 +73,7 @@ fn attached_it_counts_from_then_on_and_detached_no_more() {
     }
 }
 
-/// Eight threads at once: each call is counted exactly once.
+/// Eight threads run at once, and each call is counted exactly once.
 #[test]
 fn what_eight_threads_do_to_one_collection_is_counted_to_the_last() {
     for jdk in jdks() {

@@ -1,4 +1,5 @@
-//! Calls that allocate without an allocation instruction: the called method, and the hook that is called afterwards.
+//! Calls that allocate although the calling code has no allocation instruction: which method is called, and which hook
+//! is called after it.
 
 use std::ops::Range;
 
@@ -23,8 +24,8 @@ pub enum Invoke<'a> {
     Static,
     /// `invokeinterface`.
     Interface,
-    /// `invokedynamic`, with the name of its bootstrap method. The second value is the first static argument after the
-    /// standard ones, if that argument is a string.
+    /// `invokedynamic`. The first value is the name of its bootstrap method. The second value is the first static
+    /// argument after the standard ones, if that argument is a string.
     Dynamic(Name<'a>, Option<Name<'a>>),
 }
 
@@ -39,8 +40,8 @@ pub struct Call<'a> {
     pub method_descriptor: Name<'a>,
     /// The call instruction.
     pub how: Invoke<'a>,
-    /// The class of the called method, as the call names it. It may be an array class. For `invokedynamic` it is the
-    /// class of the bootstrap method.
+    /// The class of the called method, as it is named in the call. It may be an array class. For `invokedynamic` it is
+    /// the class of the bootstrap method.
     pub owner: Name<'a>,
     /// The name of the called method.
     pub name: Name<'a>,
@@ -48,34 +49,37 @@ pub struct Call<'a> {
     pub descriptor: Name<'a>,
 }
 
-/// The hook that is called after a call has returned.
+/// The hook to call after a call has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
     /// `object(site)`: the call allocates one object of this class.
     Object(&'static str),
-    /// `array(length, site)`: the call returns one array. Its class is the type that the call's descriptor returns, or
-    /// else the array class in [`Call::owner`], as for `clone`.
+    /// `array(length, site)`: the call returns one array. The array's class is the return type in the call's
+    /// descriptor. If that is no array class, it is [`Call::owner`], as for `clone`.
     Array,
-    /// `hook(returned, site)`, `(Ljava/lang/Object;I)V`: the class is known only at run time.
+    /// `hook(returned, site)` with the descriptor `(Ljava/lang/Object;I)V`: the class of the returned object is known
+    /// only at run time.
     Returned {
         /// A static method of the hook class.
         hook: &'static str,
-        /// A number of the caller's choice, which is passed on in [`Kind::Returned`](crate::Kind::Returned).
+        /// A number that the caller of this crate chooses. It is passed on in
+        /// [`Kind::Returned`](crate::Kind::Returned).
         mark: u8,
     },
 }
 
-/// A call after which a hook is called.
+/// The hook to call after a call, with the class of the returned value.
 #[derive(Clone, Copy)]
 pub(crate) struct After<'a> {
     pub(crate) told: Told,
-    /// The class of the returned value, as far as it is known.
+    /// The class of the returned value, as far as it is known from the code.
     pub(crate) class: ClassName<'a>,
-    /// The constant of the class that the returned array must be cast to before its length can be read.
+    /// The class constant of an array class. The returned value must be cast to this class before its length can be
+    /// read.
     pub(crate) cast: Option<u16>,
 }
 
-/// Returns the call that an instruction makes, and the constant of the called method's class. Returns `None` if the
+/// Returns the call that an instruction makes, and the class constant of the called method. Returns `None` if the
 /// instruction is not a call, or if the constant pool lacks a constant that the call needs.
 pub(crate) fn called<'a>(
     pool: &Pool<'a>,
@@ -133,14 +137,14 @@ impl<'a> After<'a> {
     }
 }
 
-/// Returns the type that a descriptor returns, if that is a class or an array.
+/// Returns the return type of a descriptor if it is a class or an array.
 fn returned(descriptor: &[u8]) -> Option<&[u8]> {
     let end = descriptor.iter().rposition(|&c| c == b')')?;
     let returned = descriptor.get(end + 1..)?;
     matches!(returned, [b'[' | b'L', _, ..]).then_some(returned)
 }
 
-/// Returns `name` for `Lname;`. An array type is returned unchanged.
+/// Returns `name` if the type is `Lname;`. An array type is returned unchanged.
 fn inner(kind: &[u8]) -> &[u8] {
     match kind {
         [b'L', name @ .., b';'] => name,
@@ -178,7 +182,7 @@ impl<'a> Bootstraps<'a> {
         Self { content, places }
     }
 
-    /// Returns the constants of a bootstrap method's handle and of the first of its static arguments.
+    /// Returns two constants of a bootstrap method: its method handle, and the first of its static arguments.
     fn get(&self, number: u16) -> Option<(u16, Option<u16>)> {
         let place = self.places.get(usize::from(number))?;
         let numbers = self.content.get(place.clone())?;

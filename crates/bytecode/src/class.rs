@@ -9,10 +9,10 @@ use crate::pool::Pool;
 use crate::site::Name;
 
 const MAGIC: u32 = 0xcafe_babe;
-/// The byte range of the count of constants in a class file.
+/// The byte range in a class file that contains the number of constants.
 pub(crate) const POOL_COUNT: Range<usize> = 8..10;
 
-/// A class file that was read to its end.
+/// A class file that was read to its end without an error.
 pub(crate) struct ClassFile<'a> {
     pub(crate) pool: Pool<'a>,
     /// The offset of the end of the constant pool.
@@ -30,7 +30,7 @@ pub(crate) struct Method<'a> {
     pub(crate) descriptor: Name<'a>,
     /// The content of the attribute `Code`.
     pub(crate) code: Cursor<'a>,
-    /// The byte range of that content in the file. Its length is in the four bytes before.
+    /// The byte range of this content in the file. The four bytes before the range contain its length.
     pub(crate) place: Range<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! Instructions: offset, length, and the parts that depend on the offset.
+//! Instructions: their offsets, their lengths, and those of their parts that depend on the offset.
 
 use crate::cursor::Cursor;
 use crate::error::{Damage, Fault};
@@ -30,16 +30,16 @@ pub(crate) enum Form<'a> {
     Jump(i16),
     /// A branch: a 32-bit distance follows the opcode.
     WideJump(i32),
-    /// A switch: padding up to a multiple of four, the distance of the default, and the cases.
+    /// A switch: padding to a multiple of four bytes, the distance of the default, and the cases.
     Switch(i32, Cases<'a>),
 }
 
-/// The part of a switch after the distance of the default.
+/// The part of a switch that follows the distance of the default.
 #[derive(Clone, Copy)]
 pub(crate) enum Cases<'a> {
-    /// `tableswitch`: the bytes of `low` and `high`, then the distances.
+    /// `tableswitch`: the bytes of `low` and `high`, followed by the distances.
     Table(&'a [u8], &'a [u8]),
-    /// `lookupswitch`: the bytes of the count, then pairs of key and distance.
+    /// `lookupswitch`: the bytes of the count, followed by pairs of key and distance.
     Lookup(&'a [u8], &'a [u8]),
 }
 

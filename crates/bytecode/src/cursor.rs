@@ -7,7 +7,7 @@ use crate::error::{Damage, Fault};
 pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// The offset of `bytes` in the file.
+    /// The offset in the file at which `bytes` begins.
     base: usize,
 }
 
@@ -67,7 +67,7 @@ impl<'a> Cursor<'a> {
         self.array(what).map(i64::from_be_bytes)
     }
 
-    /// Reads a length that is stored as `u32` before the content.
+    /// Reads content that is preceded by its length as a `u32`.
     pub(crate) fn length(&mut self, what: &'static str) -> Result<usize, Damage> {
         let offset = self.offset();
         let length = self.u32(what)?;

@@ -1,8 +1,8 @@
 //! Calls a hook when a method is entered.
 //!
 //! The call is inserted at the start of the code. It needs no stack map frame, because the first frame follows from the
-//! method's descriptor. A branch back to the former first instruction skips the call, so the hook runs once for each
-//! entry. The method's exception handlers do not cover the call.
+//! method's descriptor. A branch to the instruction that was the first one before does not lead to the call, so the
+//! hook runs once for each entry. The method's exception handlers do not cover the call.
 
 use crate::class::{ClassFile, Method};
 use crate::code::{Instructions, NEW};
@@ -26,8 +26,8 @@ const INVOKESPECIAL: u8 = 0xb7;
 const INVOKESTATIC: u8 = 0xb8;
 const ARRAYLENGTH: u8 = 0xbe;
 
-/// One step that computes the hook's arguments, in order. The caller must make sure that the named fields and methods
-/// exist.
+/// One step of computing the hook's arguments. The steps run in order. The caller must make sure that the named fields
+/// and methods exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Push<'p> {
     /// Pushes a reference from this local variable.
@@ -43,7 +43,8 @@ pub enum Push<'p> {
     /// Replaces a reference by the result of a virtual method without arguments: class, name, descriptor. The returned
     /// type must take one stack slot.
     Call(&'p str, &'p str, &'p str),
-    /// Like [`Push::Call`], but calls the method of this class even if subclasses override it.
+    /// Replaces a reference by the result of this method, like [`Push::Call`], but always calls the method of this
+    /// class, even if a subclass overrides it.
     Own(&'p str, &'p str, &'p str),
     /// Replaces an array by its length.
     Length,
@@ -75,11 +76,12 @@ pub struct Entered<'a> {
     pub bytes: Option<Vec<u8>>,
     /// The methods that have the call now: name and descriptor.
     pub methods: Vec<(Name<'a>, Name<'a>)>,
-    /// The methods that should have the call but were not changed.
+    /// The methods that should have the call but were not changed, each with the reason.
     pub left_alone: Vec<LeftAlone<'a>>,
 }
 
-/// Inserts a call at the start of each method for which `entries` returns one, given its name and descriptor.
+/// Inserts a call at the start of each method for which `entries` returns one. The arguments of `entries` are the
+/// method's name and its descriptor.
 ///
 /// # Errors
 /// The class cannot be read to its end. The caller should leave it unchanged.
@@ -152,8 +154,8 @@ fn code(parts: &Parts<'_>, entry: &Entry<'_>, added: &mut Additions) -> Result<V
             after: false,
         }],
         code: &code,
-        // The operand stack is empty at the inserted call. So the method needs the larger of the two stack depths, not
-        // their sum.
+        // The operand stack is empty where the call is inserted. So the new maximum stack depth is the larger of two
+        // depths, that of the call and that of the method, not their sum.
         stack: deepest.saturating_sub(parts.max_stack),
         locals: 0,
         news: &news,

@@ -6,7 +6,7 @@ pub enum Error {
     /// The file is not a class file that this crate can read.
     #[error("{0}")]
     Damaged(#[from] Damage),
-    /// The name of a hook or of the hook class is empty, too long for a class file, or not plain ASCII.
+    /// The name of a hook or of the class with the hooks is empty, too long for a class file, or not plain ASCII.
     #[error("`{0}` cannot be the name of the class or method that inserted code calls")]
     HookName(String),
 }

@@ -4,9 +4,9 @@ use crate::cursor::Cursor;
 use crate::error::{Damage, Fault};
 use crate::pool::{INTEGER, LONG, UTF8};
 
-/// Base of the `long` placeholders: the constant `LONG_PLACEHOLDER + n` is replaced by number n.
+/// Base of the `long` placeholders. The constant `LONG_PLACEHOLDER + n` is replaced by the number with index n.
 pub const LONG_PLACEHOLDER: i64 = 0x4845_4150_0000_0000;
-/// Base of the `int` placeholders: the constant `INT_PLACEHOLDER + n` is replaced by number n.
+/// Base of the `int` placeholders. The constant `INT_PLACEHOLDER + n` is replaced by the number with index n.
 pub const INT_PLACEHOLDER: i32 = 0x4845_0000;
 
 const SYNTHETIC: u16 = 0x1000;
@@ -76,7 +76,7 @@ pub fn fill(bytes: &[u8], numbers: &[i64], names: &[(&str, &str)]) -> Result<Vec
 mod tests {
     use super::*;
 
-    /// Builds a class file up to its access flags, with a name, an `int` and a `long`.
+    /// Builds the part of a class file that precedes the access flags. It contains a name, an `int` and a `long`.
     fn class(name: &str, int: i32, long: i64) -> Vec<u8> {
         let mut bytes = vec![0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, 55, 0, 6, UTF8, 0];
         bytes.push(name.len() as u8);

@@ -1,4 +1,4 @@
-//! The attribute `StackMapTable`: the types that the verifier expects at targets of branches.
+//! The attribute `StackMapTable`. It contains the types that the verifier expects at targets of branches.
 
 use crate::cursor::Cursor;
 use crate::error::{Damage, Fault};
@@ -13,7 +13,8 @@ const FULL: u8 = 255;
 const UNINITIALIZED: u8 = 8;
 const OBJECT: u8 = 7;
 
-/// Returns the frames for the new code. `is_new` returns true for an offset at which the old code has a `new`.
+/// Returns the frames for the new code. `is_new` returns true for an offset in the old code at which a `new`
+/// instruction begins.
 pub(crate) fn moved(
     mut cursor: Cursor<'_>,
     moved: &Moved,
@@ -21,7 +22,7 @@ pub(crate) fn moved(
 ) -> Result<Vec<u8>, Damage> {
     let count = cursor.u16(WHAT)?;
     let mut out = count.to_be_bytes().to_vec();
-    // A frame stores its distance from the frame before, minus one.
+    // A frame stores its distance from the previous frame, minus one.
     let (mut old_before, mut new_before) = (-1_i64, -1_i64);
     for _ in 0..count {
         let offset = cursor.offset();
@@ -34,7 +35,7 @@ pub(crate) fn moved(
         };
         old_before += i64::from(old_delta) + 1;
         let new = i64::from(moved.target(old_before, offset)?);
-        // Offsets rise in the old code, so they also rise in the new code.
+        // In the old code each frame has a higher offset than the previous one. This is also true in the new code.
         let delta = u16::try_from(new - new_before - 1);
         let delta = delta.map_err(|_| Fault::Target(old_before).at(offset))?;
         new_before = new;

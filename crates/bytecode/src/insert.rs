@@ -35,17 +35,17 @@ enum Hook {
     Level,
 }
 
-/// The constants of the hooks that were needed so far.
+/// The constant-pool entries for hooks. Each is created when the hook is first needed.
 #[derive(Clone, Copy, Default)]
 struct Named {
     class: Option<u16>,
     /// Indexed by [`Hook`].
     methods: [Option<u16>; 3],
-    /// The two hooks for results of calls that were used last, with their constants.
+    /// The two most recently used hooks that receive results of calls, each with its constant.
     returned: [Option<(&'static str, u16)>; 2],
 }
 
-/// The state of [`Constants`] before a method. It is restored if the method is not rewritten.
+/// The state of [`Constants`] before a method was rewritten. It is restored if the method stays unchanged after all.
 #[derive(Clone, Copy)]
 pub(crate) struct Before(Named, Mark);
 
@@ -90,7 +90,7 @@ impl<'h> Constants<'h> {
         Ok(method)
     }
 
-    /// Returns the constant of a hook that receives the result of a call.
+    /// Returns the constant for a hook that receives the result of a call.
     fn returned(&mut self, name: &'static str) -> Result<u16, Full> {
         let known = self.named.returned.iter().flatten();
         if let Some((_, method)) = known.clone().find(|(known, _)| *known == name) {
@@ -115,15 +115,15 @@ impl<'h> Constants<'h> {
 pub(crate) struct Calls<'c, 'h> {
     pub(crate) constants: &'c mut Constants<'h>,
     pub(crate) code: Vec<u8>,
-    /// Stack slots that the new code needs in addition to the method's own.
+    /// Number of stack slots that the new code needs in addition to those of the method.
     pub(crate) stack: u16,
-    /// Local variables that the new code needs in addition to the method's own.
+    /// Number of local variables that the new code needs in addition to those of the method.
     pub(crate) locals: u16,
 }
 
 impl Calls<'_, '_> {
-    /// Generates the call that precedes a `new`. The site number needs no additional stack: the object takes the same
-    /// slot later.
+    /// Generates the call that precedes a `new`. The call needs no additional stack slot, because the site number uses
+    /// the slot that the new object takes later.
     pub(crate) fn object(&mut self, site: i32) -> Result<(), Full> {
         let hook = self.constants.hook(Hook::Object)?;
         self.push(site)?;
@@ -144,13 +144,13 @@ impl Calls<'_, '_> {
     /// Generates the hook call that follows a call which allocates an object.
     pub(crate) fn after_object(&mut self, site: i32) -> Result<(), Full> {
         self.object(site)?;
-        // The returned object is on the stack, too.
+        // The site number is on the stack in addition to the returned object.
         self.stack = self.stack.max(1);
         Ok(())
     }
 
-    /// Generates the hook call that follows a call which returns an array. `cast` is the constant of the array's class,
-    /// if the descriptor does not name that class.
+    /// Generates the hook call that follows a call which returns an array. `cast` is the constant of the array's class.
+    /// It is needed if the descriptor of the call does not name that class.
     pub(crate) fn after_array(&mut self, site: i32, cast: Option<u16>) -> Result<(), Full> {
         let hook = self.constants.hook(Hook::Array)?;
         self.code.push(DUP);
@@ -211,8 +211,8 @@ impl Calls<'_, '_> {
         }
         self.code.push(POP2);
         (first..end).for_each(|slot| self.local(ILOAD, slot));
-        // The code takes the lengths off the stack. Then a call needs one `long` and two `int`s on the stack: four
-        // slots.
+        // The code takes the `count` lengths off the stack. Then each call of a hook needs four slots for one `long`
+        // and two `int`s.
         self.stack = self.stack.max(4_u16.saturating_sub(count));
         self.locals = self.locals.max(count);
         Ok(())
@@ -238,7 +238,7 @@ impl Calls<'_, '_> {
     }
 }
 
-/// Code to which the instruction that pushes a number can be appended.
+/// Code to which an instruction that pushes a number can be appended.
 pub(crate) trait Pushed {
     fn push_number(&mut self, number: i32, added: &mut Additions) -> Result<(), Full>;
 }

@@ -9,7 +9,8 @@ use crate::moved::{LONGEST, Moved};
 use crate::pool::{Additions, Pool};
 use crate::tables;
 
-/// Returns the class file with additional constants and with the new content of the changed `Code` attributes.
+/// Returns the class file with the additional constants, and with new content for the `Code` attributes of changed
+/// methods.
 pub(crate) fn file(
     class: &[u8],
     file: &ClassFile<'_>,
@@ -29,7 +30,7 @@ pub(crate) fn file(
     out.extend(added.bytes());
     for (method, code) in changes {
         copy(&mut out, method.place.start - 4, method.place.end);
-        // The code is shorter than 64 KB, and its tables are at most as long as before.
+        // The length fits, because the code is shorter than 64 KB and its tables are at most as long as before.
         let length = u32::try_from(code.len()).unwrap_or(u32::MAX);
         out.extend(length.to_be_bytes());
         out.extend(code);
@@ -38,7 +39,8 @@ pub(crate) fn file(
     out
 }
 
-/// Code to insert before or after the instruction at `at`. `start..end` is its range in the block of inserted code.
+/// Code to insert before the instruction at `at`, or behind it if `after` is true. `start..end` is the range of this
+/// code in the block of all inserted code.
 pub(crate) struct Inserted {
     pub(crate) at: usize,
     pub(crate) start: usize,
@@ -99,25 +101,25 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The target of a branch to an instruction that has inserted code before it.
+/// The place to which a branch leads if its target is an instruction with inserted code before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Branches {
-    /// The inserted code, because it belongs to the instruction.
+    /// To the inserted code, because it belongs to the instruction.
     ToInserted,
-    /// The instruction, because the inserted code belongs to the fall-through path.
+    /// To the instruction itself, because the inserted code runs only if the instruction is reached without a branch.
     PastInserted,
 }
 
-/// A method's code with the code to insert.
+/// The code of a method, and the code to insert into it.
 pub(crate) struct Longer<'l, 'a> {
     pub(crate) parts: &'l Parts<'a>,
-    /// Ordered by offset.
+    /// The code to insert, ordered by offset.
     pub(crate) inserted: &'l [Inserted],
     /// The inserted code, as one block.
     pub(crate) code: &'l [u8],
-    /// Stack slots that the new code needs in addition to the method's own.
+    /// Number of stack slots that the new code needs in addition to those of the method.
     pub(crate) stack: u16,
-    /// Local variables that the new code needs in addition to the method's own.
+    /// Number of local variables that the new code needs in addition to those of the method.
     pub(crate) locals: u16,
     /// The offset of each `new`, in order.
     pub(crate) news: &'l [usize],
@@ -206,7 +208,7 @@ impl<'a> Longer<'_, 'a> {
             };
             kept.push((attribute.index, new));
         }
-        // Attributes are only dropped, so the count still fits into 16 bits.
+        // Attributes are dropped but never added, so their number still fits into 16 bits.
         let count = u16::try_from(kept.len()).unwrap_or(u16::MAX);
         out.extend(count.to_be_bytes());
         for (index, content) in kept {
@@ -225,7 +227,7 @@ struct Place<'m> {
     moved: &'m Moved,
     /// The offset in the new code.
     at: usize,
-    /// The offset in the input file.
+    /// The offset in the input file, for errors.
     offset: usize,
 }
 

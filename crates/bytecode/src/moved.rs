@@ -6,7 +6,7 @@ use crate::longer::Branches;
 
 /// Maximum length of the code of a method.
 pub(crate) const LONGEST: usize = 65_535;
-/// Marks an offset at which no instruction begins.
+/// Marks an offset that is not the beginning of an instruction.
 const NONE: u32 = u32::MAX;
 
 /// The new offset for each offset in the old code. An example with a call of five bytes before `newarray`:
@@ -18,10 +18,10 @@ const NONE: u32 = u32::MAX;
 /// start[1] = 1, itself[1] = 6
 /// ```
 pub(crate) struct Moved {
-    /// By old offset, the new offset of the code that is inserted before the instruction. The last entry is the end of
-    /// the code.
+    /// For each old offset, the new offset of the code that is inserted before the instruction. The last entry is the
+    /// end of the code.
     start: Vec<u32>,
-    /// By old offset, the new offset of the instruction itself.
+    /// For each old offset, the new offset of the instruction itself.
     itself: Vec<u32>,
     /// The length of the new code so far.
     length: usize,
@@ -49,7 +49,7 @@ impl Moved {
     ) -> Option<()> {
         let itself = self.length + inserted;
         let length = match &instruction.form {
-            // Opcode, padding, distance of the default, cases.
+            // A switch consists of opcode, padding, distance of the default, and cases.
             Form::Switch(_, cases) => 1 + padding(itself) + 4 + cases.len(),
             _ => instruction.bytes.len(),
         };
@@ -75,7 +75,7 @@ impl Moved {
     }
 
     /// Returns the new target of a branch to an old offset. The end of the code is not a valid target. `told_at` is the
-    /// file offset for errors.
+    /// offset in the file that an error reports.
     pub(crate) fn target(&self, old: i64, told_at: usize) -> Result<u16, Damage> {
         let table = match self.branches {
             Branches::ToInserted => &self.start,
@@ -84,7 +84,8 @@ impl Moved {
         Self::look(table, self.inside(old), old, told_at)
     }
 
-    /// Returns the new start of a line. It is before the code that is inserted there.
+    /// Returns the new offset at which a source line starts. If code is inserted there, the line starts before the
+    /// inserted code.
     pub(crate) fn line(&self, old: u16, told_at: usize) -> Result<u16, Damage> {
         let old = i64::from(old);
         Self::look(&self.start, self.inside(old), old, told_at)
@@ -95,8 +96,9 @@ impl Moved {
         usize::try_from(old).ok().filter(|&old| old < end)
     }
 
-    /// Returns the new offset of a start or an end of a range. Code that is inserted before an instruction belongs to
-    /// it, so the bound is before the inserted code. The end of the code is valid, too.
+    /// Returns the new offset of the start or the end of a range. Code that is inserted before an instruction belongs
+    /// to the instruction, so the returned offset is before the inserted code. The end of the code is a valid bound,
+    /// too.
     pub(crate) fn bound(&self, old: usize, told_at: usize) -> Result<u16, Damage> {
         let told = i64::try_from(old).unwrap_or(i64::MAX);
         Self::look(&self.start, Some(old), told, told_at)

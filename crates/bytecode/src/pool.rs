@@ -15,10 +15,10 @@ const NAME_AND_TYPE: u8 = 12;
 const HANDLE: u8 = 15;
 const DYNAMIC: u8 = 18;
 
-/// The constants of a class file that are needed to look up classes, names and calls.
+/// The constants of a class file. Only kinds that are needed to look up classes, names and calls have values.
 pub(crate) struct Pool<'a> {
     constants: Vec<Constant<'a>>,
-    /// The offset of the pool in the file, for errors.
+    /// The offset of the pool in the file, which errors report.
     offset: usize,
 }
 
@@ -27,10 +27,11 @@ enum Constant<'a> {
     Utf8(&'a [u8]),
     Class(u16),
     String(u16),
-    /// A field or a method: the constants of its class, and of its name and type.
+    /// A field or a method. The values are two constants: its class, and its name and type.
     Member(u16, u16),
     NameAndType(u16, u16),
-    /// An `invokedynamic` call: the number of its bootstrap method, and the constant of the call's name and type.
+    /// An `invokedynamic` call. The values are the number of its bootstrap method, and the constant of the call's name
+    /// and type.
     Dynamic(u16, u16),
     Handle(u16),
     Other,
@@ -93,7 +94,7 @@ impl<'a> Pool<'a> {
         Ok(Pool { constants, offset })
     }
 
-    /// Returns the number of indexes in use, including the unused index 0.
+    /// Returns the number of indexes that are in use, including index 0, which has no constant.
     pub(crate) fn count(&self) -> usize {
         self.constants.len()
     }
@@ -117,7 +118,7 @@ impl<'a> Pool<'a> {
         constant.copied().unwrap_or(Constant::Other)
     }
 
-    /// Returns a field or a method, if the pool has all of its constants.
+    /// Returns a field or a method, if the pool has all constants that it refers to.
     pub(crate) fn member(&self, index: u16) -> Option<Member<'a>> {
         let Constant::Member(class, named) = self.get(index) else {
             return None;
@@ -147,7 +148,7 @@ impl<'a> Pool<'a> {
         Some((self.utf8(name).ok()?, self.utf8(descriptor).ok()?))
     }
 
-    /// Returns the constant of the method that a method handle refers to.
+    /// Returns the constant of the method to which a method handle refers.
     pub(crate) fn handle(&self, index: u16) -> Option<u16> {
         match self.get(index) {
             Constant::Handle(of) => Some(of),
@@ -167,18 +168,18 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// Constants that are appended to those of the file.
+/// Constants that are appended to the constants of the file.
 pub(crate) struct Additions {
     bytes: Vec<u8>,
     /// The index of the next constant.
     next: usize,
 }
 
-/// The size of [`Additions`] before a method. It is restored if the method is not rewritten.
+/// The size of [`Additions`] before a method was rewritten. It is restored if the method stays unchanged after all.
 #[derive(Clone, Copy)]
 pub(crate) struct Mark(usize, usize);
 
-/// An error: all indexes are in use.
+/// Error: all indexes of the constant pool are in use.
 pub(crate) struct Full;
 
 impl Additions {
@@ -198,9 +199,9 @@ impl Additions {
         self.next = mark.1;
     }
 
-    /// Returns the count of all constants as it is stored in the file.
+    /// Returns the number of all constants in the form in which the file stores it.
     pub(crate) fn count(&self) -> [u8; 2] {
-        // `add` returns indexes below 65,535, so the count is at most 65,535.
+        // `add` returns only indexes below 65,535, so this number is at most 65,535.
         u16::try_from(self.next).unwrap_or(u16::MAX).to_be_bytes()
     }
 

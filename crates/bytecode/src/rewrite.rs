@@ -20,8 +20,8 @@ pub struct Hooks<'h> {
     pub object: &'h str,
     /// Called before an array is allocated: `(II)V` with the length and the site.
     pub array: &'h str,
-    /// Called before the arrays of one level are allocated: `(JII)J` with their number, their length and the site. Must
-    /// return number times length.
+    /// Called before the arrays of one level are allocated: `(JII)J` with their number, their length and the site. The
+    /// hook must return the number multiplied by the length.
     pub level: &'h str,
 }
 
@@ -33,15 +33,15 @@ pub trait Sites {
         true
     }
 
-    /// Returns the hook to call after `call`. The hook is used only if the call's site gets a number. By default calls
-    /// have no hook.
+    /// Returns the hook to call after `call`. The hook is called only if the call's site gets a number. The default
+    /// implementation returns no hook.
     fn told(&mut self, call: &Call<'_>) -> Option<Told> {
         let _ = call;
         None
     }
 
-    /// Returns the number of a site, or `None` to skip it. Sites are visited in the order of the code. A method can
-    /// turn out to be unchangeable after its sites got numbers. Then [`Rewritten`] lists none of these numbers.
+    /// Returns the number of a site, or `None` to skip it. Sites are visited in the order of the code. After its sites
+    /// have got numbers, a method can turn out to be unchangeable. Then [`Rewritten`] contains none of these numbers.
     fn number(&mut self, class: Name<'_>, site: &Site<'_>) -> Option<i32>;
 }
 
@@ -54,7 +54,7 @@ pub struct Counted<'a> {
     pub site: Site<'a>,
 }
 
-/// A method that is not rewritten although it has sites, or may have some.
+/// A method that stays unchanged although it has sites or may have some.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftAlone<'a> {
     /// The method's name.
@@ -65,7 +65,7 @@ pub struct LeftAlone<'a> {
     pub reason: Reason,
 }
 
-/// An attribute of `Code` that was dropped, because it is outside the specification and may have held offsets.
+/// An attribute of `Code` that was dropped, because it is not in the specification and may have contained offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dropped<'a> {
     /// The method's name.
@@ -83,7 +83,7 @@ pub struct Rewritten<'a> {
     pub class: Name<'a>,
     /// The new class file, or `None` if nothing changes.
     pub bytes: Option<Vec<u8>>,
-    /// The counted sites, by method and offset.
+    /// The counted sites, in the order of their methods and offsets.
     pub sites: Vec<Counted<'a>>,
     /// The methods that were not rewritten.
     pub left_alone: Vec<LeftAlone<'a>>,
@@ -155,10 +155,10 @@ pub fn rewrite<'a>(
     Ok(rewritten)
 }
 
-/// An instruction that may get a call of a hook.
+/// An instruction for which a call of a hook may be inserted.
 struct Allocation<'a> {
     instruction: Instruction<'a>,
-    /// For a call, the hook to call afterwards.
+    /// If the instruction is a call, the hook to call after it.
     after: Option<After<'a>>,
 }
 
@@ -223,7 +223,8 @@ impl<'a, S: Sites> OfMethod<'_, '_, 'a, '_, S> {
                     after: allocation.after.is_some(),
                 });
             }
-            // The inserted code alone is too long, so the remaining sites need no numbers.
+            // The inserted code alone is already too long, so the method stays unchanged and its other sites need no
+            // numbers.
             if end > LONGEST {
                 return Err(Reason::TooLong);
             }
@@ -249,7 +250,7 @@ impl<'a, S: Sites> OfMethod<'_, '_, 'a, '_, S> {
         Ok(Some(code))
     }
 
-    /// Returns the hook to call after an instruction, if the instruction is a call.
+    /// Returns the hook to call after an instruction. Returns `None` if the instruction is not a call with a hook.
     fn told(&mut self, instruction: &Instruction<'a>) -> Option<After<'a>> {
         let by = [self.file.name, self.method.name, self.method.descriptor];
         let (call, class) = called(&self.file.pool, &self.file.bootstraps, by, instruction)?;
@@ -368,7 +369,7 @@ impl<'a, S: Sites> Numbered<'_, '_, 'a, S> {
     }
 }
 
-/// Returns the array class for the element type number of a `newarray`.
+/// Returns the array class for an element type. `newarray` encodes the type as this number.
 fn primitives(kind: u8) -> Option<&'static [u8]> {
     Some(match kind {
         4 => b"[Z",

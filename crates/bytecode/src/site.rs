@@ -14,7 +14,7 @@ impl<'a> Name<'a> {
         Name(bytes)
     }
 
-    /// Returns the bytes as they are in the file.
+    /// Returns the bytes of the name, unchanged from the file.
     #[must_use]
     pub fn as_bytes(self) -> &'a [u8] {
         self.0
@@ -50,7 +50,7 @@ impl<'a> ClassName<'a> {
         }
     }
 
-    /// Returns the class of arrays of a class.
+    /// Returns the class of arrays whose elements are of this class.
     pub(crate) fn array_of(name: &'a [u8]) -> Self {
         let (before, after) = match name.first() {
             Some(b'[') => ("[", ""),
@@ -99,7 +99,7 @@ pub struct Site<'a> {
     pub descriptor: Name<'a>,
     /// The offset of the instruction in the original code.
     pub bytecode: u16,
-    /// The line, if the class has line numbers.
+    /// The number of the source line, if the class has line numbers.
     pub line: Option<u16>,
     /// The kind: one object, one array, the arrays of one level, or the result of a call.
     pub kind: Kind,

@@ -1,10 +1,10 @@
-//! Tables that refer to the code: exceptions, lines, variables, type annotations.
+//! The tables that refer to offsets in the code: exceptions, lines, variables, type annotations.
 
 use crate::cursor::Cursor;
 use crate::error::{Damage, Fault};
 use crate::moved::Moved;
 
-/// Returns the exception table for the new code, without its count.
+/// Returns the exception table for the new code, without the number of entries.
 pub(crate) fn exceptions(mut cursor: Cursor<'_>, moved: &Moved) -> Result<Vec<u8>, Damage> {
     const WHAT: &str = "the exception table";
     let mut out = Vec::new();
@@ -20,7 +20,7 @@ pub(crate) fn exceptions(mut cursor: Cursor<'_>, moved: &Moved) -> Result<Vec<u8
     Ok(out)
 }
 
-/// The line numbers of a method from all of its tables, as pairs of offset and line.
+/// The lines from all line number tables of a method, as pairs of offset and line number.
 #[derive(Default)]
 pub(crate) struct Lines(Vec<(u16, u16)>);
 
@@ -33,13 +33,13 @@ impl Lines {
         cursor.end(LINES)
     }
 
-    /// Sorts the lines after all tables were added. Lines at the same offset keep their order.
+    /// Sorts the lines by offset. Call this after all tables were added. Lines with the same offset keep their order.
     pub(crate) fn sort(&mut self) {
         self.0.sort_by_key(|&(start, _)| start);
     }
 
-    /// Returns the line of an offset as HotSpot does: the first line that begins at the offset, or else the last one
-    /// that begins before it.
+    /// Returns the line of an offset by the same rule as HotSpot: the first line that begins at exactly this offset. If
+    /// there is none, the last line that begins before it.
     pub(crate) fn at(&self, at: u16) -> Option<u16> {
         let from = self.0.partition_point(|&(start, _)| start < at);
         let (before, rest) = self.0.split_at(from);
@@ -61,7 +61,7 @@ pub(crate) fn lines(table: Cursor<'_>, moved: &Moved) -> Result<Vec<u8>, Damage>
     })
 }
 
-/// Copies a table of counted entries. `entry` writes each entry.
+/// Copies a table that begins with the number of its entries. `entry` reads each entry and writes it for the new code.
 fn entries<'a>(
     mut cursor: Cursor<'a>,
     what: &'static str,
@@ -95,7 +95,8 @@ fn range(cursor: &mut Cursor<'_>, moved: &Moved, out: &mut Vec<u8>) -> Result<()
     let new = moved.bound(start.into(), offset)?;
     let end = moved.bound(usize::from(start) + usize::from(length), offset)?;
     out.extend(new.to_be_bytes());
-    // The end is not before the start in the old code. The order is the same in the new code.
+    // In the old code, the end is not before the start. New offsets have the same order, so this cannot become
+    // negative.
     out.extend(end.saturating_sub(new).to_be_bytes());
     Ok(())
 }
@@ -116,7 +117,8 @@ pub(crate) fn type_annotations(table: Cursor<'_>, moved: &Moved) -> Result<Vec<u
     })
 }
 
-/// Writes the target of an annotation. Compilers also store annotations of methods here, whose targets have no offsets.
+/// Writes the target of an annotation. Compilers store annotations of the method itself in this attribute, too; their
+/// targets have no offsets.
 fn target(cursor: &mut Cursor<'_>, moved: &Moved, out: &mut Vec<u8>) -> Result<(), Damage> {
     let offset = cursor.offset();
     let kind = cursor.u8(ANNOTATIONS)?;
@@ -145,9 +147,10 @@ fn target(cursor: &mut Cursor<'_>, moved: &Moved, out: &mut Vec<u8>) -> Result<(
     Ok(())
 }
 
-/// Skips an annotation. Its values can contain annotations and lists. A stack of the unread values replaces recursion.
+/// Skips an annotation. Its values can contain further annotations and lists. A stack of values that are still to be
+/// read replaces recursion.
 fn skip_annotation(cursor: &mut Cursor<'_>) -> Result<(), Damage> {
-    /// Values that were not read yet, each with or without a name before it.
+    /// Values that are still to be read, and whether a name precedes each of them.
     struct Pending {
         values: u16,
         named: bool,

@@ -19,7 +19,8 @@ const HOOKS: Hooks<'static> = Hooks {
     level: "level",
 };
 
-/// Numbers sites from the given value on, except those for which the function returns false.
+/// Gives consecutive numbers to sites, beginning with the first value. Skips the sites for which the function returns
+/// false.
 struct From(i32, fn(&Site<'_>) -> bool);
 
 impl Sites for From {
@@ -37,7 +38,7 @@ fn u16s(numbers: &[u16]) -> Vec<u8> {
     numbers.iter().flat_map(|n| n.to_be_bytes()).collect()
 }
 
-/// The constants at the start of the pool of each assembled class.
+/// The constants with which the pool of each assembled class begins.
 const OBJECT: u16 = 2;
 const NODE: u16 = 5;
 const INIT: u16 = 11;
@@ -57,7 +58,7 @@ struct Assembled {
     locals: u16,
     handlers: Vec<[u16; 4]>,
     attributes: Vec<(u16, Vec<u8>)>,
-    /// The number of further constants. Each is a string of one byte.
+    /// The number of constants to add to the pool. Each is a string of one byte.
     filling: u16,
 }
 
@@ -111,7 +112,7 @@ impl Assembled {
         ];
         out.extend(constants.concat());
         (0..self.filling).for_each(|_| out.extend([1, 0, 1, b'x']));
-        // Access flags (public), this, super; no interfaces, no fields, one method.
+        // Access flags (public), class, superclass; no interfaces, no fields, one method.
         out.extend(u16s(&[
             0x21,
             4,
@@ -142,12 +143,12 @@ impl Assembled {
         out
     }
 
-    /// Counts all sites and passes the parts of the new code to `look`.
+    /// Rewrites the class with hooks for all sites, and passes the parts of the new code to `look`.
     fn rewritten(&self, look: impl FnOnce(&Rewritten<'_>, &[u8], &Parts<'_>)) {
         self.rewritten_from(1, look);
     }
 
-    /// Like [`Assembled::rewritten`], with another number for the first site.
+    /// Does the same as [`Assembled::rewritten`], but the first site has the number `first`.
     fn rewritten_from(&self, first: i32, look: impl FnOnce(&Rewritten<'_>, &[u8], &Parts<'_>)) {
         let bytes = self.bytes();
         let rewritten = rewrite(&bytes, &HOOKS, &mut From(first, |_| true)).unwrap();
@@ -189,7 +190,7 @@ impl Assembled {
     }
 }
 
-/// `new Object` and `pop`: four bytes. Counting it adds four more (`iconst`, `invokestatic`).
+/// `new Object` and `pop`: four bytes. The call of the hook adds four more bytes (`iconst`, `invokestatic`).
 const POPPED: [u8; 4] = [0xbb, 0, 5, 0x57];
 const RETURN: [u8; 1] = [0xb1];
 const NOP: [u8; 1] = [0];
@@ -236,7 +237,8 @@ fn calls_are_what_is_told() {
             ]
         );
         assert_eq!((parts.max_stack, parts.max_locals), (12, 5));
-        // The new constants: 20 is the class name, 21 the class, then name, descriptor, name and type, and method.
+        // The new constants begin at 20: the class name, the class, and then for each hook its name, descriptor, name
+        // and type, and method.
         let expected: &[&[u8]] = &[
             &[0x04, 0xb8, 0, 25, 0xbb, 0, 5, 0x57],
             &[0x06, 0x59, 0x05, 0xb8, 0, 29, 0xbc, 10, 0x57],
@@ -286,7 +288,8 @@ fn numbers_of_each_size_are_pushed() {
 fn a_switch_gets_the_padding_of_its_new_place() {
     for before in 0..4 {
         for counted in 1..5 {
-            // Counting adds four bytes to the first object and five to each other one. `iconst_0` precedes the switch.
+            // Hooks add four bytes before the first object and five before each other object. `iconst_0` precedes the
+            // switch.
             let objects = [NOP.repeat(before), POPPED.repeat(counted), vec![0x03]].concat();
             let at = objects.len();
             let pad = vec![0; 3 - at % 4];
@@ -329,7 +332,8 @@ fn a_switch_gets_the_padding_of_its_new_place() {
 
 #[test]
 fn jumps_lead_to_the_call_and_fit_or_the_method_stays() {
-    // A `goto` over an object to another one, a `jsr_w` backwards, a `goto_w` over an object.
+    // A `goto` that jumps over one object to another, a `jsr_w` that jumps backwards, and a `goto_w` that jumps over an
+    // object.
     let code: &[&[u8]] = &[
         &[0xa7, 0, 7],
         &POPPED,
@@ -342,7 +346,8 @@ fn jumps_lead_to_the_call_and_fit_or_the_method_stays() {
         assert_eq!(new[..3], [0xa7, 0, 11]);
         assert_eq!(new[19..24], [0xc8, 0, 0, 0, 13]);
     });
-    // Tests the farthest 16-bit jumps, forwards and backwards, and jumps that are one byte longer.
+    // Tests jumps over the largest distance that fits into 16 bits, forwards and backwards. Also tests jumps that are
+    // one byte longer.
     let farthest = [&POPPED[..], &NOP.repeat(32_767 - 3 - 4 - 4)].concat();
     let forwards = |body: &[u8]| {
         let distance = u16::try_from(3 + body.len()).unwrap().to_be_bytes();
@@ -361,7 +366,7 @@ fn jumps_lead_to_the_call_and_fit_or_the_method_stays() {
     });
     let farther = [&farthest[..], &NOP].concat();
     assert_eq!(backwards(&farther).reason(), Reason::JumpTooFar(32_765));
-    // Targets inside an instruction, before the code, and at its end.
+    // Targets of jumps: inside an instruction, before the code, and at its end.
     for distance in [[0, 4], [0xff, 0xff], [0, 8]] {
         let code = Assembled::new(&[&[0xa7], &distance, &POPPED, &RETURN]);
         assert!(matches!(code.fault(), Fault::Target(4 | -1 | 8)));
@@ -375,7 +380,7 @@ fn a_method_has_64_kilobytes_at_most() {
     assert_eq!(code(65_535 - 4 - 3 - 1).reason(), Reason::TooLong);
     assert_eq!(code(65_535 - 4).fault(), Fault::CodeLength(65_536));
     assert_eq!(Assembled::new(&[]).fault(), Fault::CodeLength(0));
-    // Many instructions with many dimensions: numbering stops when the code gets too long.
+    // The method has many instructions with many dimensions. It gets no more numbers once the code is too long.
     let deep = Assembled::new(&[&[0xc5, 0, 7, 2].repeat(16_000)]);
     let bytes = deep.bytes();
     let mut numbers = all();
@@ -432,7 +437,7 @@ fn levels_that_are_not_counted_are_still_multiplied() {
 
 #[test]
 fn frames_of_each_kind_move() {
-    // An object at 0, then `nop`s at 4, 5, ... as targets.
+    // The code has an object at 0, followed by `nop`s at 4, 5, ..., which serve as targets.
     let code = |frames: &[&[u8]]| {
         let count = u16::try_from(frames.len()).unwrap();
         let content = [&count.to_be_bytes()[..], &frames.concat()].concat();
@@ -446,10 +451,11 @@ fn frames_of_each_kind_move() {
         .with(FRAMES, content)
         .attribute(0)
     };
-    // A frame at 0 stays there. The next one moves by four bytes.
+    // A frame at offset 0 stays there. The next frame moves by four bytes.
     assert_eq!(code(&[&[0], &[3]]), [0, 2, 0, 7]);
     assert_eq!(code(&[&[4], &[0]]), [0, 2, 8, 0]);
-    // 59 is the largest distance that stays in the short form. Long forms become short if possible.
+    // A distance of at most 59 fits into the short form. Frames in the long form get the short form if their distance
+    // fits.
     assert_eq!(code(&[&[59]]), [0, 1, 63]);
     assert_eq!(code(&[&[60]]), [0, 1, 251, 0, 64]);
     assert_eq!(code(&[&[251, 0, 4]]), [0, 1, 8]);
@@ -528,7 +534,7 @@ fn type_annotations_move_with_what_they_are_of() {
     let annotations = |of: [[u8; 3]; 2], [start, length]: [u8; 2]| {
         [
             &[0, 4][..],
-            // Targets: a `new`, a type argument of a cast, a variable, a handler.
+            // Targets of annotations: a `new`, a type argument of a cast, a variable, a handler.
             &annotation(&of[0]),
             &annotation(&[&of[1][..], &[7]].concat()),
             &annotation(&[0x40, 0, 1, 0, start, 0, length, 0, 1]),
@@ -538,7 +544,7 @@ fn type_annotations_move_with_what_they_are_of() {
     };
     let mut content = annotations([[0x44, 0, 4], [0x47, 0, 3]], [4, 4]);
     let code = Assembled::new(&[&POPPED, &POPPED, &RETURN]).with(ANNOTATIONS, content.clone());
-    // The variable begins at the second call.
+    // The range of the variable begins at the second call.
     let expected = annotations([[0x44, 0, 12], [0x47, 0, 7]], [8, 8]);
     assert_eq!(code.attribute(0), expected);
 
@@ -553,7 +559,7 @@ fn type_annotations_move_with_what_they_are_of() {
     let value = content.iter().position(|&b| b == b'I').unwrap();
     content[value] = b'?';
     assert_eq!(with(content).fault(), Fault::AnnotationValue(b'?'));
-    // Annotations are nested as deep as the length of the attribute allows.
+    // The nesting of the annotations is as deep as the length of the attribute allows.
     let deep = [
         &[0, 1, 0x42, 0, 0, 0, 0, 1, 0, 1, 0, 1][..],
         &[b'[', 0, 1].repeat(500_000),
@@ -647,7 +653,7 @@ fn what_is_not_wanted_stays() {
     assert_eq!(rewrite(&none, &HOOKS, &mut all()).unwrap().bytes, None);
 }
 
-/// A class of 1998 without frames. Its `finally` block is a subroutine that is called twice and allocates.
+/// A class from 1998, which has no frames. Its `finally` block is a subroutine that is called twice and allocates.
 #[test]
 fn subroutines_of_old_classes_run_and_count() {
     let mut code = Assembled::new(&[
@@ -688,7 +694,8 @@ fn subroutines_of_old_classes_run_and_count() {
     }
 }
 
-/// A loop back to the first instruction, with a handler, lines and a variable there.
+/// The method has a loop back to its first instruction. The ranges of a handler and a variable begin there, too, and so
+/// does a line.
 #[test]
 fn a_call_on_entry_is_made_once() {
     let class = Assembled {
@@ -722,7 +729,7 @@ fn a_call_on_entry_is_made_once() {
     let mut code = parts.code;
     let code = code.take(parts.length, "the code").unwrap();
     assert_eq!(code[..7], [0x19, 0, 0x15, 1, 0x05, 0x64, 0xb8]);
-    // The branch is unchanged, so it skips the call.
+    // The branch is unchanged, so it leads past the inserted call.
     assert_eq!(code[9..], [0, 0xa7, 0xff, 0xff]);
     assert_eq!(parts.max_stack, 3);
     let content = |mut cursor: crate::cursor::Cursor<'_>| {
@@ -732,7 +739,8 @@ fn a_call_on_entry_is_made_once() {
         }
         bytes
     };
-    // The handler does not cover the call. The call has the line of the first instruction, and variables include it.
+    // The handler does not cover the inserted call. The call has the line of the first instruction, and the ranges of
+    // variables include it.
     assert_eq!(content(parts.exceptions.1), u16s(&[9, 10, 10, 0]));
     assert_eq!(content(parts.attributes[0].content), u16s(&[1, 0, 10]));
     assert_eq!(
@@ -745,7 +753,7 @@ fn a_call_on_entry_is_made_once() {
     assert!(enter(b"no class", |_, _| None).is_err());
 }
 
-/// One jump leads to an instruction that sets a field, and another jump leads to a call.
+/// One jump leads to an instruction that sets a field. Another jump leads to a call of a method.
 #[test]
 fn calls_within_a_method_are_before_fields_and_after_calls() {
     let class = Assembled::new(&[

@@ -22,9 +22,9 @@ const INVOKESTATIC: u8 = 0xb8;
 /// The kind of instruction at which a hook can be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Does {
-    /// Sets a field of an object. The hook is called before that.
+    /// Sets a field of an object. The hook is called before the field is set.
     Sets,
-    /// Calls a method, but not through an interface. The hook is called after the call.
+    /// Calls a method, but not through an interface. The hook is called after the method has returned.
     Calls,
 }
 
@@ -43,7 +43,7 @@ pub struct Step<'a> {
     pub descriptor: Name<'a>,
 }
 
-/// Inserts a call at each step for which `entries` returns one.
+/// Inserts a hook call at each instruction for which `entries` returns one.
 ///
 /// # Errors
 /// The class cannot be read to its end. The caller should leave it unchanged.
@@ -94,7 +94,7 @@ fn code<'a, 'p>(
         deepest = deepest.max(depth);
         let start = written.len();
         written.extend(code);
-        // The inserted code alone is too long.
+        // The inserted code alone is already too long, so the method stays unchanged.
         if written.len() > LONGEST {
             return Err(Reason::TooLong);
         }

@@ -14,7 +14,7 @@ use heapdiff_bytecode::{Hooks, Kind, Name, Site, Sites, rewrite};
 use testdata::jvm::{Jdk, Launch};
 use testdata::programs;
 
-/// Default number of methods. `HEAPDIFF_GENERATED` overrides it.
+/// Default number of generated methods. `HEAPDIFF_GENERATED` overrides it.
 const METHODS: usize = 200;
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -25,7 +25,7 @@ const HOOKS: Hooks<'static> = Hooks {
     level: "level",
 };
 
-/// Numbers sites in order and skips one in nine.
+/// Gives consecutive numbers to sites, but skips one of nine.
 struct Most(i32);
 
 impl Sites for Most {
@@ -79,7 +79,8 @@ impl Asm {
 
 const INSIDE: &str = "jdk.internal.org.objectweb.asm";
 
-/// The format in which the test and the programs exchange numbers, strings and files. Each length precedes its content.
+/// The format in which the test and the Java programs exchange numbers, strings and files. Each string or file is
+/// preceded by its length.
 #[derive(Default)]
 struct Data(Vec<u8>);
 
@@ -100,7 +101,7 @@ impl Data {
     }
 }
 
-/// Rewrites the classes of a file. Returns the number of unchanged methods, too.
+/// Rewrites the classes in a file. Returns the rewritten classes, and the number of methods that stayed unchanged.
 fn rewritten(generated: &[u8], numbers: &mut Most) -> (Data, usize) {
     let mut rest = generated;
     let mut take = |count: usize| {
@@ -146,7 +147,7 @@ fn rewritten(generated: &[u8], numbers: &mut Most) -> (Data, usize) {
     }
 }
 
-/// Returns a function from the offset of an allocation to its index within the method.
+/// Returns a function that maps the offset of an allocation to the index of the allocation within its method.
 fn places(class: &[u8]) -> impl Fn(&str, u16) -> usize {
     struct All(Vec<(String, u16)>);
     impl Sites for All {
@@ -223,7 +224,7 @@ fn generated_methods_are_as_asm_makes_them() {
     }
 }
 
-/// Returns the numbers in the line that begins with `word`.
+/// Returns the numbers that follow `word` in the line that begins with it.
 fn figures<const N: usize>(lines: &[String], word: &str) -> [usize; N] {
     let line = lines.iter().find_map(|line| line.strip_prefix(word));
     let figures = line.unwrap().split_whitespace().map(|n| n.parse().unwrap());

@@ -1,4 +1,4 @@
-//! Rewrites real classes, and checks them with the JVM's verifier and with the JDK's class file API. Runs a rewritten
+//! Rewrites real classes. Checks them with the JVM's verifier and with the JDK's class file API. Also runs a rewritten
 //! program that counts its allocations.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
@@ -12,7 +12,7 @@ use heapdiff_bytecode::{Hooks, Name, Site, Sites, rewrite};
 use testdata::jvm::{Jdk, Launch};
 use testdata::programs;
 
-/// Tests one class in this many, unless `HEAPDIFF_ALL_CLASSES` is set.
+/// One of this number of classes is tested. If `HEAPDIFF_ALL_CLASSES` is set, all are tested.
 const SAMPLED: usize = 12;
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -22,13 +22,13 @@ const HOOKS: Hooks<'static> = Hooks {
     array: "array",
     level: "level",
 };
-/// Hooks in a package that every module can call.
+/// Names of hooks in a package that every module can call.
 const JDK_HOOKS: Hooks<'static> = Hooks {
     owner: "java/lang/Hits",
     ..HOOKS
 };
 
-/// Numbers sites in order and records the method and the allocated class of each.
+/// Gives consecutive numbers to sites, and records the method and the allocated class of each site.
 #[derive(Default)]
 struct Numbers(Vec<(String, String)>);
 
@@ -40,7 +40,7 @@ impl Sites for Numbers {
     }
 }
 
-/// Numbers sites in order.
+/// Gives consecutive numbers to sites.
 struct Next(i32);
 
 impl Sites for Next {
@@ -160,7 +160,7 @@ fn the_jdks_classes_are_verified_and_run() {
             numbers.0
         );
         assert!(rewritten > classes.len() / every / 3);
-        // Only very long methods may stay unchanged.
+        // No method except very long ones may stay unchanged.
         assert!(left_alone.len() * 1000 <= rewritten, "{left_alone:?}");
 
         let (_, hits) = hits(&jdk);
@@ -198,7 +198,7 @@ fn the_jdks_classes_are_verified_and_run() {
     }
 }
 
-/// Checks with the JDK's class file API that the classes differ only by the calls.
+/// Checks with the JDK's class file API that the two classes of each pair differ only by the calls of hooks.
 fn same(jdk: &Jdk, pairs: &[u8], file: &Path) {
     fs::write(file, pairs).unwrap();
     let mut java = Launch::source(jdk, programs::bytecode("Same.java"))
@@ -216,7 +216,7 @@ fn same(jdk: &Jdk, pairs: &[u8], file: &Path) {
     );
 }
 
-/// Moves the hooks to `java.lang`. The new name has the same length.
+/// Moves the class with the hooks to `java.lang`. Its new name has the same length as the old one.
 fn renamed(hits: &[u8]) -> Vec<u8> {
     let mut bytes = hits.to_vec();
     let (old, new) = (HOOKS.owner.as_bytes(), JDK_HOOKS.owner.as_bytes());

@@ -59,11 +59,11 @@ final class SampleRef extends PhantomReference<Object> {
         this.thread = thread;
         this.time = time;
         this.slot = slot;
-        // Set the mark last: it shows that the other fields are set.
+        // Set this field last: it shows that the other fields are set.
         this.mark = mark;
     }
 
-    /** Removes references from the queue whose objects were collected, and returns their number. */
+    /** Removes from the queue the references whose objects were garbage-collected, and returns their number. */
     static int sweep(Object[] dead, int[] slots) {
         int k = 0;
         while (k < slots.length) {

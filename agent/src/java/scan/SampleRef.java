@@ -55,11 +55,11 @@ final class SampleRef extends PhantomReference<Object> {
         this.type = type;
         this.thread = thread;
         this.time = time;
-        // Set the mark last: it shows that the other fields are set.
+        // Set this field last: it shows that the other fields are set.
         this.mark = mark;
     }
 
-    /** Moves references whose objects were collected from a chunk to "dead", and returns their number. */
+    /** Moves from a chunk to "dead" the references whose objects were garbage-collected, and returns their number. */
     static int sweep(Object[] chunk, Object[] dead, int[] places) {
         int k = 0;
         for (int i = 0; i < chunk.length; i++) {

@@ -60,7 +60,8 @@ primitives! {
 }
 
 impl Ref<'_, Ints> {
-    /// Reads the first elements. Returns an error if the array has fewer than `values`.
+    /// Reads the first elements of the array into `values`. Returns an error if the array has fewer elements than
+    /// `values`.
     pub(crate) fn read(self, env: &Env<'_>, values: &mut [i32]) -> Result<()> {
         let (start, len) = (0, size(values.len()));
         // SAFETY: the environment belongs to the current thread, the reference is to an array of this type, and

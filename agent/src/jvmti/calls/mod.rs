@@ -26,7 +26,7 @@ pub(crate) use refs::{
 const MOST_OF_A_MESSAGE: usize = 200;
 const OUT_OF_MEMORY: &str = "Ljava/lang/OutOfMemoryError;";
 
-/// The reason why a call returned nothing.
+/// The reason why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum JniError {
     /// The Java heap is full (`OutOfMemoryError`).
@@ -35,7 +35,7 @@ pub(crate) enum JniError {
     /// Another exception: its class, or the message of an `OutOfMemoryError` that is not about the Java heap.
     #[error("{0}")]
     Thrown(String),
-    /// Null in place of an object, or an object of an unexpected type.
+    /// The call returned null although an object was expected, or it returned an object of another type.
     #[error("{0} has an unexpected value")]
     Unfit(String),
 }
@@ -44,7 +44,7 @@ pub(crate) type Result<T> = std::result::Result<T, JniError>;
 
 /// The JNI environment of the current thread, during one native call.
 ///
-/// The raw pointer inside keeps it on its thread.
+/// It contains a raw pointer, so it cannot move to another thread.
 pub(crate) struct Env<'local> {
     raw: NonNull<JNIEnv>,
     /// Used to read the class names of exceptions.
@@ -134,7 +134,8 @@ impl<'local> Env<'local> {
 
     /// Clears the pending exception and returns a description of it.
     ///
-    /// The class name is read through JVMTI, and the message from its field. Neither allocates in the Java heap.
+    /// The class name is read through JVMTI, and the message is read from the exception's field. Both allocate nothing
+    /// in the Java heap.
     fn caught(&self) -> JniError {
         let raw = self.raw();
         // SAFETY: the environment belongs to the current thread. These functions are allowed while an exception is

@@ -9,7 +9,7 @@ use super::{Env, JniError, Result, jni};
 
 /// The type of object that a reference points to. The implementing types have no values.
 pub(crate) trait Kind {
-    /// True if every object of the type with this signature is of this kind.
+    /// Returns true if every object of the type with this signature is of this kind.
     fn is_of(signature: &str) -> bool;
 }
 
