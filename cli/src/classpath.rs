@@ -86,7 +86,7 @@ impl Archive {
                 continue;
             };
             if let Some(class) = name.strip_suffix(".class") {
-                // The name of a class begins after the longest matching prefix.
+                // The class name begins after the longest prefix that matches.
                 let folders = FOLDERS.iter().filter_map(|f| class.strip_prefix(f));
                 if let Some(class) = folders.min_by_key(|c| c.len()) {
                     classes.entry(class.replace('/', ".")).or_insert(at);
@@ -188,7 +188,7 @@ fn archives_of(folder: &Path, places: &mut Vec<ClassSource>) -> Result<()> {
 
 /// Reads the class file of a class in a folder; `None` if there is none.
 fn in_folder(folder: &Path, class: &str) -> io::Result<Option<Vec<u8>>> {
-    // Names come from the dump, which is untrusted. None of them may lead out of the folder.
+    // Class names come from the dump, which is untrusted. A name must not lead out of the folder.
     let plain = |part: &str| !part.is_empty() && !part.contains(['/', '\\', ':', '\0']);
     if !class.split('.').all(plain) {
         return Ok(None);
@@ -226,7 +226,7 @@ fn declared(bytes: &[u8]) -> Result<Vec<DeclaredField>, String> {
     read().map_err(|e| format!("not a class file: {e}"))
 }
 
-/// Returns the type for a field descriptor.
+/// Returns the type that a field descriptor stands for.
 fn kind(descriptor: &[u8]) -> Kind {
     match descriptor.first() {
         Some(b'Z') => Kind::Boolean,

@@ -42,7 +42,7 @@ pub(crate) fn formats(of: Formats) -> impl TypedValueParser<Value = Format> {
         .map(|name| Format::by_name(&name).unwrap_or_default())
 }
 
-/// Replaces the formats that the help of a command lists: `mut_arg("format", listing(FORMATS))`.
+/// Replaces the list of formats in the help of a command: `mut_arg("format", listing(FORMATS))`.
 pub(crate) fn listing(of: Formats) -> impl FnOnce(Arg) -> Arg {
     move |arg| arg.value_parser(formats(of))
 }

@@ -68,7 +68,7 @@ pub(super) enum State {
 }
 
 impl State {
-    /// True if the agent does everything in `what`, a sum as in [`Self::Does`].
+    /// True if the agent has all abilities in `what`, which is a sum as in [`Self::Does`].
     pub(super) fn does(self, what: i32) -> bool {
         matches!(self, Self::Does(all) if all & what == what)
     }
@@ -136,7 +136,8 @@ pub(super) fn detach(jvm: &Jvm<'_>, wanted: Wanted) -> Result<Option<Loaded>> {
     }
 }
 
-/// Makes the JVM pass the options to the agent in this library. The JVM loads the library if it has not yet.
+/// Makes the JVM pass the options to the agent in this library. Loads the library first if the JVM has not loaded it
+/// yet.
 fn told(jvm: &Jvm<'_>, library: &[u8], options: &str, wanted: Wanted) -> Result<Loaded> {
     let (start, mut is_silent) = (Instant::now(), !wanted.quiet);
     let tick = || {
@@ -207,7 +208,7 @@ pub(super) fn asked(
     }
 }
 
-/// True if the JVM is still starting. The agent reports this, or, since JDK 21, the JVM itself.
+/// True if the JVM is still starting, according to the agent's return code or, since JDK 21, the JVM's own answer.
 fn is_early(outcome: &std::result::Result<i32, String>) -> bool {
     match outcome {
         Ok(code) => *code == attach::NOT_UP,
@@ -230,7 +231,8 @@ fn not_loaded_by(process: &str, why: &str, is_musl: bool) -> Failure {
             .with_hint("restart the JVM with -XX:+EnableDynamicAgentLoading, or start it with the agent (-agentpath)");
     }
     if is_musl {
-        // The dynamic linker's own message would be a list of missing symbols.
+        // Without this message, the user would see the dynamic linker's message, which is only a list of missing
+        // symbols.
         return refused(format!(
             "{process} did not load the agent: its C library is musl, and the agent was built for glibc"
         ))

@@ -21,9 +21,9 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// How long an agent may take to create its trace, and the pause between two searches for it.
 const MAKING: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(100);
-/// The suffix of the file that SQLite maps while a database is being written.
+/// Suffix of the file that SQLite maps into memory while a database is being written.
 const INDEX: &str = "-shm";
-/// Maximum number of open databases of a JVM that are tried.
+/// Maximum number of a JVM's open databases to which heapdiff tries to add a note.
 const MOST: usize = 16;
 
 /// Notes for the trace of a JVM.
@@ -58,7 +58,7 @@ impl<'a> TraceNotes<'a> {
         }
     }
 
-    /// Adds a note on the progress of a hunt, which the live view shows.
+    /// Adds a note on the progress of a hunt. The live view shows this note.
     pub(super) fn hunt(&mut self, text: &str) {
         self.put(TraceNote::Note {
             time_ms: now_ms(),

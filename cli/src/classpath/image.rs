@@ -98,8 +98,8 @@ impl Image {
         Ok(Some(Self { file, classes }))
     }
 
-    /// Returns the class file of a class; `None` if the image lacks it. It is an error if the file is longer than
-    /// `most` bytes.
+    /// Returns the content of the class file of a class; `None` if the image lacks the class. Returns an error if the
+    /// file has more than `most` bytes.
     pub(super) fn class(&mut self, name: &str, most: u64) -> io::Result<Option<Vec<u8>>> {
         let Some(&(at, size, compressed)) = self.classes.get(name) else {
             return Ok(None);

@@ -64,8 +64,8 @@ impl Drop for Opened<'_> {
     }
 }
 
-/// Opens a dump from its index, if it has one. Reuses the memory of a snapshot that is no longer needed. If `holders`
-/// is true, data for finding the holders of objects is computed.
+/// Opens a dump, from its index if it has one. Reuses the memory of a snapshot that is no longer needed. If `holders`
+/// is true, also computes the data from which the holders of objects are found.
 pub(super) fn open_after(
     previous: Option<Snapshot>,
     setup: &Setup,
@@ -85,8 +85,8 @@ pub(super) fn open_after(
     Ok((with_objects(snapshot, dump)?, meter))
 }
 
-/// Opens a dump that messages call `name`, and computes data for finding the holders of objects. The dump has no index
-/// or summary.
+/// Opens a dump that messages call `name`, and computes the data from which the holders of objects are found. The dump
+/// has no index or summary.
 pub(super) fn open_called(setup: &Setup, dump: &Path, name: &Path) -> Result<(Snapshot, Meter)> {
     let meter = Meter::new(setup.progress, name);
     let mut options = setup.analysis.clone();

@@ -25,8 +25,8 @@ const THREADS: usize = 8;
 /// each byte of a dump. Pages of the mapped files count as free memory.
 const FREE: u64 = 2;
 
-/// True if opening both dumps at the same time is faster: both have to be read, and there are enough threads and enough
-/// memory.
+/// True if it is faster to open both dumps at the same time. This is the case if both have to be read, and if there are
+/// enough threads and enough memory.
 pub(super) fn is_better(setup: &Setup, dumps: [&Path; 2]) -> bool {
     let is_limited = setup.analysis.max_memory.is_some();
     !is_limited
@@ -72,7 +72,7 @@ pub(super) fn opened(
     if setup.progress.verbose {
         messages::said("both dumps are read at the same time");
     }
-    // Only one progress bar is possible. It shows the later dump.
+    // There can be only one progress bar. It shows the progress of the later dump.
     let beside = Setup {
         progress: Wanted {
             when: When::Never,

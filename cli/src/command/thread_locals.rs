@@ -15,7 +15,7 @@ use crate::failure::{Failure, Result};
 /// Maximum number of classes of values that are listed.
 const CLASSES: usize = 3;
 
-/// Returns the values of the thread locals among some objects; `None` if no object is a thread local.
+/// Returns the values of those selected objects that are thread locals; `None` if there is no thread local among them.
 pub(super) fn values(
     snapshot: &Snapshot,
     dump: &Path,

@@ -1,5 +1,5 @@
-//! Handles three kinds of command lines: without a command (which means `diff`), with options before the command, and
-//! with dumps that have the name of a command.
+//! Handles three kinds of command lines: those without a command (which mean `diff`), those with options before the
+//! command, and those with a dump whose name is that of a command.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;

@@ -23,7 +23,7 @@ const WARNINGS: usize = 3;
 /// The answer of a tool.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// The report in the format of `--format json`. It also counts the elements that were left out.
+    /// The report in the format of `--format json`, with the number of elements that were left out.
     pub(super) data: Value,
     /// The report in the text format.
     pub(super) text: String,
@@ -31,7 +31,7 @@ pub(super) struct Answer {
 
 /// Runs a job and returns its report as an answer.
 pub(super) fn of(job: &Job) -> Result<Answer> {
-    // Forget changes of files that were detected before this job.
+    // Forget that a file changed during an earlier job.
     let _ = bytes::changed_file();
     let mut reports = job.task.run(&job.setup)?;
     for report in &mut reports {
@@ -39,7 +39,8 @@ pub(super) fn of(job: &Job) -> Result<Answer> {
             rows::find(query, CELL).map_err(|e| write::no_rows(query, e))?;
         }
     }
-    // The first report is for the text, the last one for the JSON. A single report is used for both.
+    // The first report is used for the text, and the last one for the JSON. They are the same if there is only one
+    // report.
     let (Some(shown), Some(kept)) = (reports.first(), reports.last()) else {
         return Err(Failure::usage("the command produced no report"));
     };

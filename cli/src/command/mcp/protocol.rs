@@ -47,7 +47,7 @@ impl Refused {
 pub(super) struct Call {
     pub(super) tool: &'static Tool,
     pub(super) arguments: Map<String, Value>,
-    /// The token that progress notifications repeat, if the client requests them.
+    /// The token that progress notifications of this request contain. `None` if the client requests no notifications.
     pub(super) progress: Option<Value>,
     pub(super) is_stateless: bool,
 }
@@ -55,7 +55,7 @@ pub(super) struct Call {
 /// The content of a valid request.
 #[derive(Debug)]
 pub(super) enum Asked {
-    /// A request whose result is known at once.
+    /// The outcome of a request that is answered at once.
     Answer(Value),
     Call(Call),
 }
