@@ -20,7 +20,7 @@ static STATE: Mutex<State> = Mutex::new(State {
 });
 
 fn state() -> MutexGuard<'static, State> {
-    // Each change is a single step, so the state is consistent even if a thread panics.
+    // A panic in another thread cannot leave the state inconsistent, because each change is a single step.
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -54,8 +54,8 @@ pub(crate) fn handle() {
     });
 }
 
-/// Returns the signals that this process was started to ignore, as bit `n - 1` for signal `n`. If the system does not
-/// report them, this returns SIGHUP only.
+/// Returns the signals that this process was started to ignore: bit `n - 1` stands for signal `n`. If the system does
+/// not report them, returns only SIGHUP.
 #[cfg(unix)]
 fn ignored_signals() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -49,7 +49,8 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Returns the number of a site's group among the groups of its class; `None` if the site is not in focus.
+    /// Returns the number of the group to which a site belongs, among the groups of the site's class; `None` if the
+    /// site does not match the focus.
     pub(crate) fn of(&mut self, site: &Site) -> Option<i64> {
         match (self.by, self.focus) {
             (Merged::Class, None) => return Some(0),
@@ -91,7 +92,7 @@ mod tests {
 
     use super::*;
 
-    /// A leak of one class through three callers. Each caller allocates less than half of the growth.
+    /// One class leaks through three callers of a method. Each caller accounts for less than half of the growth.
     #[test]
     fn paths_to_one_frame_are_one_line() {
         const PUT: SceneFrame<'static> = ("com.acme.Cache", "put", "Cache.java", 7);

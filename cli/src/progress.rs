@@ -48,13 +48,14 @@ pub(crate) struct Meter {
     phase: Mutex<Option<Phase>>,
     /// When the last repeated line was printed, if there is no bar.
     printed: Mutex<Option<Instant>>,
-    /// The follower of the job, if there is one, and the name of the dump that its messages contain.
+    /// The follower of the job, if there is one, and the name of the dump for its messages. A follower is another part
+    /// of the program that receives the progress.
     watch: Option<(Arc<Watch>, String)>,
 }
 
-/// The remaining time is shown after 1/20 of all classes, because an estimate needs some progress.
+/// The remaining time is shown only after 1/20 of all classes, because earlier estimates would be too uncertain.
 const FORESEEN: u64 = 20;
-/// The minimum time between two repeated lines, if there is no bar.
+/// The minimum time between two printed lines that report the same phase, if there is no bar.
 const LINES: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
@@ -83,7 +84,7 @@ impl Meter {
         let name = name.to_string_lossy();
         let watch = watch::of_job().map(|watch| (watch, printable(&name).into_owned()));
         if !bar.is_hidden() {
-            // Text that is shown until the first phase begins: a gzipped dump is decompressed before that.
+            // The text that is shown before the first phase begins. At that time, a gzipped dump is decompressed.
             bar.set_style(style(0));
             bar.set_message("opening");
             bar.set_prefix(name.into_owned());

@@ -1,8 +1,8 @@
-//! `heapdiff dump`: the JVM writes its heap to a temporary file.
+//! `heapdiff dump`: the JVM writes its heap to a temporary file, which gets its final name when it is complete.
 //!
-//! The file is in the folder of the requested file if the JVM can write there. It gets its final name when it is
-//! complete. For standard output the file is unlinked before the first byte is written, so no file remains even if
-//! heapdiff is killed while it writes.
+//! If the JVM can write to the folder of the requested file, the temporary file is in that folder. If the dump is for
+//! standard output, the file is unlinked before the first byte is written to standard output. So no file remains even
+//! if heapdiff is killed while it writes.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};

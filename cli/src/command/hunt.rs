@@ -173,7 +173,7 @@ impl Task for Hunt {
         Ok(reports)
     }
 
-    /// True for text. A report in a format for programs is written only beside the dumps, not to standard output.
+    /// True if a report in this format is printed. Formats for other programs are only written beside the dumps.
     fn is_shown(&self, format: Format) -> bool {
         !self.hunt.files || matches!(format, Format::Text | Format::Json | Format::Md)
     }

@@ -93,8 +93,8 @@ impl Task for Show {
     }
 }
 
-/// Returns the rows for some objects. Each row has the elements in the given range, and at most as many referrers.
-/// Hidden referrers are left out.
+/// Returns the rows for some objects. Each row has the elements in the given range, and at most as many referrers as
+/// the range has elements. Hidden referrers are left out.
 fn show_all(
     snapshot: &Snapshot,
     objects: &[ObjectIndex],

@@ -15,7 +15,7 @@ use crate::failure::{Failure, Result};
 /// Maximum number of classes of values that are listed.
 const CLASSES: usize = 3;
 
-/// Returns the values of those selected objects that are thread locals; `None` if there is no thread local among them.
+/// Returns the values that threads store for the thread locals among `objects`; `None` if no object is a thread local.
 pub(super) fn values(
     snapshot: &Snapshot,
     dump: &Path,

@@ -74,7 +74,7 @@ impl Import {
         log.push("-wal");
         let log = PathBuf::from(log);
         if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
-            // If a log of the replaced file stayed, SQLite would apply it to the new file.
+            // If this log still existed after the file was replaced, SQLite would apply the log to the new file.
             let message = format!(
                 "-o {shown}: the SQLite write-ahead log {} contains data that is not in the trace yet",
                 log.display()

@@ -72,7 +72,7 @@ fn size(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |m| m.len())
 }
 
-/// Figures about the content of a trace. The report on removed data is their difference before and after the removal.
+/// Figures about the content of a trace, from which the report on removed data is computed.
 struct Content {
     ticks: u64,
     collections: u64,

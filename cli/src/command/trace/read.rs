@@ -27,7 +27,7 @@ const MOMENTS: usize = 60;
 /// Maximum number of notes of a run that are listed. If there are more, the last notes are listed.
 const NOTES: usize = 50;
 
-/// Explains in error messages and help which points in time `--since` and `--until` accept.
+/// Explains which points in time `--since` and `--until` accept.
 pub(super) const MOMENT_HELP: &str = "
 
 MOMENT: 10m (10 minutes before the end of the run), +5m (5 minutes after the start of the run), or
