@@ -1,7 +1,7 @@
 //! The rule for every file that heapdiff writes. An output never replaces an input of the command line. It replaces a
 //! heap dump, a JFR recording or a trace only with `--force`.
 //!
-//! Reports, summaries, indexes and other files can be made again, so an output replaces them.
+//! An output replaces reports, summaries, indexes and other files without `--force`, because they can be made again.
 
 use std::fmt;
 use std::fs::{self, File};

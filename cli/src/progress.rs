@@ -55,7 +55,7 @@ pub(crate) struct Meter {
 
 /// The remaining time is shown only after 1/20 of all classes, because earlier estimates would be too uncertain.
 const FORESEEN: u64 = 20;
-/// The minimum time between two printed lines that report the same phase, if there is no bar.
+/// The minimum time between two printed progress lines, if there is no bar.
 const LINES: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]

@@ -1,7 +1,7 @@
-//! Lets another part of the program follow a job, in addition to the terminal. It receives the progress of the job and
-//! can cancel it.
+//! Lets another part of the program follow a job, in addition to the terminal.
 //!
-//! A process runs one job at a time, so one follower receives the progress of all files that are read.
+//! This follower receives the progress of the job and can cancel it. A process runs one job at a time, so the follower
+//! receives the progress of all files that the job reads.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,7 +61,7 @@ impl Watch {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Reports the start of a phase. `what` is the file that the phase works on.
+    /// Reports the start of a phase. `what` is the name of the dump.
     pub(crate) fn phase(&self, what: &str, name: &str) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.phases += 1.0;

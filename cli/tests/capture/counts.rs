@@ -93,7 +93,7 @@ fn a_trace_has_what_the_agent_counts_of_each_class() {
         );
         let row = format!(" 60,000  {:>9}  Steady$Dropped\n", grouped(dropped_bytes));
         assert!(text.contains(&row), "{what}: {text}");
-        // There are no counts for a part of the run.
+        // For a part of the run, no counts by class are shown.
         let part = top(home, &["-v", "--since", "+0s"]);
         let more = "counts by class exist only for the whole run and all stacks";
         assert!(

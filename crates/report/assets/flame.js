@@ -243,7 +243,8 @@ class FlameView {
   }
 
   colours() {
-    // A canvas needs one colour, but the style sheet has a pair for light and dark mode. The probe element resolves it.
+    // A canvas needs one colour, but the style sheet has a pair: one for light mode and one for dark mode. The probe
+    // element gives the one that applies now.
     const probe = element("span", { hidden: true });
     this.host.append(probe);
     const get = (key) => {
@@ -286,7 +287,7 @@ class FlameView {
     this.width = this.host.clientWidth;
     const rows = (this.rows = []);
     const put = (row, x, width, node) => (rows[row] ||= []).push([x, x + width, node]);
-    // Frames above the zoomed frame are as wide as the view.
+    // Frames above the zoomed frame are drawn as wide as the view.
     const above = [];
     for (let p = tree.parent[this.zoomed]; p >= 0; p = tree.parent[p]) above.unshift(p);
     const folded = Math.max(0, above.length - MOST_ABOVE);

@@ -85,7 +85,7 @@ const historyView = ({ series: { time_ms, live_bytes }, slope, began_ms, began_w
 const suspectDetails = (suspect, said) => {
   const facts = element("dl");
   fact(facts, "why", ...suspect.reasons.map(printable));
-  // Reports of some versions lack these keys.
+  // Reports of some older versions lack these keys.
   for (const key of ["detector", "trend"]) {
     if (typeof suspect[key] === "string") fact(facts, key, printable(suspect[key]));
   }

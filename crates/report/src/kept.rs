@@ -4,15 +4,15 @@ use heapdiff_diff::sentence::Verdict;
 use heapdiff_diff::{Died, HeapReport, HeapThread, Suspect};
 use heapdiff_units::Size;
 
-/// Returns a part of the reachable bytes in per cent, with one decimal place.
+/// Returns a number of bytes as a percentage of the reachable bytes, with one decimal place.
 pub(crate) fn part(bytes: u64, reachable: u64) -> String {
     let all = u128::from(reachable.max(1));
     let permille = u128::from(bytes) * 1000 / all;
     format!("{}.{} %", permille / 10, permille % 10)
 }
 
-/// Returns the sentence about the part of the heap that suspects retain, and the minimum size of a suspect. `left_out`
-/// is true if other suspects were left out; `None` if this is not known.
+/// Returns the sentence that says how much of the heap the suspects retain, and how large a suspect is at least.
+/// `left_out` is true if other suspects were left out; `None` if this is not known.
 pub(crate) fn sentence(report: &HeapReport, left_out: Option<bool>) -> String {
     let reachable = Size(report.snapshot.reachable_bytes);
     let least = Size(report.least_bytes);
