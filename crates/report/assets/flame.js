@@ -5,7 +5,7 @@ const NARROWEST = 0.5;
 /** Maximum number of rows, because browsers limit the height of a canvas. */
 const MOST_ROWS = 400;
 /**
- * Maximum number of these rows above the zoomed frame. They show the outermost frame, and the frames nearest to the
+ * Maximum number of rows above the zoomed frame. These rows show the outermost frame, and the frames nearest to the
  * zoomed one.
  */
 const MOST_ABOVE = 200;
@@ -96,8 +96,8 @@ class FlameView {
   }
 
   /**
-   * Marks frames whose name contains a text, and adds up their values. On each path only the topmost match is counted,
-   * because its value includes those below it.
+   * Marks frames whose name contains a text, and adds up their values. If a path has several matches, only the one
+   * nearest to the root is counted, because its value includes the values of the others.
    */
   find(wanted) {
     const { tree, values } = this;

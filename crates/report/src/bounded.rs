@@ -27,7 +27,7 @@ struct Cut {
     text: usize,
 }
 
-/// Pairs of limits, the most generous first. The first that make the report short enough are used.
+/// Sets of limits, the most generous first. The first set that makes the report short enough is used.
 const CUTS: [Cut; 7] = {
     const fn cut(rows: usize, nested: usize, frames: usize, columns: usize, text: usize) -> Cut {
         Cut {

@@ -151,7 +151,8 @@ impl<'a> Finding<'a> {
             frames.find(|frame| is_application_frame(frame))
         };
         let through = self.through.map(|through| &*through.frame);
-        // If stacks differ only in the line of one method, the frame that represents them has no line.
+        // If stacks differ only in the line of one method, their common frame has no line. Such a frame is not used
+        // here.
         let through = through.filter(|frame| Place::of(frame).is_some_and(|p| p.line.is_some()));
         through.or_else(|| self.stacks.iter().find_map(own))
     }

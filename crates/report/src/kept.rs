@@ -63,8 +63,8 @@ const LOADS_CLASS: [&str; 6] = [
 
 /// Returns the sentence about the error for which the JVM wrote the dump.
 ///
-/// A dump does not contain the error's message. If the thread was loading a class, perhaps the metadata space was full
-/// and not the heap.
+/// The dump does not contain the error's message. If the thread was loading a class, the metadata space may have been
+/// full and not the heap.
 pub(crate) fn died(died: &Died) -> String {
     let thread = died.thread.as_deref().unwrap_or("(unnamed)");
     let mut text = format!(

@@ -51,7 +51,7 @@ impl Figures {
 pub(super) struct Rest {
     /// Number of nodes.
     pub(super) frames: u64,
-    /// The growth of the two removed nodes is now included in the growth of their callers.
+    /// The growth of the removed nodes. It is now included in the growth of their callers.
     pub(super) grown: u64,
 }
 
@@ -78,8 +78,8 @@ impl Tree {
                     own: Figures::default(),
                 });
             }
-            // No two lines have the same steps, and a line comes before the lines that continue it. So no earlier line
-            // ends at the last node.
+            // No two lines have the same steps, and a line comes before the lines that continue it. So the last node is
+            // the end of this line only.
             if let Some(last) = nodes.last_mut() {
                 last.own.add(Figures::of(line));
             }

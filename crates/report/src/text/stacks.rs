@@ -40,7 +40,7 @@ pub(super) fn amount(bytes: u64, ci95: Option<[u64; 2]>) -> String {
     interval(bytes, ci95.unwrap_or([bytes; 2]))
 }
 
-/// True if a part is large enough to be mentioned: at least one per cent of the whole.
+/// True if a part of a whole is large enough to be mentioned: at least one per cent.
 pub(crate) const fn is_noted(part: u64, all: u64) -> bool {
     part > 0 && part >= all / 100
 }

@@ -109,8 +109,8 @@ mod tests {
         );
         assert!(!with.contains("estimated from samples") && !with.contains(unknown));
         assert!(by_class(|report| count(report, 3)).contains(unknown));
-        // A frame or stack may allocate several classes, or only a part of a class. So counts by class do not apply to
-        // it.
+        // One frame or stack may allocate several classes, or only some of the objects of a class. So the counts by
+        // class say nothing about it.
         let frames = said(&top_of(vec![growing(1)]));
         assert!(!frames.contains("    created "), "{frames}");
     }
