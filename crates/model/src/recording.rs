@@ -17,9 +17,9 @@ pub struct RecordingReport {
     /// jdk.ObjectAllocationOutsideTLAB are added up.
     #[schemars(extend("enum" = EVENTS))]
     pub event: &'static str,
-    /// `sampled`: the objects in the JVM's list of old objects that were alive at its last dump; their figures
-    /// are not extrapolated. `live`: an estimate of live objects. `allocated`: an estimate of allocated
-    /// objects, dead or alive.
+    /// What the figures are about. `sampled`: the objects in the JVM's list of old objects that were alive at its last
+    /// dump; their figures are not extrapolated. `live`: an estimate of live objects. `allocated`: an estimate of
+    /// allocated objects, dead or alive.
     #[schemars(extend("enum" = ["sampled", "live", "allocated"]))]
     pub measure: &'static str,
     /// Kind of the rows: stacks (the default), or classes with --by class. Reports of earlier versions lack the
@@ -62,7 +62,7 @@ pub struct RecordingInfo {
     pub interval_bytes: Option<u64>,
     /// Number of events of each kind that has samples of objects.
     pub events: Vec<EventRow>,
-    /// True if damage keeps some of the recording out of the figures.
+    /// True if the figures lack some of the recording because of damage.
     pub partial: bool,
     /// Damage and missing data of the recording, one sentence each.
     pub warnings: Vec<String>,

@@ -57,7 +57,7 @@ impl<D: Serialize, M> Serialize for Viewed<D, M> {
 /// Options that reports share. Each format reads only the options that apply to its report.
 #[derive(Debug, Default)]
 pub struct View {
-    /// True if text shows all frames, and also objects that do not grow.
+    /// True if text shows all frames, and also the parts that do not grow.
     pub verbose: bool,
     /// The pattern for the frame with which stacks begin (`--focus`).
     pub focus: Option<Regex>,
@@ -170,8 +170,7 @@ pub struct RecordingView {
     pub class_count: u64,
 }
 
-/// How `sizeof` shows classes: true if the classes of a deep size are shown, and totals of the classes that are left
-/// out.
+/// How the report of `sizeof` shows classes.
 #[derive(Debug, Default)]
 pub struct SizeofView {
     /// True if text shows the classes.

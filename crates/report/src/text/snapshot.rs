@@ -8,7 +8,7 @@ use crate::document::Document;
 use crate::printable::printable;
 use crate::view::View;
 
-/// The word for an object layout that was measured, from the distances between objects.
+/// The word for an object layout that was measured from the distances between objects.
 const MEASURED: &str = "addresses";
 
 /// Adds the file and its totals, then the object layout as in [`layout`].

@@ -63,7 +63,7 @@ fn is_worth_a_list(row: &WasteRow, all: u64) -> bool {
     most > 0 && most.saturating_mul(100) >= all
 }
 
-/// Returns the last figure minus the first, with a plus or minus sign.
+/// Returns the last figure minus the first, with a sign unless it is 0.
 fn change(figures: &[u64]) -> String {
     let (first, last) = (figures.first().copied(), figures.last().copied());
     let (first, last) = (first.unwrap_or(0), last.unwrap_or(0));
