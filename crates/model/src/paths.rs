@@ -25,8 +25,8 @@ pub struct PathsReport {
     /// the tree is followed by the lines below it; among these, the lines that lead to the most objects come first. The
     /// path to a single object has one line per object. At most 30 lines unless --top sets another limit.
     pub tree: Vec<PathLine>,
-    /// What the limit leaves out: the number of lines of depth 0 and of the lines below them, and the number of
-    /// selected objects to which these lines lead.
+    /// Number of lines that are left out because of the limit (lines of depth 0, and the lines below them), and number
+    /// of selected objects to which these lines lead.
     pub hidden: Hidden,
 }
 
@@ -59,8 +59,8 @@ pub struct PathLine {
     pub selected_here: u64,
     /// Shallow bytes of the selected objects that are reached through this line, including those on the line itself.
     pub selected_bytes: u64,
-    /// What the limit leaves out below this line: the number of lines at any depth, and the number of selected objects
-    /// to which these lines lead.
+    /// Number of lines below this line, at any depth, that are left out because of the limit, and number of selected
+    /// objects to which these lines lead.
     pub hidden: Hidden,
 }
 

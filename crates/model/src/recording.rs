@@ -17,7 +17,7 @@ pub struct RecordingReport {
     /// jdk.ObjectAllocationOutsideTLAB are added up.
     #[schemars(extend("enum" = EVENTS))]
     pub event: &'static str,
-    /// What the figures are about. `sampled`: the objects in the JVM's list of old objects that were alive at its last
+    /// Meaning of the figures. `sampled`: the objects in the JVM's list of old objects that were alive at its last
     /// dump; their figures are not extrapolated. `live`: an estimate of live objects. `allocated`: an estimate of
     /// allocated objects, dead or alive.
     #[schemars(extend("enum" = ["sampled", "live", "allocated"]))]

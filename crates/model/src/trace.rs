@@ -161,7 +161,7 @@ pub struct TraceTopReport {
     /// The regular expression of --focus; null without it.
     #[schemars(extend("optional" = true))]
     pub focus: Option<String>,
-    /// Which figures of live bytes are compared. major: the live bytes after each full GC. collections: the minimum
+    /// The figures of live bytes that are compared. major: the live bytes after each full GC. collections: the minimum
     /// between two GCs of any kind. ticks: the minimum in each of several equal parts of the time, if there was no GC.
     /// survivors: for an imported recording, the live objects of its last dump by allocation time.
     #[schemars(extend("enum" = ["major", "collections", "ticks", "survivors"]))]
@@ -419,8 +419,8 @@ pub struct TraceSamplesReport {
     pub trace: TraceFile,
     /// The run.
     pub run: RunInfo,
-    /// Which samples are listed: those that were alive at the last tick (live), those that were freed last (recent), or
-    /// a random choice of all freed samples (chosen).
+    /// The listed samples: those that were alive at the last tick (live), those that were freed last (recent), or a
+    /// random choice of all freed samples (chosen).
     #[schemars(extend("enum" = ["live", "recent", "chosen"]))]
     pub which: &'static str,
     /// The order: the oldest first (age), or the largest first (bytes).

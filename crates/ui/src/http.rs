@@ -47,7 +47,7 @@ impl Request {
 /// The reason why a request could not be read.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// The client has disconnected or is too slow, so it gets no answer.
+    /// The client has disconnected or is too slow. It gets no answer.
     Gone,
     /// The client gets an answer with this status.
     With(Status),
@@ -192,10 +192,10 @@ impl Answer {
     }
 }
 
-/// Writes all bytes. There is a time limit for each part, so that a client cannot hold the connection by accepting a
-/// byte now and then.
+/// Writes all bytes. Each part has its own time limit, so that a client cannot hold the connection by accepting a byte
+/// now and then.
 fn send_all(stream: &mut TcpStream, bytes: &[u8], waits: &impl Fn()) -> io::Result<()> {
-    /// The loopback device accepts about this number of bytes at once.
+    /// The loopback device accepts about this number of bytes at once, without waiting for the client.
     const PART: usize = 256 * 1024;
     for part in bytes.chunks(PART) {
         waits();
@@ -216,7 +216,7 @@ fn send_all(stream: &mut TcpStream, bytes: &[u8], waits: &impl Fn()) -> io::Resu
     Ok(())
 }
 
-/// Returns the head of an answer. `more` contains whole header lines.
+/// Returns the head of an answer. `more` contains complete header lines to add.
 pub(crate) fn head(status: Status, kind: &str, policy: &str, more: &str) -> String {
     let allow = match status {
         Status::MethodNotAllowed => "Allow: GET, HEAD\r\n",

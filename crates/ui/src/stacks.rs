@@ -114,7 +114,8 @@ impl Builder {
     }
 
     fn tree(self) -> Tree {
-        // Frames come first, so compute each name's position within its kind.
+        // Frames come before classes in the list of names, so compute the position of each name among the names of its
+        // kind.
         let first_class = self.names.iter().filter(|(class, _)| !class).count();
         let (mut frames, mut classes) = (0, first_class);
         let places: Vec<u32> = self
