@@ -192,10 +192,11 @@ pub struct SiteTotals {
     pub ci95: [u64; 2],
     /// Estimated number of objects.
     pub estimated_objects: u64,
-    /// Number of samples, of all stacks, that are left out because no GC root reaches the sampled object.
+    /// Number of samples that are left out because no GC root reaches the sampled object. Samples of all stacks are
+    /// included, whether or not they match --focus.
     pub unreachable_samples: u64,
-    /// Number of samples, of all stacks, that are left out because the agent was still recording them when the dump was
-    /// taken.
+    /// Number of samples that are left out because the agent was still recording them when the dump was taken. Samples
+    /// of all stacks are included, whether or not they match --focus.
     pub unfinished_samples: u64,
     /// Maximum number of bytes that have no sample because the agent could not store it. Intervals of stacks are
     /// widened by this amount.
@@ -204,8 +205,8 @@ pub struct SiteTotals {
     /// stacks with few samples. They are not in `stacks` and `frames`. Absent in reports of earlier versions.
     #[schemars(extend("optional" = true))]
     pub other_stacks_bytes: u64,
-    /// Reachable bytes, of all stacks, that are not covered by samples: classes without a sample, and objects that are
-    /// older than the agent.
+    /// Reachable bytes that no sample covers, whether or not the sample matches --focus. They belong to classes without
+    /// a sample, and to objects that are older than the agent.
     pub unsampled_bytes: u64,
     /// Estimated bytes of objects of 8 KiB or more, if the agent was attached to a JVM before JDK 25. Such a JVM
     /// samples too few of these objects, so there may be up to 50 % more bytes (intervals of stacks include this).
