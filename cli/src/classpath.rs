@@ -28,7 +28,7 @@ const LARGEST_CLASS: u64 = 16 << 20;
 const LARGEST_JAR: u64 = 512 << 20;
 /// Folders for classes in the jars of applications and modules.
 const FOLDERS: [&str; 4] = ["", "BOOT-INF/classes/", "WEB-INF/classes/", "classes/"];
-/// Folders for other jars in the jars of applications.
+/// Folders that contain other jars, in the jars of applications.
 const LIBRARIES: [&str; 2] = ["BOOT-INF/lib/", "WEB-INF/lib/"];
 
 /// An open class path.

@@ -80,7 +80,7 @@ fn read_from<T>(
     None
 }
 
-/// Prints that an index was found damaged while it was in use.
+/// Prints that an index is damaged, if this was detected only while the index was in use.
 pub(crate) fn note_damage(snapshot: &Snapshot, setup: &Setup) {
     let places = places(snapshot.source().path(), snapshot.refs(), EXTENSION);
     let used = places.into_iter().find(|place| is_ours(place));
@@ -91,7 +91,7 @@ pub(crate) fn note_damage(snapshot: &Snapshot, setup: &Setup) {
     }
 }
 
-/// Prints a message to standard error. A message about a usual event is printed only with `--verbose`.
+/// Prints a message to standard error. If the message is about a usual event, it is printed only with `--verbose`.
 fn note(wanted: Wanted, usual: bool, index: &Path, what: &str) {
     if wanted.verbose || !(usual || wanted.quiet) {
         // If standard error is closed, there is no other place for the message.

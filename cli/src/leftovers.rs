@@ -18,10 +18,10 @@ pub(crate) use linux::{sweep, sweep_copies};
 
 /// Files that were modified within this time may still be in use.
 const STILL: Duration = Duration::from_secs(60);
-/// Lengths of the random part in the names of temporary files, and in the names of dumps.
+/// Lengths of the random part of names: in the names of temporary files, and in the names of dumps.
 const RANDOM: [usize; 2] = [6, 16];
 
-/// The parts before and after the random part in the name of a copied agent library.
+/// The name of a copied agent library consists of these two parts and a random part between them.
 #[cfg(target_os = "linux")]
 pub(crate) const COPY: [&str; 2] = ["libheapdiff_agent-", "-copy.so"];
 
@@ -340,7 +340,7 @@ mod tests {
         let locked = made(&at(&copy('2')), 90);
         locked.lock().unwrap();
         let kept = [
-            // A copy in the user's cache folder, which is never removed.
+            // A copy of the library in the user's cache folder. Such copies are never removed.
             "libheapdiff_agent-3333333333333333.so",
             "libheapdiff_agent-333333333333333-copy.so",
             "libheapdiff_agent-backupofmondays_-copy.so",

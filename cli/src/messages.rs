@@ -93,7 +93,7 @@ pub(crate) fn mapping(setup: &Setup) {
     mapping_of(setup.analysis.mapping.as_ref(), setup.progress.quiet);
 }
 
-/// Like [`mapping`], for a command without a setup.
+/// Like [`mapping`], but for a command that has no [`Setup`].
 pub(crate) fn mapping_of(mapping: Option<&Arc<dyn NameMapping>>, quiet: bool) {
     if mapping.is_some_and(|mapping| !mapping.fits()) && !quiet {
         warn(

@@ -49,7 +49,7 @@ pub(crate) struct Rule {
 pub(crate) enum Replaces {
     #[default]
     Never,
-    /// Only with `--force`: the command has this option, and the user has not given it.
+    /// Such files are replaced only with `--force`. The command has this option, but the user has not given it.
     WithForce,
     Always,
 }

@@ -46,7 +46,7 @@ pub(crate) struct Meter {
     quiet: bool,
     done: AtomicU64,
     phase: Mutex<Option<Phase>>,
-    /// When the last repeated line was printed, if there is no bar.
+    /// If there is no bar, the time at which the last repeated line was printed.
     printed: Mutex<Option<Instant>>,
     /// The follower of the job, if there is one, and the name of the dump for its messages. A follower is another part
     /// of the program that receives the progress.

@@ -39,7 +39,7 @@ const CODES: [(i32, &str, Option<&str>); 7] = [
         "the JVM is still starting, so the agent was not loaded",
         Some("run the command again in a few seconds"),
     ),
-    // Error codes of JVMTI, which other agents return unchanged.
+    // Error codes of JVMTI, which agents other than ours return unchanged.
     (98, OTHER_SAMPLER, None),
     (
         99,
@@ -94,8 +94,8 @@ pub(super) fn load(jvm: &Jvm<'_>, library: &Path, options: &str, wanted: Wanted)
     told(jvm, &visible.path, options, wanted)
 }
 
-/// Loads the agent. If the agent is already loaded, `how` determines the use of the options: with [`attach::CHANGE`]
-/// they replace the agent's options, and with [`attach::ADD`] they are added to them.
+/// Loads the agent. If the agent is already loaded, `how` decides what happens with the options: with
+/// [`attach::CHANGE`] they replace the agent's options, and with [`attach::ADD`] they are added to the agent's options.
 pub(super) fn load_or_change(
     jvm: &Jvm<'_>,
     library: &Path,

@@ -86,7 +86,8 @@ pub(crate) fn count(
     Ok((name, counts))
 }
 
-/// Returns how many classes a count with these options changes; `None` if the loaded agent has an earlier version.
+/// Returns how many classes get counters in a count with these options; `None` if the loaded agent has an earlier
+/// version, which does not report this.
 fn classes(jvm: &Jvm<'_>, library: &Path, options: &str) -> Result<Option<u64>> {
     let options = options.strip_prefix(attach::COUNT).unwrap_or(options);
     let code = request(

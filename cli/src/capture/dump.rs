@@ -440,12 +440,12 @@ struct PartialDump {
 impl PartialDump {
     /// Chooses a file in `folder`, or else in the JVM's `/tmp`.
     fn new(jvm: &Jvm<'_>, folder: &Path) -> Result<Self> {
-        // Remove files that killed runs left in either folder. The JVM's user may have put anything there, so this runs
-        // with that user's rights only.
+        // Remove files that killed runs left in either folder. The JVM's user may have put anything in these folders,
+        // so this code runs only with that user's rights.
         let user = &jvm.process.user;
         let tmp = jvm.tmp.path(".");
         let _ = user.act(|| [folder, &tmp].map(leftovers::sweep));
-        // Remove leftover copies of dumps, too. They belong to us and not to the user of the JVM.
+        // Also remove leftover copies of dumps. They belong to our user and not to the user of the JVM.
         leftovers::sweep(folder);
         places::sweep(jvm);
         Self::beside(jvm, folder).map_or_else(|| Self::in_tmp(jvm), Ok)

@@ -36,7 +36,7 @@ const MORE: Duration = Duration::from_micros(300);
 const SILENT: Duration = Duration::from_secs(5);
 /// Number of received bytes after which the free memory is checked again.
 const ROOM: u64 = 16 << 20;
-/// Free memory that is left for other processes, in bytes.
+/// This many bytes of free memory are left for other processes.
 const RESERVE: u64 = 64 << 20;
 
 /// A dump in memory. Dropping this value frees the memory.

@@ -120,7 +120,8 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
     })
 }
 
-/// Loads the agent. An agent that is already sampling keeps its options, and these options are added.
+/// Loads the agent with these options. An agent that is already sampling keeps its own options, and these options are
+/// added to them.
 pub(super) fn load(
     jvm: &Jvm<'_>,
     library: &Path,
@@ -170,7 +171,8 @@ fn both(
     made.keep();
     notes.dump(&first);
     tell(&first, wanted);
-    // If forking failed for the first dump, it would fail for the second for the same reason.
+    // If forking failed for the first dump, it would fail again for the same reason, so do not try it for the second
+    // dump.
     how.forker = how.forker.filter(|_| first.not_forked.is_none());
     let watching = match hunt.enough.filter(|_| watch.is_some()) {
         Some(enough) => format!(", or as soon as a site has grown by {}", Size(enough)),

@@ -18,8 +18,8 @@ use crate::progress::Wanted;
 /// Names of the two dumps in the report.
 const NAMES: [&str; 2] = ["before (memory)", "after (memory)"];
 
-/// Takes both dumps. Calls `first` with the path and name of the first dump, and `second` with those of the second dump
-/// and the result of `first`. The first dump no longer exists when `second` is called.
+/// Takes both dumps. Calls `first` with the path and name of the first dump. Then calls `second` with the path and name
+/// of the second dump, and with the result of `first`. At that time the first dump no longer exists.
 pub(crate) fn hunt_without_files<F, T>(
     hunt: &Hunt,
     wanted: Wanted,

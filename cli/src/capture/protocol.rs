@@ -36,7 +36,7 @@ const TICK: Duration = Duration::from_millis(200);
 const SHORTEST: Duration = Duration::from_millis(1);
 /// How long a process that closed a connection may take to end.
 const ENDING: Duration = Duration::from_secs(2);
-/// The sticky bit: in a folder with it, users cannot remove files of other users.
+/// The sticky bit of a folder's mode. If it is set, users cannot remove files of other users from the folder.
 const STICKY: u32 = 0o1000;
 
 /// A JVM that listens for attach commands.

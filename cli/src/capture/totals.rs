@@ -90,8 +90,8 @@ impl Totals {
     }
 }
 
-/// Returns the number of bytes by which a class grew. A class that is missing from `now` counts as 0 bytes: the JVM
-/// lists the largest classes first, so a class in the cut-off part of its answer is small.
+/// Returns the number of bytes by which a class grew. A class that is missing from `now` is treated as having 0 bytes:
+/// the JVM lists the largest classes first, so a class in the part of the answer that was cut off is small.
 fn grown(before: &HashMap<String, u64>, now: &HashMap<String, u64>, class: &str) -> u64 {
     let of = |totals: &HashMap<String, u64>| totals.get(class).copied().unwrap_or(0);
     of(now).saturating_sub(of(before))

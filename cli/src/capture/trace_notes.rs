@@ -148,7 +148,7 @@ fn trace_now(jvm: &Jvm<'_>) -> Option<PathBuf> {
     open_databases(jvm).into_iter().find(is_trace)
 }
 
-/// Returns our paths to the databases that the JVM has open. A database in a container has no such path.
+/// Returns our paths to the databases that the JVM has open. For a database in a container, there is no such path.
 fn open_databases(jvm: &Jvm<'_>) -> Vec<PathBuf> {
     let (mapped, root) = (jvm.process.mapped(INDEX, MOST), jvm.process.root());
     let named = mapped.iter().filter_map(|path| path.strip_suffix(INDEX));

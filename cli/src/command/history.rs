@@ -78,7 +78,8 @@ pub(super) fn tell(trace: &Trace, report: &mut Report) -> Result<Option<String>>
 /// more than 5 % of all cases (Poisson: e^-3 = 5 %).
 const EXPECTED_SAMPLES: f64 = 3.0;
 
-/// True if the growth has ended. With few samples, a level end may be random variation, which does not count.
+/// True if the growth has ended. If there are few samples, the result is false, because a level end may then be random
+/// variation.
 #[allow(clippy::cast_precision_loss, reason = "counts of samples and moments")]
 fn is_over(samples: u64, live_bytes: &[u64]) -> bool {
     let last = live_bytes.last().copied().unwrap_or(0);

@@ -121,14 +121,15 @@ pub(crate) fn run(setup: &Setup, job: &Sites) -> Result<Viewed<RecordingReport, 
     let recording = jfr::open(setup, path)?;
     let mut warnings = jfr::warnings(&recording);
     let choice = chosen(&recording, path, job.allocated, &mut warnings)?;
-    // TLAB allocations and allocations outside of a TLAB are two events, which are added up.
+    // Allocations of TLABs and allocations outside of a TLAB are recorded as two kinds of events. Their samples are
+    // added up.
     let is_of = |sample: &&Sample| match choice.event {
         Event::InBuffer | Event::Outside => {
             matches!(sample.event, Event::InBuffer | Event::Outside)
         }
         event => sample.event == event,
     };
-    // The JVM writes the list of old objects at each dump of the recording, so only the last list counts.
+    // The JVM writes the list of old objects each time the recording is dumped. Only the last list is used.
     let last_look = recording.looks().last().copied();
     let is_last =
         |sample: &&Sample| sample.event != Event::Old || Some(sample.time_ns) == last_look;

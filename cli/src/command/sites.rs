@@ -302,7 +302,8 @@ impl Asked<'_> {
         }
     }
 
-    /// Returns rows for classes with live samples, and then for counted classes without live samples.
+    /// Returns one row for each class: first the classes with live samples, then the classes that were counted but have
+    /// no live samples.
     fn live_classes(&self, unseen: Unseen) -> Vec<LiveClassRow> {
         let counts = self.samples.classes.as_deref();
         let count = |class: &str| {

@@ -221,7 +221,7 @@ impl Sizeof {
         Ok(all)
     }
 
-    /// Returns which fields of the dump's classes are final, according to the class files.
+    /// Returns which fields of the dump's classes are final. This information comes from the class files.
     fn final_fields(&self, snapshot: &Snapshot) -> Result<FinalFields> {
         let paths = self.classpath.iter().flat_map(|path| &path.0);
         let paths: Vec<PathBuf> = paths.cloned().collect();

@@ -1,4 +1,4 @@
-//! The values of thread locals. Threads store these values; the `ThreadLocal` object does not.
+//! The values of thread locals. A value is stored in the thread that set it, and not in the `ThreadLocal` object.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

@@ -16,7 +16,7 @@ const OUTPUTS: [&str; 2] = ["output", "folder"];
 const STANDARD: &str = "-";
 /// Name of the option that allows an output to replace a dump, a recording or a trace.
 const FORCE: &str = "force";
-/// Commands that never replace a file without `--force`, and check this themselves.
+/// Commands that replace a file only with `--force`, and that check this themselves.
 const STRICT: [&str; 2] = ["dump", "import"];
 
 /// Refuses outputs that would overwrite an input, or a file that is only replaced with `--force`.

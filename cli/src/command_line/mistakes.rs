@@ -29,7 +29,7 @@ const NAMED: usize = 3;
 
 /// Replaces clap's guess with a better tip.
 pub(super) fn explain(mut error: Error, line: &mut Command, args: &[OsString]) -> Error {
-    // This call adds `--help` and the other options that all commands share.
+    // This call adds the options that all commands share, such as `--help`.
     line.build();
     let (names, command) = command_of(line, args);
     match error.kind() {
@@ -42,7 +42,7 @@ pub(super) fn explain(mut error: Error, line: &mut Command, args: &[OsString]) -
             let number = value.flatten().filter(|v| v.parse::<u32>().is_ok());
             let tips = tips(&unknown, number, line, command, &names);
             let usage = command.clone().render_usage();
-            // clap's usage text contains the option that clap guesses, so it is replaced, too.
+            // clap's usage text also contains the option that clap guessed, so the usage text is replaced, too.
             error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
             error.remove(ContextKind::SuggestedArg);
             if tips.is_empty() {

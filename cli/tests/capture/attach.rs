@@ -1,4 +1,4 @@
-//! Tests that an agent is loaded, and the messages about it.
+//! Tests the loading of the agent, and the messages about it.
 
 use std::fs;
 use std::time::Duration;

@@ -281,7 +281,7 @@ fn a_count_is_ended_before_it_begins() {
     }
 }
 
-/// A second count at the same time is rejected, and so is a target that is not a JVM.
+/// Two things are rejected: a second count at the same time, and a process that is not a JVM.
 #[test]
 fn one_count_at_a_time() {
     let jdk = &jdks()[0];

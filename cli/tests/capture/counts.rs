@@ -10,8 +10,8 @@ use testdata::jvm::{Jdk, Launch};
 use crate::support::{folder, jdks, run};
 use crate::trace::library;
 
-/// Runs `Steady` with a trace until it ends. It keeps 20,000 objects and drops 60,000. Returns the folder with the
-/// trace.
+/// Runs the program `Steady`, which keeps 20,000 objects and drops 60,000, with a trace until it ends. Returns the
+/// folder with the trace.
 fn steady(jdk: &Jdk, options: &str) -> TempDir {
     let home = folder();
     let program = testdata::programs::agent("Steady.java");

@@ -140,9 +140,9 @@ fn a_socket_of_another_users_jvm_is_in_the_way() {
     }
 }
 
-/// Returns the command for a JVM that is the first process of its PID namespace and has its own `/tmp` of this size.
-/// Also returns the folder with the classes of the JVM, which is outside `/tmp`. The command begins with the words of
-/// `outer`.
+/// Returns the command for a JVM that is the first process of its PID namespace, and that has its own `/tmp` of the
+/// size `tmp`. Also returns the folder with the JVM's classes, which is not in `/tmp`. The command begins with the
+/// words of `outer`.
 fn in_a_container(jdk: &Jdk, tmp: &str, outer: &[&str], as_user: &[&str]) -> (Launch, TempDir) {
     let classes = tempfile::tempdir_in("/var/tmp").expect("a folder");
     let prepare = format!(
@@ -164,8 +164,8 @@ fn in_a_container(jdk: &Jdk, tmp: &str, outer: &[&str], as_user: &[&str]) -> (La
     (launch, classes)
 }
 
-/// Starts a JVM with the command of [`contained`], and waits until it has loaded its classes. Returns the JVM with its
-/// process ID.
+/// Starts a JVM with the command of [`in_a_container`], and waits until it has loaded its classes. Returns the JVM with
+/// its process ID.
 pub(crate) fn contained(jdk: &Jdk, tmp: &str, as_user: &[&str]) -> (Target, u32) {
     let (launch, _classes) = in_a_container(jdk, tmp, &[], as_user);
     let target = ready(&launch);

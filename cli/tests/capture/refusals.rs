@@ -172,7 +172,7 @@ fn a_jvm_that_has_just_started_is_waited_for() {
             let mut target = shelf(&jdk).start().expect("a JVM");
             let pid = target.pid();
             let maps = format!("/proc/{pid}/maps");
-            // This is the earliest moment at which the process is a JVM, long before it handles signals.
+            // At this moment the process can first be recognized as a JVM. It handles signals only much later.
             crate::support::until("libjvm.so", || {
                 fs::read_to_string(&maps).is_ok_and(|text| text.contains("libjvm.so"))
             });

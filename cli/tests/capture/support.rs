@@ -116,8 +116,8 @@ pub(crate) fn ended(child: Child) -> Done {
     done
 }
 
-/// Starts heapdiff in the background. The tests themselves may run with interrupts ignored (`nohup`, a background job),
-/// which child processes inherit. Here they are not ignored.
+/// Starts heapdiff in the background, so that interrupts have an effect on it. The tests themselves may run with
+/// interrupts ignored (`nohup`, a background job), and child processes would inherit that.
 pub(crate) fn start(folder: &Path, args: &[&str]) -> Child {
     begun(folder, &heapdiff(folder, args), &[])
 }

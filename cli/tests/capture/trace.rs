@@ -121,7 +121,7 @@ fn growth_that_begins_late_is_dated() {
             "{text}"
         );
 
-        // `trace top` without a dump gives the same result.
+        // If `trace top` analyzes the trace without a dump, the result is the same.
         let top = run(home.path(), &["trace", "top", "t.db", "--format", "json"]).well();
         let top: Value = serde_json::from_str(&top.stdout).expect("JSON");
         let first = &top["candidates"][0];

@@ -69,7 +69,7 @@ impl Place {
     }
 }
 
-/// The message that is printed if two dumps are read at the same time.
+/// A message that is printed only if two dumps are read at the same time.
 const BOTH: &str = "both dumps are read at the same time";
 
 #[test]

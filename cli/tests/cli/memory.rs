@@ -16,7 +16,7 @@ fn most_anonymous(child: &mut Child) -> u64 {
     let end = Instant::now() + Duration::from_secs(300);
     let mut most = 0;
     while Instant::now() < end {
-        // After the process has ended, its status file has no such line.
+        // The status file of a process that has ended does not contain this line.
         let text = fs::read_to_string(&status).unwrap_or_default();
         let line = text.lines().find_map(|l| l.strip_prefix("RssAnon:"));
         let kilobytes = line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<u64>().ok());

@@ -129,7 +129,7 @@ fn a_profile_has_what_the_trace_says_is_alive() {
             top.contains(&format!("of {objects}B total")),
             "{objects}: {top}"
         );
-        // The class is the leaf, and the stack is above it.
+        // The class is the leaf frame. The frames of the stack are above it.
         let leaf = top.lines().find(|line| line.ends_with(" com.acme.Page"));
         assert!(leaf.is_some(), "{top}");
         // Only allocations in the suspect's stack have the label `holder`.

@@ -11,7 +11,7 @@ const HEAD: usize = 9;
 const NOTE: &str =
     "heapdiff read b.hprof together with 2 unmerged segments (b.hprof.p0, b.hprof.p1)";
 
-/// Returns a dump in which a list holds this number of arrays of 10,000 bytes.
+/// Returns a dump with a list. The list holds this number of arrays, each of 10,000 bytes.
 fn dump(arrays: usize) -> Vec<u8> {
     // HotSpot writes roots to the first segment.
     let mut heap = HeapBuilder::new(Options {

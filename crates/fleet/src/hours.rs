@@ -49,7 +49,7 @@ fn leaf(frame: &Frame) -> String {
     }
 }
 
-/// The live objects of a site at some moment.
+/// The live objects of a site at one point in time.
 #[derive(Clone, Copy, Default)]
 struct Live {
     amount: Amount,

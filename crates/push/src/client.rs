@@ -175,7 +175,7 @@ impl Endpoint {
                 Err((error, _)) if !error.may_pass() => return Err(error),
                 Err(failed) => failed,
             };
-            // The connection was refused. Another attempt in a moment would fail, too.
+            // The server refused the connection, and would also refuse another attempt in a moment.
             if matches!(error, PushError::Unreachable { .. }) {
                 return Err(error);
             }

@@ -85,8 +85,8 @@ class FlameView {
   }
 
   /**
-   * Scrolls to a row if it is not in view. A zoomed frame is below all frames that lead to it, so it may be out of
-   * view.
+   * Scrolls to a row if it is not in view. For example, a zoomed frame may be out of view, because all frames that lead
+   * to it are drawn above it.
    */
   inSight(y) {
     const top = this.canvas.getBoundingClientRect().top + y;

@@ -96,8 +96,8 @@ pub fn text(text: &str, room: usize) -> String {
     kept
 }
 
-/// Returns how many elements were removed from the lists of a JSON report because of their limit (`--top`). For
-/// suspects, the result may be too low, because some reports record only that there are more suspects.
+/// Returns how many elements are missing in the lists of a JSON report because of the report's own limit (`--top`). For
+/// suspects, the result may be too low: some reports record only that there are more suspects, but not how many.
 #[must_use]
 pub fn left_out(report: &Report) -> Vec<(&'static str, u64)> {
     let rest = |all: u64, listed: usize| all.saturating_sub(listed as u64);
@@ -123,7 +123,7 @@ pub fn left_out(report: &Report) -> Vec<(&'static str, u64)> {
             vec![("classes", rest(r.totals.rows, r.classes.len()))]
         }
         Report::Allocated(r) => vec![("stacks", rest(r.totals.rows, r.stacks.len()))],
-        // Other reports contain these numbers themselves, or have no such limit.
+        // Other reports contain these numbers themselves, or their lists have no limit.
         _ => Vec::new(),
     };
     let is_cut = |list: &(&str, u64)| list.1 > 0;

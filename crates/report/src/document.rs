@@ -165,7 +165,7 @@ impl Document {
         self.0.push(Block::Gap);
     }
 
-    /// Adds a line. If the line is too long, its middle is removed.
+    /// Adds a line. If the line does not fit, its middle is removed.
     pub(crate) fn one_line(&mut self, text: impl Into<Span>) {
         self.line(text.into().within(WIDTH));
     }

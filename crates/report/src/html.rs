@@ -137,7 +137,7 @@ fn taken(dump: &SnapshotInfo, report: &Report) -> String {
     }
 }
 
-/// Returns the script with which all pages begin.
+/// Returns the script that every page begins with.
 #[must_use]
 pub fn parts() -> String {
     let list = |name: &str, prefixes: Vec<&str>| {

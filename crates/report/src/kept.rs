@@ -51,7 +51,7 @@ pub(crate) fn figures(suspect: &Suspect, report: &HeapReport) -> String {
     }
 }
 
-/// Prefixes of the frames in which HotSpot defines or loads a class, which allocates class metadata.
+/// HotSpot defines or loads a class in frames with these prefixes. This allocates class metadata.
 const LOADS_CLASS: [&str; 6] = [
     "java.lang.ClassLoader.defineClass",
     "java.lang.ClassLoader.findBootstrapClass",

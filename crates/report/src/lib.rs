@@ -135,7 +135,7 @@ pub(crate) mod tests {
 
     use crate::view::{DiffReport, DumpReport};
 
-    /// Returns the view of a comparison without gates. The comparison leaves nothing out.
+    /// Returns the view of a comparison that has no gates and leaves nothing out.
     pub(crate) fn diff_report(diff: Report) -> DiffReport {
         diff.into()
     }

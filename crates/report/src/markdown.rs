@@ -330,7 +330,7 @@ fn named(name: &str) -> String {
     shortened(&printable(name), NAME).into_owned()
 }
 
-/// Returns the length of the longest run of backticks.
+/// Returns the length of the longest sequence of adjacent backticks.
 fn ticks(text: &str) -> usize {
     let runs = text.split(|c| c != '`');
     runs.map(str::len).max().unwrap_or(0)

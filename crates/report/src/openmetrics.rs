@@ -239,7 +239,7 @@ mod tests {
             .collect()
     }
 
-    /// Returns the labels up to the brace, and the text after it.
+    /// Splits a metric into its labels, which end at the brace, and the text after them.
     fn labels(mut rest: &str) -> (Vec<(String, String)>, &str) {
         let mut labels = Vec::new();
         loop {

@@ -168,7 +168,7 @@ fn flame(
     Drawn::of(&report.view, report.more.measured).write(format, &about, out)
 }
 
-/// All stacks, and the options with which they are drawn.
+/// All stacks, together with the options for drawing them.
 struct Drawn<'a> {
     allocated: Option<&'a Allocated>,
     measured: Measured,

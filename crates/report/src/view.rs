@@ -71,7 +71,7 @@ pub struct View {
     pub labels: Vec<(String, String)>,
     /// Folder in the repository that contains the sources.
     pub source_root: Option<String>,
-    /// True if weak and phantom references also count as holding their referents (`--refs all`).
+    /// True if an object counts as held even if only a weak or phantom reference points to it (`--refs all`).
     pub holds_weakly: bool,
 }
 

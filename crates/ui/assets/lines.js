@@ -114,7 +114,7 @@ const overview = new Chart(byId("overview"), {
   },
 });
 
-/** Returns the point under the cursor, or the last point without a cursor. */
+/** Returns the point under the cursor. If the cursor is outside of the graph, returns the last point. */
 const cursorAt = () => graph.plot?.cursor.idx ?? (view ? view.x.length - 1 : -1);
 
 /** Shows the figures at the cursor. */

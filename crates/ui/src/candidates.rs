@@ -16,7 +16,8 @@ pub(crate) struct Line {
     pub(crate) class: String,
     /// The allocating frame.
     pub(crate) place: Option<String>,
-    /// Text that distinguishes lines of the same class: the frame, or the whole stack. It is the same in each run.
+    /// A text that distinguishes lines of the same class from each other: the frame, or the whole stack. The text is
+    /// the same in each run.
     pub(crate) stack: String,
     pub(crate) standing: Standing,
     /// The trend of the line in one run: the run in which the line has the worst verdict.

@@ -40,11 +40,11 @@ pub(crate) struct Tree {
     first_class: usize,
     depth: Vec<u32>,
     name: Vec<u32>,
-    /// Bytes by which the live objects of a node grew in the window, without its children.
+    /// Bytes by which the live objects of a node grew in the window. Children of the node are not included.
     grown: Vec<i64>,
-    /// Bytes by which the live objects of a node shrank in the window, without its children.
+    /// Bytes by which the live objects of a node shrank in the window. Children of the node are not included.
     shrunk: Vec<i64>,
-    /// Live bytes of a node at the end of the window, without its children.
+    /// Live bytes of a node at the end of the window. Children of the node are not included.
     after: Vec<i64>,
     /// The number of sites that were left out because the tree had reached its maximum size.
     left_out: u64,

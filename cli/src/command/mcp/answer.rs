@@ -73,7 +73,8 @@ pub(super) fn refusal(failure: &Failure) -> String {
     bounded::text(&text, TEXT).trim_end().to_owned()
 }
 
-/// Returns the first warnings about a dump as lines of text. A command would print them to standard error.
+/// Returns the first warnings about a dump as lines of text, because an answer has no standard error. A command prints
+/// these warnings there.
 fn warnings(dump: &Condition<'_>) -> String {
     let mut lines = String::new();
     for warning in dump.warnings.iter().take(WARNINGS) {

@@ -23,7 +23,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Maximum number of calls that wait or run. Further calls are refused.
 const CALLS: usize = 256;
 
-/// The state in which the server stopped.
+/// The reason why the server stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     /// No job is running.
@@ -48,7 +48,7 @@ struct State {
     /// When a pipe was closed.
     closed: Option<Instant>,
     is_other_protocol: bool,
-    /// Calls that wait or run, by the JSON of their id.
+    /// Calls that wait or run. The key is the JSON of the call's id.
     calls: HashMap<String, Arc<Watch>>,
 }
 
@@ -172,7 +172,7 @@ impl Server {
         }
     }
 
-    /// Runs the jobs one after the other. Two jobs at once would need the memory of both.
+    /// Runs the jobs one after the other, because two jobs at once would need the memory of both.
     fn work(&self, waiting: &Receiver<Waiting>) {
         for Waiting { id, call, watch } in waiting {
             if !watch.is_cancelled() {

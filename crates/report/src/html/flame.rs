@@ -8,7 +8,7 @@ use crate::stacks::{StackLine, Stacks, Step};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Node {
     name: Step,
-    /// The depth in the tree; 1 for the first step of a stack.
+    /// The depth in the tree. The first step of a stack has depth 1.
     depth: u32,
     own: Figures,
 }

@@ -139,8 +139,8 @@ fn history(history: &History, doc: &mut Document) {
     }
 }
 
-/// Returns the first stacks. If at least one stack allocated the accumulating class itself, the first such stack is
-/// included.
+/// Returns the first stacks. If at least one stack allocated objects of the accumulating class itself, the result
+/// includes the first stack that did so.
 fn first_stacks<'a>(stacks: &'a [Stack], class: &str, limit: usize) -> Vec<&'a Stack> {
     let mut first: Vec<&Stack> = stacks.iter().take(limit).collect();
     let direct = stacks.iter().find(|stack| stack.class == class);

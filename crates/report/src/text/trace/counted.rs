@@ -1,4 +1,5 @@
-//! Prints the allocations of classes. They are counted if the agent counts classes, otherwise estimated.
+//! Prints how much of each class was allocated. The figures are counts if the agent counts classes; otherwise they are
+//! estimates.
 
 use heapdiff_model::trace::{CandidateRow, TraceTopReport};
 use heapdiff_units::{Size, counted, grouped};
