@@ -105,8 +105,8 @@ fn failure(path: &Path, what: &str) -> Failure {
 }
 
 impl Classpath {
-    /// Opens files and folders. If several have a class, the first one is used. `folder/*` means all archives of a
-    /// folder, as in Java's own class path.
+    /// Opens files and folders. If several of them contain the same class, the first one is used. `folder/*` means all
+    /// archives of a folder, as in Java's own class path.
     pub(crate) fn open(paths: &[PathBuf]) -> Result<Self> {
         let mut places = Vec::new();
         for path in paths {

@@ -271,8 +271,8 @@ impl Visible {
 /// Returns the path under which the JVM sees the library: the path of the library itself, or of a copy in a folder of
 /// the JVM.
 ///
-/// If the JVM has already loaded an agent library from any path, returns that path. A second library would not
-/// recognize the first one. It would report that a different agent is already sampling.
+/// If the JVM has already loaded an agent library from any path, returns that path. If the JVM loaded a second library,
+/// the second would not recognize the first, and would report that a different agent is already sampling.
 pub(super) fn visible(jvm: &Jvm<'_>, library: &Path) -> Result<Visible> {
     places::sweep(jvm);
     if let Some(loaded) = jvm.process.library(MARK)

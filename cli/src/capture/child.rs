@@ -141,8 +141,8 @@ impl Window {
         }
     }
 
-    /// Counts one check of the child's state. At the end of the window, returns what the child waited for, and starts
-    /// the next window.
+    /// Records one check of the child's state. At the end of a window, returns the reason why the child waited, and
+    /// starts the next window.
     fn add(&mut self, state: State, bytes: u64, now: Instant) -> Option<Waits> {
         self.looks += 1;
         let seen = ["R", "D", "Tt"]

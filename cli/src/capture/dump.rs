@@ -156,8 +156,8 @@ pub(super) fn take(
     })
 }
 
-/// Takes a dump and writes it to `out`. Returns the number of bytes. No file remains, even if this process is killed
-/// after the first byte.
+/// Takes a dump and writes it to `out`. Returns the number of bytes. If this process is killed after the first byte was
+/// written, no file remains.
 pub(super) fn stream(jvm: &Jvm<'_>, how: How<'_>, wanted: Wanted, out: impl Write) -> Result<u64> {
     let meter = Meter::new(wanted, Path::new("dump"));
     let folder = std::env::temp_dir();
@@ -503,8 +503,8 @@ impl PartialDump {
     }
 
     /// Returns the number of bytes written so far. Some JVMs (for example JDK 25) write one part per thread (`.p0`,
-    /// `.p1`, ...). They then join the parts into the file, so bytes exist twice for a while. So this returns the
-    /// larger of two sizes: that of the file, and the sum of the parts.
+    /// `.p1`, ...). They then join the parts into the file, so bytes exist twice for a while. Therefore the result is
+    /// the larger of two sizes: the size of the file, and the sum of the sizes of the parts.
     fn size(&self) -> u64 {
         let size = |path: &Path| fs::symlink_metadata(path).ok().map(|meta| meta.len());
         let parts = (0..1024).map_while(|thread| {

@@ -66,8 +66,8 @@ impl Refused {
     }
 }
 
-/// Makes a child of the JVM write the dump to `file`, and waits for it. Returns the reason if the agent reports that
-/// there is no dump.
+/// Makes a child of the JVM write the dump to `file`, and waits until the child has finished. If the agent reports that
+/// there is no dump, returns the reason.
 pub(super) fn ask(
     jvm: &Jvm<'_>,
     forker: Forker<'_>,

@@ -273,9 +273,9 @@ fn room(bytes: u64) -> std::result::Result<(), Unreceived> {
     }
 }
 
-/// True if `left` bytes of free memory are enough after `bytes` bytes of a dump were received. The analysis takes about
-/// 28 bytes for each object. The smallest record in a dump, of a boxed number, is about as long. So the analysis needs
-/// at most about as much memory as the dump.
+/// True if `left` bytes of free memory are enough for the analysis, after `bytes` bytes of a dump were received. The
+/// analysis takes about 28 bytes for each object. The smallest record of an object in a dump (a boxed number) has about
+/// as many bytes. So the analysis needs at most about as much memory as the dump.
 fn fits(bytes: u64, left: u64) -> bool {
     left >= RESERVE.saturating_add(bytes)
 }

@@ -52,8 +52,8 @@ impl PerfData {
         let mut counters = HashMap::new();
         let mut at = int(FIRST)?;
         for _ in 0..int(ENTRIES)? {
-            // Layout of an entry: its length, offset of the name, length of an array, type (1 byte), 3 bytes, offset of
-            // the value.
+            // Layout of an entry. The fields in order: length of the entry, offset of the name, length of an array,
+            // type (1 byte), 3 unused bytes, offset of the value.
             let (length, name, elements) = (int(at)?, int(at + 4)?, int(at + 8)?);
             let (kind, value) = (*bytes.get(at + 12)?, int(at + 16)?);
             if length == 0 {

@@ -33,8 +33,8 @@ const KERNELS: [&str; 8] = [
 pub(super) struct Copy {
     /// The path of the copy in the JVM.
     pub(super) path: PathBuf,
-    /// Removes the file when it is dropped. This field precedes `folder` because fields are dropped in the order of
-    /// their declaration, and the file is reached through the folder.
+    /// Removes the file when it is dropped. This field is declared before `folder`, because fields are dropped in the
+    /// order of their declaration, and removing the file needs the folder.
     _file: Unfinished,
     /// An open file that is locked until this run of heapdiff ends.
     _held: File,
@@ -42,8 +42,8 @@ pub(super) struct Copy {
 }
 
 impl Copy {
-    /// Copies the library to a file with a random name: another JVM may share the folder and load its copy at the same
-    /// time.
+    /// Copies the library to a file. The file has a random name, because another JVM may share the folder and load its
+    /// copy at the same time.
     pub(super) fn of(jvm: &Jvm<'_>, library: &Path) -> io::Result<Self> {
         let content = fs::read(library)?;
         let mountinfo = fs::read_to_string(format!("/proc/{}/mountinfo", jvm.process.pid));
@@ -117,8 +117,8 @@ fn sweep_in(jvm: &Jvm<'_>, place: &Path) {
 }
 
 /// True if a file system has no room for `wanted` bytes. The file system has `blocks` blocks of `size` bytes, and
-/// `free` of them are available. A file system that reports 0 blocks (ramfs, some FUSE file systems) counts as having
-/// room.
+/// `free` of them are available. If a file system reports 0 blocks (ramfs and some FUSE file systems do), it is assumed
+/// to have room.
 fn is_full(blocks: u64, free: u64, size: u64, wanted: usize) -> bool {
     blocks != 0 && free.saturating_mul(size) < wanted as u64
 }

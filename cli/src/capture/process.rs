@@ -30,8 +30,8 @@ pub(crate) struct Process {
     pub(super) user: User,
     /// The main class or jar.
     main: String,
-    /// A file descriptor of the process. Signals that are sent through it cannot reach a later process with the same
-    /// id. Needs Linux 5.3.
+    /// A file descriptor of the process, which needs Linux 5.3. A signal that is sent through it cannot reach a later
+    /// process with the same id.
     handle: Option<OwnedFd>,
 }
 
@@ -172,8 +172,8 @@ impl Process {
         }
     }
 
-    /// Like [`Self::check_alive`], but keeps checking for `time`. The kernel closes the files of a process before it
-    /// reports its end, so a process that closed a connection may still seem alive.
+    /// Like [`Self::check_alive`], but checks repeatedly until `time` has passed. The kernel closes the files of a
+    /// process before it reports its end, so a process that closed a connection may still seem alive.
     pub(super) fn check_survives(&self, time: Duration) -> Result<()> {
         let end = Instant::now() + time;
         loop {

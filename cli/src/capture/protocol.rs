@@ -91,8 +91,8 @@ impl<'a> Jvm<'a> {
         self.deadline.left()
     }
 
-    /// Sends a command and waits for the answer. Calls `tick` a few times a second while waiting. `tick` returns what
-    /// it observed of the JVM, or an error to give up.
+    /// Sends a command and waits for the answer. Calls `tick` a few times a second while waiting. `tick` returns its
+    /// observation of the JVM. If it returns an error, the command gives up.
     pub(super) fn execute(
         &self,
         command: &str,
@@ -281,8 +281,8 @@ impl<'a> Jvm<'a> {
         )
     }
 
-    /// Creates the trigger file. If this file exists when SIGQUIT arrives, the JVM starts to listen. Without the file,
-    /// it prints a thread dump.
+    /// Creates the trigger file. If this file exists when SIGQUIT arrives, the JVM starts to listen. If the file does
+    /// not exist, the JVM prints a thread dump.
     fn trigger(&self) -> Result<Trigger> {
         let name = format!(".attach_pid{}", self.process.inner_pid);
         let user = &self.process.user;

@@ -1,7 +1,7 @@
 //! Checks that a class has really grown since the first dump.
 //!
-//! The agent's trace contains only objects that were allocated after the agent was loaded. If they replace older
-//! objects, as in a full cache, the trace shows growth although the heap does not grow.
+//! The agent's trace contains only objects that were allocated after the agent was loaded. If these objects replace
+//! older ones, as in a full cache, the trace shows growth although the heap does not grow.
 
 use std::collections::HashMap;
 use std::path::PathBuf;

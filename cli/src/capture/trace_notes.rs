@@ -1,7 +1,7 @@
 //! Notes that heapdiff adds to the trace of a JVM's agent: the progress of a hunt, and the paths of dumps.
 //!
-//! The trace belongs to the JVM's user, so heapdiff adds notes as that user. No command waits or fails because of a
-//! note. A failed note is repeated silently while the command waits for something else.
+//! The trace belongs to the JVM's user, so heapdiff adds notes as that user. No command waits for a note or fails
+//! because of one. If adding a note fails, heapdiff silently tries again while the command waits for something else.
 
 use std::collections::VecDeque;
 use std::fs;

@@ -112,8 +112,8 @@ impl Watch {
         self.enough
     }
 
-    /// Returns the sites that grew by at least the wanted bytes, largest suspects first. Returns nothing if the trace
-    /// does not exist yet or cannot be read, because that is no reason to end a hunt.
+    /// Returns the sites that grew by at least the wanted bytes. The largest suspects come first. If the trace does not
+    /// exist yet or cannot be read, returns no sites, because this is no reason to end a hunt.
     pub(super) fn enough(&mut self) -> Vec<Seen> {
         if self.start.elapsed() < EARLIEST || Instant::now() < self.next {
             return Vec::new();

@@ -170,7 +170,8 @@ fn keep(table: Table, added: &mut Added) -> Result<(), FleetError> {
     Ok(())
 }
 
-/// Returns the end of a tick. It is the start of the run plus the uptime, so changes of the wall clock do not matter.
+/// Returns the time at which a tick ends: the start of the run plus the uptime. So changes of the wall clock during the
+/// run do not matter.
 const fn moment(run: &Run, tick: &Tick) -> u64 {
     run.started_ms.saturating_add(tick.uptime_ms)
 }

@@ -84,8 +84,8 @@ const LARGEST_REPORT: u64 = 256 << 20;
 /// the trace's rows, and memory for its sites, stacks and ticks.
 ///
 /// # Errors
-/// The input is neither a trace nor a report, it cannot be read, or the folder cannot be written. Files that were
-/// already written stay. Adding the input again replaces them.
+/// Returns an error if the input is neither a trace nor a report, if it cannot be read, or if the folder cannot be
+/// written. Files that were already written stay. Adding the input again replaces them.
 pub fn add(input: &Path, fleet: &Path, labels: &Labels) -> Result<Added, FleetError> {
     let read = |source| FleetError::Read {
         path: input.to_owned(),

@@ -21,9 +21,10 @@ pub struct PathsReport {
     /// Number of selected objects without a path: unreachable objects, and objects held only by references that
     /// --refs does not follow.
     pub without_path: u64,
-    /// Shortest paths to all selected objects, merged if objects of one class are reached in the same way. Each line of
-    /// the tree is followed by the lines below it; among these, the lines that lead to the most objects come first. The
-    /// path to a single object has one line per object. At most 30 lines unless --top sets another limit.
+    /// Shortest paths to all selected objects. Paths are merged if they reach objects of one class by the same
+    /// references. Each line of the tree is followed by the lines below it; among these, the lines that lead to the
+    /// most objects come first. The path to a single object has one line per object. At most 30 lines unless --top sets
+    /// another limit.
     pub tree: Vec<PathLine>,
     /// Number of lines that are left out because of the limit (lines of depth 0, and the lines below them), and number
     /// of selected objects to which these lines lead.

@@ -141,8 +141,8 @@ pub struct ShownContents {
     /// Number of elements, entries or characters, as a field of the object records it. Null if no field records it and
     /// the elements were not counted.
     pub size: Option<u64>,
-    /// Capacity of the collection: the number of elements for which it has room, or of buckets for hash tables. Null
-    /// for other objects.
+    /// Capacity of the collection: the number of elements for which it has room; for hash tables, the number of
+    /// buckets. Null for other objects.
     pub capacity: Option<u64>,
     /// Position or limit of a buffer; null for other objects.
     pub position: Option<u64>,

@@ -98,12 +98,12 @@ pub struct SizeofSet {
     /// measuring them all would take too long because they share many objects. Then those that retain the most are
     /// measured.
     pub measured: u64,
-    /// Sum of the deep sizes of the selected objects. The sum is more than the deep size of the set if the selected
-    /// objects reach the same objects. Null if not all were measured.
+    /// Sum of the deep sizes of the selected objects. If several selected objects reach the same object, it is included
+    /// several times, so the sum is larger than the deep size of the set. Null if not all were measured.
     pub sum_deep_bytes: Option<u64>,
-    /// Sum of the retained sizes of the selected objects. The sum is more than the retained size of the set if some
-    /// selected objects retain others. It is less if some objects are retained only by several selected objects
-    /// together.
+    /// Sum of the retained sizes of the selected objects. The sum is larger than the retained size of the set if some
+    /// selected objects retain other selected objects. It is smaller if some objects are retained only by several
+    /// selected objects together.
     pub sum_retained_bytes: u64,
     /// Size that class tables of reports show: the sum over the instances that no other instance retains. Null
     /// unless the selected objects are all instances of one class.

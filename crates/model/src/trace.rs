@@ -175,10 +175,10 @@ pub struct TraceTopReport {
     pub alive_at: &'static str,
     /// If alive_at is major, the time at which that full GC ended, in milliseconds since the run began; null otherwise.
     pub alive_at_uptime_ms: Option<u64>,
-    /// Live figures include only objects that were allocated before this time, in milliseconds since the run began, and
-    /// that survived the full GC of alive_at. Later objects were in the young generation. Null if this time is not
-    /// known (live figures are then upper bounds), and null if alive_at is not major. Reports of earlier versions lack
-    /// the key.
+    /// Live figures include only objects that were allocated before this time and that survived the full GC of
+    /// alive_at. The time is in milliseconds since the run began. Objects that were allocated later were in the young
+    /// generation at that GC. Null if this time is not known (live figures are then upper bounds), and null if alive_at
+    /// is not major. Reports of earlier versions lack the key.
     #[schemars(extend("optional" = true))]
     pub alive_of_uptime_ms: Option<u64>,
     /// GCs in the window.
@@ -335,7 +335,7 @@ pub struct CountedClasses {
     pub objects: u64,
     /// Allocated bytes of all classes.
     pub bytes: u64,
-    /// Number of the allocated objects whose class is not known. Counts of single classes may be too low by at most
+    /// Number of allocated objects whose class is not known. So the count of a single class may be too low by at most
     /// this number.
     pub unknown_objects: u64,
     /// Classes, the most bytes first; at most 100 unless --top sets another limit. `(other classes)` stands for all

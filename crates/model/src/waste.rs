@@ -84,7 +84,7 @@ pub struct WasteExample {
 /// A field that holds wasteful objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WasteHolderRow {
-    /// The field, as com.acme.Foo.name. `GC roots` if nothing else holds the objects; `(several paths)` if
+    /// The field, in the form com.acme.Foo.name. `GC roots` if only GC roots hold the objects; `(several paths)` if
     /// several fields of the named class lead to them.
     pub holder: String,
     /// Number of objects that could be removed or made smaller.

@@ -78,8 +78,8 @@ impl Endpoint {
     /// CA certificates, which replace those of this machine.
     ///
     /// # Errors
-    /// The URL is invalid, or there is no CA certificate. A URL with credentials is an error, too, because every user
-    /// of this machine can read it.
+    /// Returns an error if the URL is invalid, or if there is no CA certificate. Also refuses a URL with credentials,
+    /// because every user of this machine can read a command line.
     pub fn new(
         url: &str,
         headers: Vec<Header>,

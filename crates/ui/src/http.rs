@@ -1,8 +1,8 @@
 //! A minimal HTTP/1.1 server for a page on the same machine: one request without a body and one answer for each
 //! connection.
 //!
-//! These resources of a client are limited: the bytes and headers of a request's head, the time to send the head, and
-//! the time to read the answer.
+//! For each client, these are limited: the bytes and the headers in the head of a request, the time to send the head,
+//! and the time to read the answer.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -15,8 +15,8 @@ const MOST_HEADERS: usize = 64;
 pub(crate) const HEAD_TIME: Duration = Duration::from_secs(5);
 /// Time limit for a client to accept the next part of an answer.
 pub(crate) const WRITE_TIME: Duration = Duration::from_secs(10);
-/// Maximum number of bytes that are read of a body, which no request needs. If a socket is closed with unread bytes,
-/// the answer is lost.
+/// Maximum number of bytes that are read of a request's body. No request needs a body, but if a socket is closed before
+/// all bytes were read, the answer is lost.
 const MOST_DRAINED: usize = 64 * 1024;
 
 /// A request.

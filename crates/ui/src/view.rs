@@ -1,7 +1,7 @@
 //! The content of the page for a time window: lines that grow, the heap, GCs, dumps and notes.
 //!
-//! Times are milliseconds since 1970, computed as the start of the run plus its uptime. So changes of the wall clock
-//! have no effect.
+//! Times are milliseconds since 1970, computed as the start of the run plus its uptime. So they do not jump if the wall
+//! clock is changed during the run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
