@@ -213,8 +213,8 @@ fn write_to(places: &[PathBuf], wanted: Wanted, write: impl Fn(&Path) -> io::Res
     }
 }
 
-/// Writes a temporary file of at most `bytes` bytes beside `place`, and renames it when it is complete. It is discarded
-/// if the dump has changed meanwhile.
+/// Writes a temporary file of at most `bytes` bytes beside `place`, and renames it when it is complete. If the dump has
+/// changed meanwhile, the file is discarded.
 fn write(
     dump: &Path,
     place: &Path,

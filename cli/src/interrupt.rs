@@ -25,7 +25,8 @@ fn state() -> MutexGuard<'static, State> {
 }
 
 /// Installs the signal handlers. Ctrl-C ends a wait, or the run if there is no wait. SIGTERM and the loss of the
-/// terminal (SIGHUP) end the run. Unfinished files are removed, and the process ends as if the signal had ended it.
+/// terminal (SIGHUP) end the run. When a signal ends the run, unfinished files are removed, and the exit status is that
+/// of a process that the signal has killed.
 #[cfg(unix)]
 pub(crate) fn handle() {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -108,8 +109,8 @@ impl Unfinished {
         Ok((Self { path }, made))
     }
 
-    /// Gives the file its final name by calling `rename`. If that fails, the file is removed. An interrupt waits until
-    /// this is done.
+    /// Gives the file its final name by calling `rename`. If `rename` fails, the file is removed. An interrupt during
+    /// this call has an effect only after it.
     pub(crate) fn finish<T>(self, rename: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
         let mut state = state();
         let renamed = rename(&self.path)?;

@@ -25,8 +25,8 @@ const RANDOM: [usize; 2] = [6, 16];
 #[cfg(target_os = "linux")]
 pub(crate) const COPY: [&str; 2] = ["libheapdiff_agent-", "-copy.so"];
 
-/// True if a file was left unfinished by a killed run. Files in use are excluded: a living run holds a lock on its
-/// file, and a JVM that writes a dump has it open.
+/// True if a killed run left the file unfinished. The result is false for a file in use: the run that writes it holds a
+/// lock on it, or a JVM that writes a dump has it open.
 pub(crate) fn is_left_behind(path: &Path, extensions: &[&str]) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     is_unfinished(&name, extensions) && is_abandoned(path)
@@ -110,8 +110,8 @@ mod linux {
         deserted.is_some_and(|meta| !is_open(&meta))
     }
 
-    /// Opens a file, and returns its metadata if it is deserted. The check uses the open file, because a pipe or a link
-    /// may have replaced the file since its name was checked. Opening a pipe does not block.
+    /// Opens a file, and returns its metadata if nobody uses it any more. The check uses the open file, because a pipe
+    /// or a link may have replaced the file after its name was checked. If it is a pipe, opening it does not block.
     pub(super) fn deserted(folder: impl AsFd, name: impl Arg) -> Option<Metadata> {
         let file = openat(folder, name, FILE, Mode::empty()).ok()?;
         is_deserted(&File::from(file))
@@ -161,8 +161,8 @@ mod linux {
         }
     }
 
-    /// Removes copies of the agent library that killed runs left in a folder. A living run holds a lock on its copy. A
-    /// JVM that has loaded a copy does not need its name any more.
+    /// Removes copies of the agent library that killed runs left in a folder. A copy with a lock belongs to a run that
+    /// has not ended, so it stays. A JVM that has loaded a copy does not need its name any more.
     pub(crate) fn sweep_copies(folder: &Path) {
         let Ok(folder) = open(folder, FOLDER, Mode::empty()) else {
             return;

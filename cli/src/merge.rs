@@ -70,8 +70,8 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// Returns the frames of a site, innermost first. The last one is the outermost frame that matches the focus, as in a
-/// comparison. Returns `None` if the focus matches no frame.
+/// Returns the frames of a site, innermost first. With a focus, the last frame of the result is the outermost frame
+/// that matches, as in a comparison. Returns `None` if the focus matches no frame.
 pub(crate) fn in_focus(stacks: &Stacks, site: &Site, focus: Option<&Regex>) -> Option<Vec<String>> {
     let text = |f: &Frame| frame_text(&f.class, &f.method, f.file.as_deref(), f.line);
     let frames = site

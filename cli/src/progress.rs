@@ -117,8 +117,8 @@ impl Meter {
         }
     }
 
-    /// Shows how many classes of a JVM have been changed. Estimates the remaining time from the time `spent`. Without a
-    /// bar, prints a line at most once per [`LINES`].
+    /// Shows how many classes of a JVM have been changed. Estimates the remaining time from `spent`, the time that has
+    /// passed. If there is no bar, prints a line at most once per [`LINES`].
     pub(crate) fn classes(&self, what: &str, (done, all): (u64, u64), spent: Duration) {
         let mut text = format!("{what}, {} of {}", grouped(done), grouped(all));
         if done * FORESEEN >= all {

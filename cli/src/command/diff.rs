@@ -296,8 +296,8 @@ pub(super) fn shaped(
     let shape = |output: &Output| {
         let (mut diff, format) = (report.clone(), output.format);
         if format.is_read_whole() {
-            // In reports for people, classes are sorted by the growth of their shallow size. If they were sorted by
-            // retained size, the classes that hold the suspects would come first.
+            // In reports for people, classes are sorted by the growth of their shallow size. Sorting by retained size
+            // would put the classes that hold the suspects first.
             let key = |c: &ClassGrowth| (growth(&c.shallow_bytes), growth(&c.objects));
             diff.classes.sort_by_key(|class| Reverse(key(class)));
         }
@@ -356,8 +356,8 @@ struct Compared {
 }
 
 impl Compared {
-    /// Reads dumps in the order of their times. Dumps of different JVMs are compared in the order of the arguments,
-    /// because only the user knows which run is the baseline.
+    /// Reads dumps in the order of their times. Dumps of different JVMs stay in the order of the arguments, because
+    /// only the user knows which JVM is the baseline.
     fn of(setup: &Setup, dumps: &[PathBuf]) -> Result<Self> {
         let order = order_of_time(setup, dumps);
         let ordered: Vec<&Path> = order.iter().map(|&at| dumps[at].as_path()).collect();

@@ -82,8 +82,8 @@ impl Question {
         Err(Failure::usage(message).with_hint("add -o heap.prom"))
     }
 
-    /// Returns the gates. A growth limit in percent refers to the size of the heap in the first dump. Before that dump
-    /// is read, the limit is computed for the largest possible heap.
+    /// Returns the gates. A growth limit in percent refers to the size of the heap in the first dump. Until that dump
+    /// has been read, the limit is computed as if the heap had the largest possible size.
     pub(super) fn gates(&self) -> Gates {
         Gates {
             growth: self.growth.map(|limit| limit.bytes(u64::MAX)),

@@ -132,7 +132,7 @@ impl Selection {
 }
 
 /// Returns the objects that a selector names. The agent's objects are left out, unless the selector names the agent or
-/// only its objects.
+/// selects only its objects.
 pub(super) fn select(snapshot: &Snapshot, dump: &Path, selector: &Selector) -> Result<Selection> {
     let failure = |e: SelectError| {
         let failure = Failure::usage(format!("{}: {e}", dump.display()));
@@ -161,8 +161,8 @@ pub(super) fn select(snapshot: &Snapshot, dump: &Path, selector: &Selector) -> R
     })
 }
 
-/// Returns a hint if the selector matches no object, but matches a frame of the allocation samples. Frames are not
-/// objects of the heap.
+/// Returns a hint if the selector matches no object but a frame in the stacks of samples. A frame is not an object of
+/// the heap, so the user needs another command.
 fn hint(
     snapshot: &Snapshot,
     dump: &Path,

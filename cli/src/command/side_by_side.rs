@@ -1,7 +1,7 @@
 //! Opens two dumps at the same time.
 //!
-//! Some steps of opening a dump run on one thread. On machines with many threads these steps take most of the time, and
-//! the other dump can use the idle threads meanwhile. The cost is the memory of both dumps.
+//! Some steps of opening a dump run on one thread. On a machine with many processors, these steps take most of the
+//! time. Meanwhile the work on the other dump can use the idle processors. The cost is the memory of both dumps.
 
 use std::fs;
 use std::io::Read;
@@ -21,8 +21,8 @@ use crate::style::When;
 
 /// Minimum number of threads.
 const THREADS: usize = 8;
-/// Free memory in bytes that is required for each byte of the dumps. The arrays of an analysis take half a byte for
-/// each byte of a dump. Pages of the mapped files count as free memory.
+/// For each byte of the dumps, this many bytes of free memory are required. The arrays of an analysis take half a byte
+/// for each byte of a dump. Pages of the mapped files are counted as free memory.
 const FREE: u64 = 2;
 
 /// True if it is faster to open both dumps at the same time. This is the case if both have to be read, and if there are

@@ -129,7 +129,7 @@ fn grouped(n: u64) -> String {
     heapdiff_units::grouped(n)
 }
 
-/// Counts by code line are compared with samples. They differ for allocations that the compiler removes: these
+/// Compares the counts by line of code with samples. The two differ for allocations that the compiler removes: these
 /// allocations are counted but never sampled.
 #[test]
 fn a_trace_has_rates_of_lines() {

@@ -229,8 +229,8 @@ fn a_jvm_in_a_container() {
     }
 }
 
-/// Every command must find the agent again in a JVM whose root is one of our folders: `/proc` then shows the paths of
-/// its libraries outside the chroot.
+/// Tests a JVM whose root is one of our folders (chroot). `/proc` shows the paths of its libraries as we see them, from
+/// outside the chroot. Nevertheless every command must find the agent again.
 #[test]
 fn a_jvm_in_a_chroot() {
     if !is_root() {

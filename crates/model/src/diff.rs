@@ -297,8 +297,8 @@ pub struct Suspect {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("minItems" = 1, "maxItems" = 10))]
     pub allocated_at: Vec<AllocatedAt>,
-    /// The innermost application frame through which at least two thirds of the bytes of the stacks were
-    /// allocated. Missing if there are at most three stacks, or no such frame.
+    /// The innermost application frame through which at least two thirds of the bytes of the stacks were allocated.
+    /// Missing if there are at most three stacks, or if there is no such frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Through")]
     pub allocated_through: Option<Through>,
@@ -498,7 +498,8 @@ pub struct Stack {
     /// Number of samples behind the estimate.
     pub samples: u64,
     /// Estimated bytes. In a comparison, the net growth in bytes: allocated minus freed. Otherwise the bytes of live
-    /// objects. The figure is exact if the agent samples with interval 0, and if the dump contains stack traces.
+    /// objects. The figure is exact in two cases: if the agent samples with interval 0, and if the dump contains the
+    /// stack trace of each object.
     pub estimated_bytes: u64,
     /// 95 % interval of the estimate.
     pub ci95: [u64; 2],

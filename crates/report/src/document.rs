@@ -1,7 +1,7 @@
 //! A report as a document: its blocks in reading order, without a layout.
 //!
-//! A builder creates a document, and so determines which data is shown. The printer of a format determines how the data
-//! is shown. For example, `text` wraps and aligns the blocks.
+//! The code that builds a document decides which data is shown. The printer of a format decides how the data is shown.
+//! For example, `text` wraps and aligns the blocks.
 
 use std::borrow::Cow;
 use std::fmt::Display;

@@ -1,5 +1,5 @@
-//! Converts suspects to findings, as tools report that check code. A finding has a rule, a level, a message, and a
-//! place in the source.
+//! Converts suspects to findings, the form in which tools that check code report problems. A finding has a rule, a
+//! level, a message, and a place in the source.
 
 use heapdiff_diff::is_application_frame;
 use heapdiff_diff::{FrameParts, SnapshotInfo, Stack, Suspect, Through, Verdict};

@@ -2,8 +2,8 @@
 //! the paths that hold it, all classes, and the JSON report.
 //!
 //! The page is one file and loads nothing. Its content security policy allows only the built-in script, by its hash. So
-//! a name that breaks out of its element still cannot run code. Data is embedded as JSON and inserted as text. Files
-//! stay below 10 MB, and the page lists the parts that were cut to keep this limit.
+//! a name that breaks out of its element still cannot run code. Data is embedded as JSON and inserted as text. A page
+//! has less than 10 MB. If parts were cut to keep this limit, the page lists them.
 
 mod flame;
 mod heap;

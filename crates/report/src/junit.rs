@@ -1,8 +1,8 @@
 //! JUnit XML, which continuous integration servers show: a test case for each gate and each suspect.
 //!
-//! A test case fails only if it is a reason for exit code 1. It has an error if gates cannot be checked (exit code 3).
-//! Test cases of known growth, and of suspects that no gate checks, are skipped: servers show skipped test cases, but
-//! the run does not fail. Test cases of caches and warm-up pass.
+//! A test case fails only if its gate or suspect makes the run end with exit code 1. If gates cannot be checked (exit
+//! code 3), the test case is reported as an error. Test cases of known growth, and of suspects that no gate checks, are
+//! skipped: servers show skipped test cases, but the run does not fail. Test cases of caches and warm-up pass.
 
 use std::collections::HashMap;
 use std::io::{self, Write};

@@ -244,8 +244,8 @@ pub fn heap(suspects: u32) -> HeapReport {
     }
 }
 
-/// Returns a report and stacks of the maximum size of a page: suspects with fifty stacks each, and distinct stacks of
-/// up to sixty frames.
+/// Returns a report and stacks that fill a page to its maximum size: suspects with fifty stacks each, and different
+/// stacks of up to sixty frames.
 #[must_use]
 pub fn large(suspects: u32, stacks: u32) -> (Report, Allocated) {
     let verdicts = [

@@ -9,8 +9,8 @@ use crate::failure::{Failure, Result};
 use crate::job::Job;
 use crate::{messages, write};
 
-/// Maximum number of bytes of an answer's JSON, and of its text when encoded as JSON. A token has about four bytes, so
-/// an answer has fewer than 4,000 tokens.
+/// Maximum number of bytes of an answer: of its JSON, and of its text when the text is encoded as JSON. A token has
+/// about four bytes, so each of the two has fewer than 4,000 tokens.
 const DATA: usize = 10_000;
 const TEXT: usize = 5_000;
 

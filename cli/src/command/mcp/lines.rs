@@ -1,5 +1,5 @@
-//! Reads messages of the client. Each line of standard input is a request or a notification. Any other line is refused,
-//! with an error for the client.
+//! Reads messages of the client. Each line of standard input is a request or a notification. For any other line, the
+//! client gets an error.
 
 use std::io::{self, BufRead};
 

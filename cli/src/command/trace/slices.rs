@@ -1,5 +1,5 @@
-//! Converts a trace to profiles, one per slice of time. Each contains the bytes that were allocated in the slice, and
-//! the live bytes at its end.
+//! Converts a trace to profiles, one per slice of time. A profile contains the bytes that were allocated in its slice,
+//! and the live bytes at the end of the slice.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Limits the size of a comment: parts of a report that do not fit are left out.
+//! Limits the size of a comment on a pull request: parts of the report that do not fit are left out.
 
 /// Maximum number of characters of a comment. GitHub allows somewhat more.
 pub(crate) const MOST: usize = 65_000;
