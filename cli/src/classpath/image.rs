@@ -130,7 +130,8 @@ fn split(bytes: &[u8], at: u64) -> io::Result<(&[u8], &[u8])> {
         .ok_or_else(|| damaged("the index is truncated"))
 }
 
-/// Parses the attributes of a location. Each is a byte with its code and length, followed by a number of that length.
+/// Parses the attributes of a location. An attribute begins with a byte that contains its code and the length of its
+/// value. A number of that length follows.
 fn place(places: &[u8], at: usize) -> Option<[u64; attribute::COUNT]> {
     let mut found = [0; attribute::COUNT];
     let mut rest = places.get(at..)?;

@@ -44,7 +44,7 @@ pub struct RecordingReport {
 pub struct RecordingInfo {
     /// Path of the recording as given on the command line.
     pub path: String,
-    /// Size of the file on disk in bytes, compressed if the file is compressed.
+    /// Size of the file on disk in bytes. For a compressed file, this is the compressed size.
     pub bytes: u64,
     /// Name and version of the JVM; null if the recording does not have them.
     pub jvm: Option<String>,

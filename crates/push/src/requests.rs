@@ -120,7 +120,7 @@ fn application(service: &str) -> String {
     name.collect()
 }
 
-/// In the older interface, some characters would end a value. Replaces these characters in a value.
+/// Replaces characters that would end a value in the older interface.
 fn plain(value: &str, ends: &str) -> String {
     let fits = |c: char| !ends.contains(c) && !c.is_control();
     let value = value.chars().map(|c| if fits(c) { c } else { '_' });

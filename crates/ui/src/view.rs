@@ -218,7 +218,8 @@ struct Part {
 struct Grid(Vec<i64>);
 
 impl Grid {
-    /// Returns the times of the ticks if there are at most `most` ticks. Otherwise returns `most` equal steps.
+    /// Returns the times of the ticks if there are at most `most` ticks. Otherwise returns `most` times at equal
+    /// distances.
     fn new(parts: &[Part], from: i64, to: i64, most: usize) -> Self {
         let mut moments = BTreeSet::new();
         for Part { life, timeline } in parts {
