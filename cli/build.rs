@@ -1,7 +1,7 @@
-//! Embeds the agent library in the program if the environment variable `HEAPDIFF_EMBED_AGENT` has the path of the
-//! library. The library is compressed with gzip when it is embedded.
+//! Embeds the agent library in the program if the environment variable `HEAPDIFF_EMBED_AGENT` contains the path of the
+//! library. The embedded library is compressed with gzip.
 //!
-//! `cargo xtask install` and `cargo xtask dist` set it. Without it nothing is included, and nothing but this is built.
+//! `cargo xtask install` and `cargo xtask dist` set this variable. If the variable is not set, no library is embedded.
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -28,7 +28,7 @@ const LARGEST_CLASS: u64 = 16 << 20;
 const LARGEST_JAR: u64 = 512 << 20;
 /// Folders for classes in the jars of applications and modules.
 const FOLDERS: [&str; 4] = ["", "BOOT-INF/classes/", "WEB-INF/classes/", "classes/"];
-/// Folders for other jars in the jars of applications.
+/// Folders that contain other jars, in the jars of applications.
 const LIBRARIES: [&str; 2] = ["BOOT-INF/lib/", "WEB-INF/lib/"];
 
 /// An open class path.
@@ -86,7 +86,7 @@ impl Archive {
                 continue;
             };
             if let Some(class) = name.strip_suffix(".class") {
-                // The name of a class begins after the longest matching prefix.
+                // The class name begins after the longest prefix that matches.
                 let folders = FOLDERS.iter().filter_map(|f| class.strip_prefix(f));
                 if let Some(class) = folders.min_by_key(|c| c.len()) {
                     classes.entry(class.replace('/', ".")).or_insert(at);
@@ -105,8 +105,8 @@ fn failure(path: &Path, what: &str) -> Failure {
 }
 
 impl Classpath {
-    /// Opens files and folders. If several have a class, the first one is used. `folder/*` means all archives of a
-    /// folder, as in Java's own class path.
+    /// Opens files and folders. If several of them contain the same class, the first one is used. `folder/*` means all
+    /// archives of a folder, as in Java's own class path.
     pub(crate) fn open(paths: &[PathBuf]) -> Result<Self> {
         let mut places = Vec::new();
         for path in paths {
@@ -188,7 +188,7 @@ fn archives_of(folder: &Path, places: &mut Vec<ClassSource>) -> Result<()> {
 
 /// Reads the class file of a class in a folder; `None` if there is none.
 fn in_folder(folder: &Path, class: &str) -> io::Result<Option<Vec<u8>>> {
-    // Names come from the dump, which is untrusted. None of them may lead out of the folder.
+    // Class names come from the dump, which is untrusted. A name must not lead out of the folder.
     let plain = |part: &str| !part.is_empty() && !part.contains(['/', '\\', ':', '\0']);
     if !class.split('.').all(plain) {
         return Ok(None);
@@ -226,7 +226,7 @@ fn declared(bytes: &[u8]) -> Result<Vec<DeclaredField>, String> {
     read().map_err(|e| format!("not a class file: {e}"))
 }
 
-/// Returns the type for a field descriptor.
+/// Returns the type that a field descriptor stands for.
 fn kind(descriptor: &[u8]) -> Kind {
     match descriptor.first() {
         Some(b'Z') => Kind::Boolean,

@@ -107,7 +107,7 @@ impl Failure {
         }
     }
 
-    /// The failure for a query with an error. The message is written for the author of the query.
+    /// The failure for a query with an error. The message is written for the person who wrote the query.
     pub(crate) fn query(dump: &Path, error: heapdiff_query::Error) -> Self {
         use heapdiff_query::Error;
         let usage = |message: String| Self::usage(printable(&message));

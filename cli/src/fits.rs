@@ -1,5 +1,5 @@
-//! Matches the patterns on the command line. Prints a warning for each pattern that matches nothing, so that a misspelt
-//! name is not mistaken for a program without growth.
+//! Matches the patterns on the command line. Prints a warning for each pattern that matches nothing. Without the
+//! warning, a user could take a misspelt name for proof that nothing grew.
 
 use std::cell::Cell;
 
@@ -57,10 +57,10 @@ impl<'a> Classes<'a> {
         }
     }
 
-    /// True if something with these class names is reported. At least one `--include` pattern, if there are any, must
-    /// match one of the names, and no `--exclude` pattern may match.
+    /// True if an object or suspect with these class names is reported. If there are `--include` patterns, at least one
+    /// of them must match one of the names. No `--exclude` pattern may match any of them.
     pub(crate) fn admits(&self, names: &[&str]) -> bool {
-        // All patterns are tested, so that each pattern that matches is recorded.
+        // All patterns are tested, even after a match, so that every matching pattern is recorded as used.
         let any = |list: &[Pattern<'_>]| list.iter().filter(|p| p.matches(names)).count() > 0;
         let (included, excluded) = (any(&self.include), any(&self.exclude));
         (self.include.is_empty() || included) && !excluded

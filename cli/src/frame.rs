@@ -13,8 +13,9 @@ pub(crate) fn without_gap(frame: &str) -> String {
     }
 }
 
-/// Parses a pattern for frames and classes. A frame or nested class that was copied from a report matches itself,
-/// although its parentheses and `$` have other meanings in a regular expression.
+/// Parses a pattern for frames and classes. If the text is a frame or nested class that was copied from a report, the
+/// pattern matches this text literally: its parentheses and `$` do not have their usual meaning in a regular
+/// expression.
 ///
 /// # Errors
 ///

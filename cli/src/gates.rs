@@ -13,7 +13,7 @@ use heapdiff_report::DiffReport;
 pub(crate) enum GrowthLimit {
     /// A number of bytes.
     Bytes(u64),
-    /// Hundredths of a percent of the heap size in the first dump.
+    /// A part of the heap size in the first dump, in hundredths of a percent.
     Part(u32),
 }
 
@@ -49,8 +49,8 @@ impl FromStr for GrowthLimit {
     }
 }
 
-/// Returns each requested gate, with the reason if it failed. Gates check all suspects, including those that are not
-/// listed, except known ones.
+/// Returns each requested gate, with the reason if it failed. Gates check all suspects except known ones. This includes
+/// suspects that the report does not list.
 pub(crate) fn outcomes(report: &DiffReport) -> Vec<Gate> {
     let (gates, diff, more) = (&report.more.gates, &report.data, &report.more.more_suspects);
     let growth = gates.growth.map(|limit| Gate {

@@ -45,7 +45,8 @@ pub(crate) fn read<T>(
     read_from(setup, dump, EXTENSION, open)
 }
 
-/// Opens a file that belongs to a dump from the first place that has a usable one. Prints why a file is not usable.
+/// Opens a file that belongs to a dump, such as its index, from the first place that has a usable one. Prints why a
+/// file is not usable.
 fn read_from<T>(
     setup: &Setup,
     dump: &Path,
@@ -79,7 +80,7 @@ fn read_from<T>(
     None
 }
 
-/// Prints that an index was found damaged while it was in use.
+/// Prints that an index is damaged, if this was detected only while the index was in use.
 pub(crate) fn note_damage(snapshot: &Snapshot, setup: &Setup) {
     let places = places(snapshot.source().path(), snapshot.refs(), EXTENSION);
     let used = places.into_iter().find(|place| is_ours(place));
@@ -90,7 +91,7 @@ pub(crate) fn note_damage(snapshot: &Snapshot, setup: &Setup) {
     }
 }
 
-/// Prints a message to standard error. A message about a usual event is printed only with `--verbose`.
+/// Prints a message to standard error. If the message is about a usual event, it is printed only with `--verbose`.
 fn note(wanted: Wanted, usual: bool, index: &Path, what: &str) {
     if wanted.verbose || !(usual || wanted.quiet) {
         // If standard error is closed, there is no other place for the message.
@@ -113,7 +114,8 @@ fn places(dump: &Path, refs: Refs, extension: &str) -> Vec<PathBuf> {
     std::iter::once(beside.into()).chain(cached).collect()
 }
 
-/// Returns the name of an index. It depends on which kinds of references retain objects.
+/// Returns the name of an index. The name shows which kinds of references retain objects, because each choice needs its
+/// own index.
 fn named(mut dump: OsString, refs: Refs, extension: &str) -> OsString {
     dump.push(match refs {
         Refs::Soft => ".",
@@ -198,7 +200,7 @@ pub(crate) fn forget_pending() {
     drop(pending);
 }
 
-/// Writes to the first of these places that is writable.
+/// Writes the file to the first of these places that is writable.
 fn write_to(places: &[PathBuf], wanted: Wanted, write: impl Fn(&Path) -> io::Result<()>) {
     for place in places {
         match write(place) {
@@ -211,8 +213,8 @@ fn write_to(places: &[PathBuf], wanted: Wanted, write: impl Fn(&Path) -> io::Res
     }
 }
 
-/// Writes a temporary file of at most `bytes` bytes beside `place`, and renames it when it is complete. It is discarded
-/// if the dump has changed meanwhile.
+/// Writes a temporary file of at most `bytes` bytes beside `place`, and renames it when it is complete. If the dump has
+/// changed meanwhile, the file is discarded.
 fn write(
     dump: &Path,
     place: &Path,
@@ -233,7 +235,8 @@ fn write(
             .prefix(UNFINISHED)
             .suffix(&format!(".{}", extension_of(place)))
             .tempfile_in(folder)?;
-        // Marks the file as being written. On file systems without locks, its modification time has the same effect.
+        // Marks the file as being written. On file systems without locks, the recent modification time of the file has
+        // the same effect.
         let _ = file.as_file().try_lock();
         Ok((file.path().to_path_buf(), file))
     })?;
@@ -244,7 +247,7 @@ fn write(
         ));
     }
     content(file.as_file_mut())?;
-    // Exactly the users who may read the dump may read its index.
+    // Users may read the index if and only if they may read the dump.
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;

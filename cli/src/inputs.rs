@@ -11,7 +11,7 @@ use crate::messages;
 /// Installs handlers that end the run with a message if a file becomes unreadable, because it was truncated or its disk
 /// failed. A panic that a changed file caused also ends the run with that message.
 pub(crate) fn watch() {
-    // If this fails, such a file ends the run by a signal.
+    // If installing the handler fails, an unreadable file ends the run by a signal.
     let _ = bytes::on_lost_file(|error| end(&error));
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| match bytes::changed_file() {

@@ -20,12 +20,13 @@ static STATE: Mutex<State> = Mutex::new(State {
 });
 
 fn state() -> MutexGuard<'static, State> {
-    // Each change is a single step, so the state is consistent even if a thread panics.
+    // A panic in another thread cannot leave the state inconsistent, because each change is a single step.
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Installs the signal handlers. Ctrl-C ends a wait, or the run if there is no wait. SIGTERM and the loss of the
-/// terminal (SIGHUP) end the run. Unfinished files are removed, and the process ends as if the signal had ended it.
+/// terminal (SIGHUP) end the run. When a signal ends the run, unfinished files are removed, and the exit status is that
+/// of a process that the signal has killed.
 #[cfg(unix)]
 pub(crate) fn handle() {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -54,8 +55,8 @@ pub(crate) fn handle() {
     });
 }
 
-/// Returns the signals that this process was started to ignore, as bit `n - 1` for signal `n`. If the system does not
-/// report them, this returns SIGHUP only.
+/// Returns the signals that this process was started to ignore: bit `n - 1` stands for signal `n`. If the system does
+/// not report them, returns only SIGHUP.
 #[cfg(unix)]
 fn ignored_signals() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -108,8 +109,8 @@ impl Unfinished {
         Ok((Self { path }, made))
     }
 
-    /// Gives the file its final name by calling `rename`. If that fails, the file is removed. An interrupt waits until
-    /// this is done.
+    /// Gives the file its final name by calling `rename`. If `rename` fails, the file is removed. An interrupt during
+    /// this call has an effect only after it.
     pub(crate) fn finish<T>(self, rename: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
         let mut state = state();
         let renamed = rename(&self.path)?;

@@ -11,7 +11,8 @@ use crate::failure::{Failure, Result, plain};
 use crate::job::Setup;
 use crate::mapping::originals;
 
-/// True if a file is a JFR recording. False if it cannot be read; the code that opens it next reports the error.
+/// True if a file is a JFR recording. If the file cannot be read, returns false: the code that opens it next reports
+/// the error.
 pub(crate) fn is_recording(path: &Path) -> bool {
     heapdiff_jfr::is_recording(path).unwrap_or(false)
 }

@@ -11,10 +11,10 @@ use crate::failure::{Failure, Result};
 use crate::progress::Wanted;
 pub(crate) use output::{Output, check_file, folder_of};
 
-/// A function that returns true for the formats that a command can write.
+/// A function that returns true for each format that a command can write.
 pub(crate) type Formats = fn(Format) -> bool;
 
-/// True for the formats of most commands.
+/// True for the formats that most commands can write.
 pub(crate) fn text_and_json(format: Format) -> bool {
     matches!(format, Format::Text | Format::Json)
 }
@@ -34,10 +34,10 @@ pub(crate) trait Task: Debug + Send {
         Ok(())
     }
 
-    /// Reads the inputs. Returns one report for each output, or a single one for all of them.
+    /// Reads the inputs and creates the report. Returns one report for each output, or a single report for all outputs.
     fn run(&self, setup: &Setup) -> Result<Vec<Report>>;
 
-    /// True if the report is written to the outputs. `format` is the format of the first output.
+    /// True if the report is to be written to the outputs. `format` is the format of the first output.
     fn is_shown(&self, _: Format) -> bool {
         true
     }
@@ -113,8 +113,8 @@ impl Setup {
         self.outputs().any(|output| such(output.format))
     }
 
-    /// Returns the number of rows of a list: the value of `--top`. Without `--top`, returns `text` for formats that
-    /// people read as a whole, and no limit for other formats.
+    /// Returns the number of rows of a list. This is the value of `--top` if the user gives it. Otherwise it is `text`
+    /// for formats that people read as a whole, and unlimited for other formats.
     pub(crate) fn rows(&self, text: usize) -> usize {
         self.rows_in(self.output.format, text)
     }

@@ -18,15 +18,15 @@ pub(crate) use linux::{sweep, sweep_copies};
 
 /// Files that were modified within this time may still be in use.
 const STILL: Duration = Duration::from_secs(60);
-/// Lengths of the random part in the names of temporary files, and in the names of dumps.
+/// Lengths of the random part of names: in the names of temporary files, and in the names of dumps.
 const RANDOM: [usize; 2] = [6, 16];
 
-/// The parts before and after the random part in the name of a copied agent library.
+/// The name of a copied agent library consists of these two parts and a random part between them.
 #[cfg(target_os = "linux")]
 pub(crate) const COPY: [&str; 2] = ["libheapdiff_agent-", "-copy.so"];
 
-/// True if a file was left unfinished by a killed run. Files in use are excluded: a living run holds a lock on its
-/// file, and a JVM that writes a dump has it open.
+/// True if a killed run left the file unfinished. The result is false for a file in use: the run that writes it holds a
+/// lock on it, or a JVM that writes a dump has it open.
 pub(crate) fn is_left_behind(path: &Path, extensions: &[&str]) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     is_unfinished(&name, extensions) && is_abandoned(path)
@@ -71,8 +71,8 @@ fn is_old(meta: &Metadata, than: Duration) -> bool {
     since.is_some_and(|since| since > than)
 }
 
-/// The code for folders that others can write to, such as `/tmp`. In such folders, a name may refer to a different file
-/// a moment after it was checked. So every operation uses open folders and files, and no link is followed.
+/// Handles folders that others can write to, such as `/tmp`. In such folders, a name may refer to a different file a
+/// moment after it was checked. So every operation uses open folders and files, and no link is followed.
 #[cfg(target_os = "linux")]
 mod linux {
     use std::ffi::{CStr, CString};
@@ -94,7 +94,8 @@ mod linux {
         .union(OFlags::NOCTTY)
         .union(OFlags::CLOEXEC);
     const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
-    /// An empty folder may belong to a JVM that has not started to write yet, so it must be older.
+    /// An empty folder may belong to a JVM that has not started to write yet. So it is removed only after a longer
+    /// time.
     const EMPTY: Duration = Duration::from_secs(60 * 60);
 
     /// True if nobody has written to a file for a while, and nobody has locked or opened it.
@@ -109,8 +110,8 @@ mod linux {
         deserted.is_some_and(|meta| !is_open(&meta))
     }
 
-    /// Opens a file, and returns its metadata if it is deserted. The check uses the open file, because a pipe or a link
-    /// may have replaced the file since its name was checked. Opening a pipe does not block.
+    /// Opens a file, and returns its metadata if nobody uses it any more. The check uses the open file, because a pipe
+    /// or a link may have replaced the file after its name was checked. If it is a pipe, opening it does not block.
     pub(super) fn deserted(folder: impl AsFd, name: impl Arg) -> Option<Metadata> {
         let file = openat(folder, name, FILE, Mode::empty()).ok()?;
         is_deserted(&File::from(file))
@@ -149,7 +150,7 @@ mod linux {
             };
             if is_abandoned(&folder, &*name) {
                 // A JVM's threads close their parts at different times, and then the JVM joins the parts. So a part is
-                // removed only if its dump is absent or abandoned, too.
+                // removed only if its dump does not exist or is abandoned, too.
                 if dump == text || is_absent(&folder, dump) || is_abandoned(&folder, dump) {
                     let _ = unlinkat(&folder, &*name, AtFlags::empty());
                 }
@@ -160,8 +161,8 @@ mod linux {
         }
     }
 
-    /// Removes copies of the agent library that killed runs left in a folder. A living run holds a lock on its copy. A
-    /// JVM that has loaded a copy does not need its name any more.
+    /// Removes copies of the agent library that killed runs left in a folder. A copy with a lock belongs to a run that
+    /// has not ended, so it stays. A JVM that has loaded a copy does not need its name any more.
     pub(crate) fn sweep_copies(folder: &Path) {
         let Ok(folder) = open(folder, FOLDER, Mode::empty()) else {
             return;
@@ -190,7 +191,7 @@ mod linux {
             .then_some(dump)
     }
 
-    /// True if a text looks like the random part of our names.
+    /// True if a text looks like the random part of a name that heapdiff gives.
     fn is_random(text: &str) -> bool {
         let is_hex = |b| matches!(b, b'0'..=b'9' | b'a'..=b'f');
         text.len() == 16 && text.bytes().all(is_hex)
@@ -268,7 +269,7 @@ mod tests {
         for name in [
             ".heapdiff-0123456789abcdef",
             ".heapdiff-0123456789abcdef.p3",
-            // These files stay, because heapdiff does not create files with such names.
+            // Files that stay, because heapdiff does not create files with such names.
             ".heapdiff-0123456789abcdef.hprof",
             ".heapdiff-abcdef",
             ".heapdiff-backup",
@@ -281,7 +282,7 @@ mod tests {
         }
         drop(made(&at(".heapdiff-fedcba9876543210"), 30));
         let held = made(&at(".heapdiff-1111111111111111"), 90);
-        // Parts of a dump that a JVM is joining, and parts without a dump.
+        // Parts of a dump that a JVM is joining, and parts whose dump does not exist.
         drop(made(&at(".heapdiff-1111111111111111.p0"), 90));
         drop(made(&at(".heapdiff-aaaaaaaaaaaaaaaa.p0"), 90));
         for (name, within, age) in [
@@ -339,7 +340,7 @@ mod tests {
         let locked = made(&at(&copy('2')), 90);
         locked.lock().unwrap();
         let kept = [
-            // A copy in the user's cache folder, which is never removed.
+            // A copy of the library in the user's cache folder. Such copies are never removed.
             "libheapdiff_agent-3333333333333333.so",
             "libheapdiff_agent-333333333333333-copy.so",
             "libheapdiff_agent-backupofmondays_-copy.so",
@@ -386,7 +387,7 @@ mod tests {
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
         let kind = rustix::fs::FileType::Fifo;
         rustix::fs::mknodat(rustix::fs::CWD, at(pipe), kind, mode, 0).unwrap();
-        // A folder of another user. It is created only if the test may act as another user.
+        // A folder of another user. It is created only if this test may act as another user.
         let theirs = at(".heapdiff-3333333333333333");
         fs::create_dir(&theirs).unwrap();
         drop(made(&theirs.join("dump.hprof"), 90));
@@ -395,7 +396,7 @@ mod tests {
         sweep(folder.path());
         assert!(kept.exists() && at(pipe).exists());
         assert_eq!(theirs.exists(), is_theirs);
-        // The same case, but the file is replaced after the first check.
+        // The same case as above, but the file is replaced after the first check.
         let opened = |name: &str| linux::deserted(rustix::fs::CWD, at(name));
         assert!(opened(pipe).is_none());
         assert!(opened(".heapdiff-1111111111111111").is_none());

@@ -47,7 +47,7 @@ fn main() -> ExitCode {
             messages::error(&failure);
             failure.exit
         });
-    // Indexes are written after the answer, so the user does not wait for them. They make the next command faster.
+    // Indexes make the next command faster. They are written after the answer, so that the user does not wait for them.
     index::write_pending();
     ExitCode::from(exit as u8)
 }

@@ -49,7 +49,8 @@ fn input(file: &Path, why: &str) -> Failure {
     Failure::bad_input(format!("{}: {why}", file.display()))
 }
 
-/// The failure for `--mapping` with a saved report, whose names cannot be changed any more.
+/// The failure if `--mapping` is used with a saved report, because the names in a saved report cannot be changed any
+/// more.
 pub(crate) fn not_of_reports(report: &Path) -> Failure {
     let message = format!(
         "{}: --mapping does not work with a saved report",

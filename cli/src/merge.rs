@@ -49,7 +49,8 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Returns the number of a site's group among the groups of its class; `None` if the site is not in focus.
+    /// Returns the number of the group to which a site belongs, among the groups of the site's class; `None` if the
+    /// site does not match the focus.
     pub(crate) fn of(&mut self, site: &Site) -> Option<i64> {
         match (self.by, self.focus) {
             (Merged::Class, None) => return Some(0),
@@ -69,8 +70,8 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// Returns the frames of a site, innermost first. The last one is the outermost frame that matches the focus, as in a
-/// comparison. Returns `None` if the focus matches no frame.
+/// Returns the frames of a site, innermost first. With a focus, the last frame of the result is the outermost frame
+/// that matches, as in a comparison. Returns `None` if the focus matches no frame.
 pub(crate) fn in_focus(stacks: &Stacks, site: &Site, focus: Option<&Regex>) -> Option<Vec<String>> {
     let text = |f: &Frame| frame_text(&f.class, &f.method, f.file.as_deref(), f.line);
     let frames = site
@@ -91,7 +92,7 @@ mod tests {
 
     use super::*;
 
-    /// A leak of one class through three callers. Each caller allocates less than half of the growth.
+    /// One class leaks through three callers of a method. Each caller accounts for less than half of the growth.
     #[test]
     fn paths_to_one_frame_are_one_line() {
         const PUT: SceneFrame<'static> = ("com.acme.Cache", "put", "Cache.java", 7);

@@ -93,7 +93,7 @@ pub(crate) fn mapping(setup: &Setup) {
     mapping_of(setup.analysis.mapping.as_ref(), setup.progress.quiet);
 }
 
-/// Like [`mapping`], for a command without a setup.
+/// Like [`mapping`], but for a command that has no [`Setup`].
 pub(crate) fn mapping_of(mapping: Option<&Arc<dyn NameMapping>>, quiet: bool) {
     if mapping.is_some_and(|mapping| !mapping.fits()) && !quiet {
         warn(
@@ -130,7 +130,7 @@ pub(crate) fn of_input(path: &Path, warnings: &[Warning], wanted: Wanted) {
     list(&mut stderr.lock(), &label, &path.display(), &warnings);
 }
 
-/// Prints the first warnings about an input, and the number of further ones.
+/// Prints the first warnings about an input, and the number of warnings that are not printed.
 fn list(out: &mut impl Write, label: &dyn Display, path: &dyn Display, warnings: &[String]) {
     let rest = rest(warnings.len());
     for warning in warnings.iter().take(LINES).chain(&rest) {
@@ -138,7 +138,7 @@ fn list(out: &mut impl Write, label: &dyn Display, path: &dyn Display, warnings:
     }
 }
 
-/// Returns the message with the number of warnings that are not printed.
+/// Returns a message with the number of warnings that are not printed.
 fn rest(warnings: usize) -> Option<String> {
     let more = warnings.checked_sub(LINES).filter(|&more| more > 0)?;
     Some(format!(

@@ -1,7 +1,7 @@
 //! The rule for every file that heapdiff writes. An output never replaces an input of the command line. It replaces a
 //! heap dump, a JFR recording or a trace only with `--force`.
 //!
-//! Reports, summaries, indexes and other files can be made again, so an output replaces them.
+//! An output replaces reports, summaries, indexes and other files without `--force`, because they can be made again.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -44,12 +44,12 @@ pub(crate) struct Rule {
     pub(crate) replaces: Replaces,
 }
 
-/// The condition under which a command replaces heap dumps, JFR recordings and traces.
+/// States when a command may replace heap dumps, JFR recordings and traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Replaces {
     #[default]
     Never,
-    /// Only with `--force`: the command has this option, and the user has not given it.
+    /// Such files are replaced only with `--force`. The command has this option, but the user has not given it.
     WithForce,
     Always,
 }
@@ -64,7 +64,7 @@ pub(crate) fn set(rule: Rule) {
 /// The reason why a file is not replaced.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The file is this input, or belongs to it.
+    /// The file is this input, or a file that belongs to it, such as its index.
     Input(PathBuf),
     /// The file has this kind of content.
     Content(&'static str),
@@ -110,13 +110,14 @@ pub(crate) fn check(output: &Path) -> Result<()> {
     })
 }
 
-/// Returns why an output must not be written. Special files (pipes, `/dev/null`) are never refused.
+/// Returns the reason why an output must not be written; `None` if it may be written. Special files (pipes,
+/// `/dev/null`) may always be written.
 pub(crate) fn refusal(output: &Path) -> Option<Refusal> {
     let target = target(output);
     rule().refusal(&target, whole(&target).as_deref())
 }
 
-/// Like [`refusal`], for the index or the summary of a dump.
+/// Like [`refusal`], but `output` is the index or the summary of a dump.
 pub(crate) fn refusal_of_index(index: &Path) -> Option<Refusal> {
     rule().refusal(&target(index), None)
 }
@@ -130,7 +131,8 @@ fn rule() -> &'static Rule {
 }
 
 impl Rule {
-    /// Returns why `output`, a path without links, must not be written. `whole` is the file to which it belongs.
+    /// Returns the reason why `output` must not be written; `None` if it may be written. Links in `output` are already
+    /// resolved. `whole` is the file that `output` is a part of, such as the dump of a segment.
     fn refusal(&self, output: &Path, whole: Option<&Path>) -> Option<Refusal> {
         if is_special(output) {
             return None;
@@ -155,8 +157,8 @@ impl Rule {
             return None;
         }
         content_of(output).map(Refusal::Content).or_else(|| {
-            // An index can be made again, so it may be replaced. The content of a log or a segment exists nowhere else,
-            // so it is protected like the trace or dump that it belongs to.
+            // An index can be made again, so an output may replace it. The content of a log or a segment exists nowhere
+            // else, so it is protected like the trace or dump to which it belongs.
             let is_index = INDEXES
                 .iter()
                 .any(|e| output.extension() == Some(e.as_ref()));
@@ -166,7 +168,7 @@ impl Rule {
     }
 }
 
-/// Extensions of files that are made from a dump.
+/// Extensions of files that heapdiff makes from a dump.
 const INDEXES: [&str; 2] = ["hdx", "hds"];
 const PART: &str = "part of a heap dump or a trace";
 
@@ -204,7 +206,8 @@ pub(crate) fn is_dump(path: &Path) -> io::Result<bool> {
     Ok(start == DUMP)
 }
 
-/// Returns the path without links. The file need not exist: a link may lead to its future place.
+/// Returns the path with all links resolved. The file need not exist: a link may lead to a place where the file will be
+/// created.
 fn target(path: &Path) -> PathBuf {
     let mut path = path.to_path_buf();
     for _ in 0..LINKS {
@@ -230,7 +233,7 @@ fn whole(path: &Path) -> Option<PathBuf> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let segment = name.rsplit_once(".p").filter(|(_, n)| is_number(n));
     let segment = segment.map(|(name, _)| name);
-    // Several suffixes may match. The longest one leaves the shortest name.
+    // Several suffixes may match. The longest one is removed.
     let ended = ENDINGS
         .iter()
         .filter_map(|ending| name.strip_suffix(ending));
@@ -239,7 +242,7 @@ fn whole(path: &Path) -> Option<PathBuf> {
     (!name.is_empty() && whole.is_file()).then_some(whole)
 }
 
-/// True if a file is in a folder of classes and heapdiff would read it there.
+/// True if a file is in a folder of classes and has a name that heapdiff would read in this folder.
 fn is_class_in(folder: &Path, file: &Path) -> bool {
     let is_class = CLASSES.iter().any(|e| file.extension() == Some(e.as_ref()));
     let is_image = file.ends_with("lib/modules");
@@ -258,7 +261,7 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
     a == b
 }
 
-/// Returns an output that names the same file as an earlier output.
+/// Returns the first output that names the same file as an output before it.
 pub(crate) fn twice(outputs: &[PathBuf]) -> Option<&Path> {
     let mut rest = outputs.iter().enumerate();
     let found = rest.find(|(at, output)| {

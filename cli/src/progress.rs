@@ -46,15 +46,16 @@ pub(crate) struct Meter {
     quiet: bool,
     done: AtomicU64,
     phase: Mutex<Option<Phase>>,
-    /// When the last repeated line was printed, if there is no bar.
+    /// If there is no bar, the time at which the last repeated line was printed.
     printed: Mutex<Option<Instant>>,
-    /// The follower of the job, if there is one, and the name of the dump that its messages contain.
+    /// The follower of the job, if there is one, and the name of the dump for its messages. A follower is another part
+    /// of the program that receives the progress.
     watch: Option<(Arc<Watch>, String)>,
 }
 
-/// The remaining time is shown after 1/20 of all classes, because an estimate needs some progress.
+/// The remaining time is shown only after 1/20 of all classes, because earlier estimates would be too uncertain.
 const FORESEEN: u64 = 20;
-/// The minimum time between two repeated lines, if there is no bar.
+/// The minimum time between two printed progress lines, if there is no bar.
 const LINES: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
@@ -83,7 +84,7 @@ impl Meter {
         let name = name.to_string_lossy();
         let watch = watch::of_job().map(|watch| (watch, printable(&name).into_owned()));
         if !bar.is_hidden() {
-            // Text that is shown until the first phase begins: a gzipped dump is decompressed before that.
+            // The text that is shown before the first phase begins. At that time, a gzipped dump is decompressed.
             bar.set_style(style(0));
             bar.set_message("opening");
             bar.set_prefix(name.into_owned());
@@ -116,8 +117,8 @@ impl Meter {
         }
     }
 
-    /// Shows how many classes of a JVM have been changed. Estimates the remaining time from the time `spent`. Without a
-    /// bar, prints a line at most once per [`LINES`].
+    /// Shows how many classes of a JVM have been changed. Estimates the remaining time from `spent`, the time that has
+    /// passed. If there is no bar, prints a line at most once per [`LINES`].
     pub(crate) fn classes(&self, what: &str, (done, all): (u64, u64), spent: Duration) {
         let mut text = format!("{what}, {} of {}", grouped(done), grouped(all));
         if done * FORESEEN >= all {

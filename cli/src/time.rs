@@ -1,12 +1,12 @@
-//! Moments of a run, in the form that users write.
+//! Points in time within a run, in the form that users write.
 
 use std::str::FromStr;
 use std::time::UNIX_EPOCH;
 
 use heapdiff_units::{Span, SpanError};
 
-/// A moment. Parses `10m` (10 minutes before the end), `+5m` (5 minutes after the start), and a time in UTC such as
-/// `2026-11-21T22:05:00Z`.
+/// A point in time. Parses `10m` (10 minutes before the end), `+5m` (5 minutes after the start), and a time in UTC such
+/// as `2026-11-21T22:05:00Z`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Moment {
     BeforeEnd(Span),
@@ -37,8 +37,8 @@ impl FromStr for Moment {
 }
 
 impl Moment {
-    /// Returns the moment in milliseconds since the start of a run. The run began at `started_ms`, in milliseconds
-    /// since 1970, and is `uptime_ms` long.
+    /// Converts the point in time to milliseconds since the start of a run. The run began at `started_ms`, in
+    /// milliseconds since 1970, and lasted `uptime_ms`.
     pub(crate) fn uptime_ms(self, started_ms: u64, uptime_ms: u64) -> u64 {
         let ms = |span: Span| u64::try_from(span.0.as_millis()).unwrap_or(u64::MAX);
         match self {

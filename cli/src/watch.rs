@@ -1,21 +1,21 @@
-//! Lets another part of the program follow a job, in addition to the terminal. It receives the progress of the job and
-//! can cancel it.
+//! Lets another part of the program follow a job, in addition to the terminal.
 //!
-//! A process runs one job at a time, so one follower receives the progress of all files that are read.
+//! This follower receives the progress of the job and can cancel it. A process runs one job at a time, so the follower
+//! receives the progress of all files that the job reads.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Minimum time between two steps that are sent within a phase.
+/// Minimum time between two progress messages within a phase.
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// The progress of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Step {
-    /// Number of phases that have begun, plus the fraction of the current phase that is done. This number grows with
-    /// each step.
+    /// The number of phases that have begun, plus the fraction of the current phase that is done. Each progress message
+    /// has a larger number than the one before.
     pub(crate) done: f64,
     /// The current activity.
     pub(crate) told: String,
@@ -61,7 +61,7 @@ impl Watch {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Reports the start of a phase. `what` is the object of the work.
+    /// Reports the start of a phase. `what` is the name of the dump.
     pub(crate) fn phase(&self, what: &str, name: &str) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.phases += 1.0;
@@ -69,7 +69,7 @@ impl Watch {
         self.tell(&mut told, done, || format!("{what}: {name}"));
     }
 
-    /// Reports that `done` of `total` units of a phase are done.
+    /// Reports that `done` of the `total` units of work in a phase are done.
     pub(crate) fn reached(&self, what: &str, name: &str, (done, total): (u64, u64)) {
         let Ok(mut told) = self.told.try_lock() else {
             return;
@@ -83,7 +83,8 @@ impl Watch {
         self.tell(&mut told, all, || format!("{what}: {name}, {percent} %"));
     }
 
-    /// Sends a step, unless an earlier step had more progress. That is possible if two dumps are read at the same time.
+    /// Sends a progress message, unless an earlier message reported more progress. This can happen if two dumps are
+    /// read at the same time.
     fn tell(&self, told: &mut Told, done: f64, text: impl FnOnce() -> String) {
         if done > told.last {
             (told.last, told.at) = (done, Some(Instant::now()));
@@ -133,12 +134,12 @@ mod tests {
         let (send, steps) = channel();
         let watch = Watch::new(move |step| send.send(step).unwrap());
         watch.phase("a.hprof", "reading objects");
-        // This step is not sent: it comes too soon after the previous one.
+        // This progress is not sent, because it comes too soon after the previous message.
         watch.reached("a.hprof", "reading objects", (50, 100));
         watch.told.lock().unwrap().at = None;
         watch.reached("a.hprof", "reading objects", (50, 100));
         watch.told.lock().unwrap().at = None;
-        // These steps are not sent: one has less progress than before, one has no total.
+        // These two are not sent: the first has less progress than before, the second has no total.
         watch.reached("b.hprof", "reading objects", (10, 100));
         watch.reached("b.hprof", "searching", (10, 0));
         watch.phase("a.hprof", "searching");

@@ -21,7 +21,7 @@ use crate::style::When;
 pub(crate) fn report(output: &Output, report: &Report) -> Result<()> {
     inputs::end_if_changed();
     if let Report::Query(query) = report {
-        // A query computes its rows while they are written.
+        // A query computes its rows only while they are written.
         let written = found_rows(output, query);
         inputs::end_if_changed();
         return written;
@@ -64,7 +64,7 @@ pub(crate) fn no_rows(query: &PendingQuery, error: RowError) -> Failure {
     Failure::query(Path::new(&query.head.snapshot.path), query_error(error))
 }
 
-/// Converts an error about rows to the error of the query or of the writer that caused it.
+/// An error about rows has a cause in the query or in the writer. Returns the failure for this cause.
 fn query_error(error: RowError) -> QueryError {
     let output = |error| QueryError::Output(error);
     match error.downcast::<QueryError>() {
@@ -128,8 +128,8 @@ pub(crate) fn failed(what: impl Display, error: &io::Error) -> Failure {
     Failure::usage(format!("cannot write {what}: {}", plain(error)))
 }
 
-/// Writes a temporary file beside `path` and renames it, so that nobody reads half a report. A special file (a pipe,
-/// `/dev/null`) is written in place.
+/// Writes a temporary file beside `path` and renames it, so that nobody can read an incomplete report. A special file
+/// (a pipe, `/dev/null`) is written in place.
 pub(crate) fn replace(
     path: &Path,
     write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
@@ -152,8 +152,7 @@ pub(crate) fn replace(
     if let Ok(meta) = fs::metadata(path) {
         file.as_file().set_permissions(meta.permissions())?;
     }
-    // If a dump changed while it was read, end the run here, before the file with the wrong content gets its final
-    // name.
+    // If a dump changed while it was read, the report is wrong. End the run here, before the file gets its final name.
     inputs::end_if_changed();
     unfinished.finish(|_| file.persist(path).map_err(|e| e.error))?;
     Ok(())
@@ -169,7 +168,7 @@ fn temporary(path: &Path) -> io::Result<tempfile::NamedTempFile> {
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     let file = builder.tempfile_in(folder_of(path))?;
-    // The lock shows `index clean` that the file is being written.
+    // The lock tells `index clean` that the file is being written.
     let _ = file.as_file().try_lock();
     Ok(file)
 }

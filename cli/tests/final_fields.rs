@@ -1,5 +1,5 @@
-//! Compares `sizeof --skip-final` with the sizes that a program measures of its own objects without following final
-//! fields, by reflection. On every JDK of this machine, both must be equal to the byte.
+//! Compares `sizeof --skip-final` with sizes that a program measures by reflection. The program measures its own
+//! objects without following final fields. On every JDK of this machine, both sizes must be equal to the byte.
 
 use std::path::Path;
 use std::process::Command;

@@ -34,15 +34,15 @@ count that a report prints with a name may stay. An address selects this object 
   /regex/                all instances of the classes whose names match
 Frames of allocation stacks do not select objects: use `heapdiff sites DUMP --focus FRAME`.";
 
-/// Accepts every format, but lists only the formats of the command in its help. The command itself refuses the other
-/// formats, with a hint that names the commands that have them.
+/// Accepts every format, but the help lists only the formats of the command. If the user requests another format, the
+/// command refuses it, with a hint that names the commands that have this format.
 pub(crate) fn formats(of: Formats) -> impl TypedValueParser<Value = Format> {
     let listed = |format: Format| PossibleValue::new(format.name()).hide(!of(format));
     PossibleValuesParser::new(Format::ALL.map(listed))
         .map(|name| Format::by_name(&name).unwrap_or_default())
 }
 
-/// Replaces the formats that the help of a command lists: `mut_arg("format", listing(FORMATS))`.
+/// Replaces the list of formats in the help of a command: `mut_arg("format", listing(FORMATS))`.
 pub(crate) fn listing(of: Formats) -> impl FnOnce(Arg) -> Arg {
     move |arg| arg.value_parser(formats(of))
 }

@@ -39,7 +39,7 @@ const CODES: [(i32, &str, Option<&str>); 7] = [
         "the JVM is still starting, so the agent was not loaded",
         Some("run the command again in a few seconds"),
     ),
-    // Error codes of JVMTI, which other agents return unchanged.
+    // Error codes of JVMTI, which agents other than ours return unchanged.
     (98, OTHER_SAMPLER, None),
     (
         99,
@@ -68,7 +68,7 @@ pub(super) enum State {
 }
 
 impl State {
-    /// True if the agent does everything in `what`, a sum as in [`Self::Does`].
+    /// True if the agent has all abilities in `what`, which is a sum as in [`Self::Does`].
     pub(super) fn does(self, what: i32) -> bool {
         matches!(self, Self::Does(all) if all & what == what)
     }
@@ -94,8 +94,8 @@ pub(super) fn load(jvm: &Jvm<'_>, library: &Path, options: &str, wanted: Wanted)
     told(jvm, &visible.path, options, wanted)
 }
 
-/// Loads the agent. If the agent is already loaded, `how` determines the use of the options: with [`attach::CHANGE`]
-/// they replace the agent's options, and with [`attach::ADD`] they are added to them.
+/// Loads the agent. If the agent is already loaded, `how` decides what happens with the options: with
+/// [`attach::CHANGE`] they replace the agent's options, and with [`attach::ADD`] they are added to the agent's options.
 pub(super) fn load_or_change(
     jvm: &Jvm<'_>,
     library: &Path,
@@ -136,7 +136,8 @@ pub(super) fn detach(jvm: &Jvm<'_>, wanted: Wanted) -> Result<Option<Loaded>> {
     }
 }
 
-/// Makes the JVM pass the options to the agent in this library. The JVM loads the library if it has not yet.
+/// Makes the JVM pass the options to the agent in this library. Loads the library first if the JVM has not loaded it
+/// yet.
 fn told(jvm: &Jvm<'_>, library: &[u8], options: &str, wanted: Wanted) -> Result<Loaded> {
     let (start, mut is_silent) = (Instant::now(), !wanted.quiet);
     let tick = || {
@@ -207,7 +208,7 @@ pub(super) fn asked(
     }
 }
 
-/// True if the JVM is still starting. The agent reports this, or, since JDK 21, the JVM itself.
+/// True if the JVM is still starting, according to the agent's return code or, since JDK 21, the JVM's own answer.
 fn is_early(outcome: &std::result::Result<i32, String>) -> bool {
     match outcome {
         Ok(code) => *code == attach::NOT_UP,
@@ -230,7 +231,8 @@ fn not_loaded_by(process: &str, why: &str, is_musl: bool) -> Failure {
             .with_hint("restart the JVM with -XX:+EnableDynamicAgentLoading, or start it with the agent (-agentpath)");
     }
     if is_musl {
-        // The dynamic linker's own message would be a list of missing symbols.
+        // Without this message, the user would see the dynamic linker's message, which is only a list of missing
+        // symbols.
         return refused(format!(
             "{process} did not load the agent: its C library is musl, and the agent was built for glibc"
         ))
@@ -269,8 +271,8 @@ impl Visible {
 /// Returns the path under which the JVM sees the library: the path of the library itself, or of a copy in a folder of
 /// the JVM.
 ///
-/// If the JVM has already loaded an agent library from any path, returns that path. A second library would not
-/// recognize the first one. It would report that a different agent is already sampling.
+/// If the JVM has already loaded an agent library from any path, returns that path. If the JVM loaded a second library,
+/// the second would not recognize the first, and would report that a different agent is already sampling.
 pub(super) fn visible(jvm: &Jvm<'_>, library: &Path) -> Result<Visible> {
     places::sweep(jvm);
     if let Some(loaded) = jvm.process.library(MARK)

@@ -12,8 +12,8 @@ use super::protocol::Jvm;
 use super::request::Agent;
 use crate::failure::{Failure, Result, plain};
 
-/// Parses the options. Returns `None` if they are invalid but the user named a library: that library may have another
-/// version, which may accept them.
+/// Parses the options. Returns `None` if they are invalid but the user named a library. That library may have another
+/// version, and its version may accept the options.
 pub(super) fn options(agent: &Agent) -> Result<Option<Options>> {
     let options = match Options::parse(&agent.options) {
         Ok(options) => options,

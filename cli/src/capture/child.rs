@@ -1,4 +1,5 @@
-//! Watches the JVM's child that writes a dump, and finds out what the child waits for if the dump takes long.
+//! Watches the child process of a JVM that writes a dump. If the dump takes long, finds out what the child is waiting
+//! for.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -8,11 +9,12 @@ use heapdiff_agent::State;
 use super::deadline::Sign;
 use super::process::Process;
 
-/// Length of a time window. Each message describes the child's state during one window.
+/// The length of a time window. The child's state is sampled during a window, and a message can describe it at the
+/// window's end.
 const WINDOW: Duration = Duration::from_secs(5);
 /// The time between two searches for the child.
 const SEARCH: Duration = Duration::from_secs(1);
-/// Limit in percent of processor time. A runnable child that gets less is waiting for a processor.
+/// Limit in percent of processor time. If a runnable child gets less than this, it is waiting for a processor.
 const LITTLE: u64 = 10;
 
 /// The child process, once it is found.
@@ -31,7 +33,7 @@ enum Waits {
     /// The child waits for a processor. The value is the percentage of processor time that it gets.
     Processor(u64),
     Disk,
-    /// A signal has stopped the child, until somebody continues it.
+    /// A signal has stopped the child. It stays stopped until somebody sends a signal to continue it.
     Stopped,
 }
 
@@ -63,19 +65,19 @@ impl Child {
         }
     }
 
-    /// Returns the observation from which [`Progress`](super::deadline::Progress) detects that the child makes
-    /// progress. `bytes` is the current size of the dump.
+    /// Returns an observation of the child. [`Progress`](super::deadline::Progress) compares observations to detect
+    /// whether the child makes progress. `bytes` is the current size of the dump.
     pub(super) fn sign(&self, bytes: u64) -> Sign {
         match self.watched {
-            // A child that is stopped or waits for a disk is reported to the user, and heapdiff keeps waiting.
+            // If a child is stopped or waits for a disk, heapdiff tells the user and keeps waiting.
             Some(_) => Sign::Child,
             None if bytes > 0 => Sign::Dump(bytes),
             None => Sign::Nothing,
         }
     }
 
-    /// Returns a message about what the child waits for, if there is a new one. `bytes` is the current size of the
-    /// dump.
+    /// Returns a new message about what the child is waiting for; `None` if there is nothing new. `bytes` is the
+    /// current size of the dump.
     pub(super) fn look(&mut self, bytes: u64) -> Option<String> {
         let now = Instant::now();
         let pid = match &self.watched {
@@ -139,8 +141,8 @@ impl Window {
         }
     }
 
-    /// Counts one check of the child's state. At the end of the window, returns what the child waited for, and starts
-    /// the next window.
+    /// Records one check of the child's state. At the end of a window, returns the reason why the child waited, and
+    /// starts the next window.
     fn add(&mut self, state: State, bytes: u64, now: Instant) -> Option<Waits> {
         self.looks += 1;
         let seen = ["R", "D", "Tt"]
@@ -172,8 +174,8 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// Returns the message about a child whose state was checked five times a second. `letters` are the states that
-    /// were seen. `ticks` and `bytes` are the values at the end of the window.
+    /// Returns the message about a child whose state is checked five times a second, as in these tests. `letters` are
+    /// the observed states. `ticks` and `bytes` are the values at the end of the window.
     fn told(letters: &str, ticks: u64, bytes: u64) -> Option<String> {
         let state = |letter, ticks| State {
             letter,

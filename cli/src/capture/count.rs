@@ -1,4 +1,4 @@
-//! `heapdiff count`: the agent inserts counters at all allocations, and removes them again.
+//! `heapdiff count`: the agent inserts counters at all allocations. When the count ends, it removes them again.
 
 use std::cell::RefCell;
 use std::fs::{self, File};
@@ -24,9 +24,9 @@ use crate::progress::{Meter, Wanted};
 
 /// The time between two checks that the JVM is alive.
 const LOOK: Duration = Duration::from_millis(200);
-/// The approximate number of classes that the agent changes in a second, pauses included.
+/// Approximate number of classes that the agent can change per second, including pauses.
 const CLASSES_A_SECOND: u64 = 150;
-/// Maximum size of the counts, in bytes.
+/// Maximum size in bytes of the counts that the agent sends.
 const MOST: u64 = 256 << 20;
 
 /// Counts allocations for a while. Returns the name of the process and the counts.
@@ -43,7 +43,7 @@ pub(crate) fn count(
     let name = process.to_string();
     let meter = Meter::new(wanted, Path::new(&name));
     let put = Changing::new(&jvm, &meter, "inserting counters into classes");
-    // An agent of an earlier version reports neither the number of classes nor its progress.
+    // An agent of an earlier version reports neither its progress nor how many classes it will change.
     let classes = classes(&jvm, &library, &options)?;
     let interrupt = Wait::start();
     let options = match classes {
@@ -86,7 +86,8 @@ pub(crate) fn count(
     Ok((name, counts))
 }
 
-/// Returns how many classes a count with these options changes; `None` if the loaded agent has an earlier version.
+/// Returns how many classes get counters in a count with these options; `None` if the loaded agent has an earlier
+/// version, which does not report this.
 fn classes(jvm: &Jvm<'_>, library: &Path, options: &str) -> Result<Option<u64>> {
     let options = options.strip_prefix(attach::COUNT).unwrap_or(options);
     let code = request(
@@ -103,7 +104,7 @@ fn classes(jvm: &Jvm<'_>, library: &Path, options: &str) -> Result<Option<u64>> 
     }
 }
 
-/// Returns the message that is printed before the agent changes the first class.
+/// Returns the message to print before the agent changes the first class.
 fn announcement(process: &Process, classes: u64) -> String {
     let seconds = classes.div_ceil(CLASSES_A_SECOND).max(1);
     let time = Span(Duration::from_secs(seconds));
@@ -127,8 +128,8 @@ struct Changing<'a> {
     meter: &'a Meter,
     what: &'static str,
     token: String,
-    /// The file in which the agent shows its progress (once the file is found), the progress that was read last, and
-    /// the start time of the changes.
+    /// The progress file of the agent (once it is found), the progress that was last read from it, and the time at
+    /// which the changes began.
     seen: RefCell<(Option<File>, Counting, Instant)>,
 }
 
@@ -145,7 +146,7 @@ impl<'a> Changing<'a> {
         }
     }
 
-    /// Shows the progress of the agent. Each change restarts the time-out of the JVM.
+    /// Shows the progress of the agent. The JVM's time-out starts again whenever the agent has changed more classes.
     fn look(&self) {
         let mut seen = self.seen.borrow_mut();
         let (file, last, since) = &mut *seen;
@@ -170,7 +171,7 @@ impl<'a> Changing<'a> {
             .classes(self.what, (now.done, now.all), since.elapsed());
     }
 
-    /// Makes the agent stop inserting counters before all classes have them.
+    /// Makes the agent stop inserting counters, although some classes do not have counters yet.
     fn end(&self) {
         if let Some(file) = &self.seen.borrow().0 {
             // If this fails, the agent inserts the remaining counters and the count starts. Ctrl-C then ends the count.
@@ -213,7 +214,8 @@ fn options(count: &CountRequest) -> Result<String> {
             options += &format!(",{key}={}", pattern.as_str().replace(',', "\\,"));
         }
     }
-    // The limit is smaller than the buffer, so that the token of 16 characters and a longer prefix fit, too.
+    // The limit is lower than the size of the buffer, because the 16 characters of the token and a longer prefix must
+    // fit, too.
     let more = token.len() + 18 + attach::COUNT_CLASSES.len();
     if options.len() + more < LONGEST_ARGUMENT {
         Ok(options)
@@ -264,7 +266,7 @@ const OTHER_VERSION: (&str, &str) = (
     "restart the JVM, or count without --sampled-classes",
 );
 
-/// Returns why nothing was counted, with a hint for the user; `None` if the count succeeded.
+/// Returns the reason why nothing was counted, with a hint for the user; `None` if the count succeeded.
 fn reason(code: i32) -> Option<(String, &'static str)> {
     let (why, hint) = match code {
         attach::DONE | attach::DEBUGGED => return None,

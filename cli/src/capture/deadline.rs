@@ -17,11 +17,13 @@ use heapdiff_agent::State;
 
 use super::process::Process;
 
-/// Names of the HotSpot threads that run attach commands, and the VM operations of these commands, since JDK 9.
+/// Names, since JDK 9, of two HotSpot threads: the one that runs attach commands, and the one that runs the VM
+/// operations of these commands.
 const THREADS: [&str; 2] = ["Attach Listener", "VM Thread"];
 /// The time over which processor time is measured.
 const WINDOW: Duration = Duration::from_millis(400);
-/// Minimum processor time of a thread that counts as working: in percent of the measured time, and in ticks.
+/// A thread counts as working if it uses at least this much processor time: in percent of the measured time, and in
+/// ticks.
 const SHARE: u64 = 5;
 const TICKS: u64 = 2;
 
@@ -76,8 +78,8 @@ pub(super) enum Sign {
 pub(super) struct Progress {
     pid: i32,
     bytes: u64,
-    /// The last measurement of processor time: when it was taken, its subject (the whole process or its command
-    /// threads), and the ticks.
+    /// The last measurement of processor time: its time, its subject (the whole process or only its command threads),
+    /// and the number of ticks.
     measured: Option<(Instant, Sign, u64)>,
     threads: Vec<i32>,
 }
@@ -139,7 +141,7 @@ impl Progress {
     }
 }
 
-/// True if `ticks` of processor time within `time` mean that a thread is working.
+/// True if a thread that used `ticks` of processor time within `time` counts as working.
 fn works(ticks: u64, time: Duration) -> bool {
     let used = u128::from(ticks * 1000 / State::TICKS);
     ticks >= TICKS && used * 100 >= time.as_millis() * u128::from(SHARE)

@@ -1,8 +1,8 @@
-//! `heapdiff dump`: the JVM writes its heap to a temporary file.
+//! `heapdiff dump`: the JVM writes its heap to a temporary file, which gets its final name when it is complete.
 //!
-//! The file is in the folder of the requested file if the JVM can write there. It gets its final name when it is
-//! complete. For standard output the file is unlinked before the first byte is written, so no file remains even if
-//! heapdiff is killed while it writes.
+//! If the JVM can write to the folder of the requested file, the temporary file is in that folder. If the dump is for
+//! standard output, the file is unlinked before the first byte is written to standard output. So no file remains even
+//! if heapdiff is killed while it writes.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -111,11 +111,12 @@ pub(crate) struct DumpResult {
     pub(super) asked_ms: i64,
     /// Number of bytes written, after any compression.
     pub(crate) bytes: u64,
-    /// The reason why the JVM wrote the dump itself although a child was requested; `None` if there is no such reason.
+    /// The reason why the JVM itself wrote the dump although the user requested a child process; `None` if there is no
+    /// such reason.
     pub(super) not_forked: Option<String>,
 }
 
-/// The objects to dump, and the process that writes the dump.
+/// The objects to dump, and the process that writes the dump: the JVM or a forked child.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct How<'a> {
     pub(super) what: What,
@@ -127,7 +128,7 @@ pub(super) struct How<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Forker<'a> {
     pub(super) library: &'a Path,
-    /// True if the command fails when forking fails; false if the JVM then writes the dump itself.
+    /// True if the command fails when forking fails. False if the JVM itself then writes the dump.
     pub(super) only: bool,
 }
 
@@ -155,8 +156,8 @@ pub(super) fn take(
     })
 }
 
-/// Takes a dump and writes it to `out`. Returns the number of bytes. No file remains, even if this process is killed
-/// after the first byte.
+/// Takes a dump and writes it to `out`. Returns the number of bytes. If this process is killed after the first byte was
+/// written, no file remains.
 pub(super) fn stream(jvm: &Jvm<'_>, how: How<'_>, wanted: Wanted, out: impl Write) -> Result<u64> {
     let meter = Meter::new(wanted, Path::new("dump"));
     let folder = std::env::temp_dir();
@@ -176,16 +177,16 @@ struct Written {
     part: PartialDump,
     file: File,
     bytes: u64,
-    /// The gzip level if the file still has to be compressed: a forked child does not compress, and JVMs before JDK 16
-    /// ignore the request to compress.
+    /// The gzip level if heapdiff still has to compress the file. A forked child does not compress, and JVMs before JDK
+    /// 16 ignore the request to compress.
     to_compress: Option<u8>,
     asked_ms: i64,
     not_forked: Option<String>,
 }
 
 impl Written {
-    /// Makes the JVM, or a child of it, write its heap to `folder`, or to the JVM's `/tmp` if it cannot write there.
-    /// Messages call the folder `shown`.
+    /// Makes the JVM, or a child of it, write its heap to `folder`. If the JVM cannot write there, it writes to its own
+    /// `/tmp`. Messages call the folder `shown`.
     fn by(jvm: &Jvm<'_>, folder: &Path, shown: &Path, how: How<'_>, meter: &Meter) -> Result<Self> {
         meter.phase_of_unknown_length("dumping");
         let part = PartialDump::new(jvm, folder)?;
@@ -206,7 +207,8 @@ impl Written {
             }
             refused => refused.unwrap_or_else(Refused::nothing_written),
         };
-        // The child writes uncompressed. If the disk is too full for that, the JVM's compressed dump may still fit.
+        // The child does not compress the dump. If the disk is too full for an uncompressed dump, a compressed dump by
+        // the JVM may still fit.
         if forker.only || !(refused.ordinary || how.what.gzip.is_some()) {
             return Err(refused.failure(jvm.process));
         }
@@ -376,7 +378,7 @@ fn ask(jvm: &Jvm<'_>, part: &PartialDump, what: What, meter: &Meter) -> Result<A
         let bytes = part.size();
         meter.reached(bytes);
         jvm.process.check_alive()?;
-        // The JVM creates the file first and collects garbage after that.
+        // The JVM creates the file first, and runs a GC after that.
         let has_begun = bytes > 0 || fs::symlink_metadata(&part.file).is_ok();
         Ok(if has_begun {
             Sign::Dump(bytes)
@@ -438,12 +440,12 @@ struct PartialDump {
 impl PartialDump {
     /// Chooses a file in `folder`, or else in the JVM's `/tmp`.
     fn new(jvm: &Jvm<'_>, folder: &Path) -> Result<Self> {
-        // Remove files that killed runs left in either folder. The JVM's user may have put anything there, so this runs
-        // with that user's rights only.
+        // Remove files that killed runs left in either folder. The JVM's user may have put anything in these folders,
+        // so this code runs only with that user's rights.
         let user = &jvm.process.user;
         let tmp = jvm.tmp.path(".");
         let _ = user.act(|| [folder, &tmp].map(leftovers::sweep));
-        // Remove leftover copies of dumps, too. They belong to us and not to the user of the JVM.
+        // Also remove leftover copies of dumps. They belong to our user and not to the user of the JVM.
         leftovers::sweep(folder);
         places::sweep(jvm);
         Self::beside(jvm, folder).map_or_else(|| Self::in_tmp(jvm), Ok)
@@ -501,8 +503,8 @@ impl PartialDump {
     }
 
     /// Returns the number of bytes written so far. Some JVMs (for example JDK 25) write one part per thread (`.p0`,
-    /// `.p1`, ...). They then join the parts into the file, so bytes exist twice for a while. So this returns the
-    /// larger of two sizes: that of the file, and the sum of the parts.
+    /// `.p1`, ...). They then join the parts into the file, so bytes exist twice for a while. Therefore the result is
+    /// the larger of two sizes: the size of the file, and the sum of the sizes of the parts.
     fn size(&self) -> u64 {
         let size = |path: &Path| fs::symlink_metadata(path).ok().map(|meta| meta.len());
         let parts = (0..1024).map_while(|thread| {
@@ -514,7 +516,8 @@ impl PartialDump {
         size(&self.file).unwrap_or_default().max(parts)
     }
 
-    /// Opens the file that the JVM wrote. Checks that it was not replaced: the JVM's user could put any file there.
+    /// Opens the file that the JVM wrote, and checks that it was not replaced: the JVM's user could put any file in its
+    /// place.
     fn open(&self, jvm: &Jvm<'_>) -> io::Result<(File, u64)> {
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let file = OpenOptions::new()
@@ -530,8 +533,8 @@ impl PartialDump {
     }
 }
 
-/// Makes the user who takes the dump its owner, and forbids other users to read or write it: the JVM's user chose its
-/// mode.
+/// Makes the user who takes the dump the owner of the file, and forbids other users to read or write it. This is
+/// necessary because the JVM's user chose the owner and mode of the file.
 fn own(file: &File) -> io::Result<()> {
     let us = geteuid().as_raw();
     let is_foreign = file.metadata()?.uid() != us;
@@ -577,7 +580,7 @@ fn rename(from: &Path, to: &Path, replace: bool) -> io::Result<()> {
     }
 }
 
-/// Returns a name that nobody can guess, so nobody can create a file of that name first.
+/// Returns a name that nobody can guess. So nobody can create a file of that name before heapdiff does.
 fn unused_name() -> String {
     use std::hash::{BuildHasher, RandomState};
     let random = RandomState::new().hash_one(std::process::id());

@@ -95,7 +95,7 @@ impl Folder {
         Ok(at)
     }
 
-    /// Returns a path in our own file system to a name in this folder. The path is valid while the folder is open.
+    /// Returns a path in our own file system for a name in this folder. The path is valid while the folder is open.
     pub(super) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.fd.as_raw_fd())).join(name)
     }

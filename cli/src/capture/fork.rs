@@ -24,7 +24,7 @@ const WITH_FILES: &str = "leave out --no-files: the JVM then writes the dumps to
 pub(super) struct Refused {
     pub(super) why: String,
     hint: &'static str,
-    /// True if a dump by the JVM itself may succeed.
+    /// True if the JVM itself may succeed in writing a dump.
     pub(super) ordinary: bool,
 }
 
@@ -66,8 +66,8 @@ impl Refused {
     }
 }
 
-/// Makes a child of the JVM write the dump to `file`, and waits for it. Returns the reason if the agent reports that
-/// there is no dump.
+/// Makes a child of the JVM write the dump to `file`, and waits until the child has finished. If the agent reports that
+/// there is no dump, returns the reason.
 pub(super) fn ask(
     jvm: &Jvm<'_>,
     forker: Forker<'_>,
@@ -101,7 +101,7 @@ pub(super) fn ask_by(
     Ok(reason(code))
 }
 
-/// Returns why there is no dump, with a hint, for a return code of the agent; `None` if the dump succeeded.
+/// Converts a return code of the agent to the reason why there is no dump, with a hint; `None` if the dump succeeded.
 fn reason(code: i32) -> Option<Refused> {
     let (why, hint) = match code {
         attach::DONE => return None,
@@ -122,7 +122,7 @@ fn reason(code: i32) -> Option<Refused> {
             "there is no disk space for the dump",
             "the incomplete dump was deleted; free some space, or write the dump to another folder",
         ),
-        // An earlier version of the agent is loaded, which parses the request as an option.
+        // The loaded agent has an earlier version, which takes the request for an option.
         attach::BAD_OPTIONS | attach::ALREADY_LOADED => (
             "the loaded agent has a version that cannot fork the JVM",
             ORDINARY,
@@ -139,12 +139,12 @@ fn reason(code: i32) -> Option<Refused> {
     Some(Refused {
         why: why.to_owned(),
         hint,
-        // A dump by the JVM takes the same space, unless the JVM compresses it.
+        // If the JVM writes the dump, it needs the same space, unless it compresses the dump.
         ordinary: code != attach::NO_SPACE,
     })
 }
 
-/// Returns the message for a dump that the JVM wrote itself although a child was to write it.
+/// Returns the message that the JVM itself wrote the dump although the user requested a child process.
 pub(super) fn stood_still(file: &impl std::fmt::Display, why: &str) -> String {
     format!(
         "{file}: the JVM wrote this dump itself and was paused meanwhile, because a forked child could not: {why}"

@@ -34,9 +34,9 @@ const LOOK: Duration = Duration::from_millis(5);
 const MORE: Duration = Duration::from_micros(300);
 /// How long the pipe may be silent after the agent has finished.
 const SILENT: Duration = Duration::from_secs(5);
-/// Number of bytes between two checks of the free memory.
+/// Number of received bytes after which the free memory is checked again.
 const ROOM: u64 = 16 << 20;
-/// Free memory that is left for other processes, in bytes.
+/// This many bytes of free memory are left for other processes.
 const RESERVE: u64 = 64 << 20;
 
 /// A dump in memory. Dropping this value frees the memory.
@@ -71,16 +71,16 @@ impl Held {
             (asked, came.unwrap_or_else(|panic| resume_unwind(panic)))
         });
         let process = jvm.process;
-        // If memory is short, heapdiff closes the pipe and the child then fails. Memory is the real reason, so it is
-        // reported first.
+        // If memory runs short, heapdiff closes the pipe, and this makes the child fail. The shortage is the cause of
+        // both errors, so it is reported first.
         if let Err(Unreceived::NoRoom(why)) = &came {
             return Err(refused(format!("{process}: {why}")).with_hint(
                 "leave out --no-files: the dumps are then written to files, and --max-memory limits the memory of the analysis",
             ));
         }
         let answer = asked?;
-        // If heapdiff may not open the pipe, the agent reports only that nobody read from it. The pipe's own error,
-        // below, is more exact.
+        // If heapdiff may not open the pipe, the agent reports only that nobody read from it. The error from opening
+        // the pipe, which is returned below, is more exact.
         let is_barred =
             matches!(&came, Err(Unreceived::Io(e)) if e.kind() == ErrorKind::PermissionDenied);
         if let Some(refused) = answer.filter(|_| !is_barred) {
@@ -127,7 +127,8 @@ pub(super) fn token() -> String {
     format!("{random:016x}")
 }
 
-/// Opens the read end of the pipe that the agent announces. Returns `None` if `over` is set and there is still no pipe.
+/// Opens the read end of the pipe that the agent announces. Returns `None` if the agent has finished (`over`) and there
+/// is still no pipe.
 fn found(
     pid: u32,
     token: &str,
@@ -136,7 +137,7 @@ fn found(
     let sign = format!("/memfd:{}", piped::sign(token));
     let files = PathBuf::from(format!("/proc/{pid}/fd"));
     loop {
-        // Errors are ignored: the JVM opens and closes files at the same time, and may end.
+        // Errors are ignored, because the JVM opens and closes files during this search, and may end.
         let is_last = over.load(Relaxed);
         let entries = match fs::read_dir(&files) {
             Err(e) if e.kind() == ErrorKind::PermissionDenied => return Err(e.into()),
@@ -151,7 +152,7 @@ fn found(
             let read = (&shown).take(64).read_to_string(&mut text);
             if let (Ok(_), Some(end)) = (read, piped::end_of(&text)) {
                 let pipe = opened(&files.join(end.to_string()))?;
-                // The agent takes an empty file as the sign that somebody reads the pipe.
+                // The agent waits until this file is empty. It then knows that somebody reads the pipe.
                 shown.set_len(0)?;
                 return Ok(Some(pipe));
             }
@@ -212,7 +213,7 @@ fn opened(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Stores everything that is read from the pipe.
+/// Stores all bytes that are read from the pipe.
 fn receive(
     mut pipe: &File,
     over: &AtomicBool,
@@ -253,7 +254,8 @@ fn receive(
     Ok(Held { file: held })
 }
 
-/// Checks that there is memory for the rest of a dump and for its analysis, after `bytes` of the dump were received.
+/// Called after `bytes` bytes of a dump were received. Checks that enough memory is free for the rest of the dump and
+/// for its analysis.
 fn room(bytes: u64) -> std::result::Result<(), Unreceived> {
     match heapdiff_agent::memory_left() {
         None => Ok(()),
@@ -271,14 +273,15 @@ fn room(bytes: u64) -> std::result::Result<(), Unreceived> {
     }
 }
 
-/// True if `left` bytes of free memory are enough after `bytes` bytes of a dump were received. The analysis takes about
-/// 28 bytes for each object. The smallest record in a dump, of a boxed number, is about as long. So the analysis needs
-/// at most about as much memory as the dump.
+/// True if `left` bytes of free memory are enough for the analysis, after `bytes` bytes of a dump were received. The
+/// analysis takes about 28 bytes for each object. The smallest record of an object in a dump (a boxed number) has about
+/// as many bytes. So the analysis needs at most about as much memory as the dump.
 fn fits(bytes: u64, left: u64) -> bool {
     left >= RESERVE.saturating_add(bytes)
 }
 
-/// Moves the last piece of the stream to its place in the dump. The child can only send that piece at the end.
+/// Moves the last part of the stream to its place in the dump. That part belongs further to the front, but the child
+/// can only send it at the end.
 fn completed(held: &File, bytes: u64) -> io::Result<()> {
     let broken = || io::Error::from(ErrorKind::UnexpectedEof);
     let mut trailer = [0; piped::TRAILER];
@@ -352,8 +355,8 @@ mod tests {
         assert_eq!((&came, sign.metadata().unwrap().len()), (b"dump", 0));
         assert!(found("another").is_none());
 
-        // At the second look, the path of the memory file leads to a different file: one with another name, or one in a
-        // folder.
+        // When the path of the memory file is checked again, it leads to a different file: one with another name, or
+        // one in a folder.
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("precious");
         fs::write(&file, &shown).unwrap();

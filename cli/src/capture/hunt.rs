@@ -26,7 +26,7 @@ use crate::interrupt::Wait;
 use crate::messages;
 use crate::progress::{Meter, Wanted};
 
-/// Takes both dumps. `reports` are names of further files that must not exist in the folder.
+/// Takes both dumps. `reports` are the names of the report files. None of the hunt's files may exist in the folder yet.
 pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunted> {
     let agent = match &hunt.agent {
         Some(agent) => {
@@ -120,7 +120,8 @@ pub(crate) fn hunt(hunt: &Hunt, reports: &[&str], wanted: Wanted) -> Result<Hunt
     })
 }
 
-/// Loads the agent. An agent that is already sampling keeps its options, and these options are added.
+/// Loads the agent with these options. An agent that is already sampling keeps its own options, and these options are
+/// added to them.
 pub(super) fn load(
     jvm: &Jvm<'_>,
     library: &Path,
@@ -144,7 +145,7 @@ pub(super) fn load(
     Ok(loaded)
 }
 
-/// Reports the options that the agent ignored, because its version cannot change options while it samples.
+/// Prints which options the agent ignored, because an agent of its version cannot change options while it samples.
 pub(super) fn note_unused(jvm: &Jvm<'_>, loaded: Loaded, asked: &str, wanted: Wanted) {
     if loaded == Loaded::Before && !asked.is_empty() && !wanted.quiet {
         messages::said(&format!(
@@ -170,7 +171,8 @@ fn both(
     made.keep();
     notes.dump(&first);
     tell(&first, wanted);
-    // If forking failed for the first dump, it would fail for the second for the same reason.
+    // If forking failed for the first dump, it would fail again for the same reason, so do not try it for the second
+    // dump.
     how.forker = how.forker.filter(|_| first.not_forked.is_none());
     let watching = match hunt.enough.filter(|_| watch.is_some()) {
         Some(enough) => format!(", or as soon as a site has grown by {}", Size(enough)),
@@ -199,7 +201,7 @@ fn both(
     Ok(())
 }
 
-/// Reports why the JVM wrote a dump itself although a child was to write it.
+/// Prints the reason why the JVM itself wrote a dump although a child process was requested.
 fn tell(dump: &DumpResult, wanted: Wanted) {
     if let (Some(why), false) = (&dump.not_forked, wanted.quiet) {
         let file = dump.file.display();
@@ -237,7 +239,7 @@ fn or_without(failure: Failure, hint: &str) -> Failure {
     }
 }
 
-/// Waits until enough growth was seen, the time is over, the user ends the wait, or the JVM ends. Returns which of
+/// Waits until the growth is large enough, the time is over, the user ends the wait, or the JVM ends. Returns which of
 /// these happened.
 pub(super) fn wait(
     jvm: &Jvm<'_>,
@@ -345,7 +347,7 @@ impl<'a> Made<'a> {
 impl Drop for Made<'_> {
     fn drop(&mut self) {
         if let Some(folder) = self.folder {
-            // This fails, as intended, if the folder is not empty.
+            // If the folder is not empty, this call fails, as intended.
             let _ = fs::remove_dir(folder);
         }
     }

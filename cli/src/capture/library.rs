@@ -59,7 +59,7 @@ fn in_memory(content: &[u8]) -> io::Result<PathBuf> {
     Ok(format!("/proc/self/fd/{}", file.into_raw_fd()).into())
 }
 
-/// Finds the library. `carried` converts the embedded bytes to a file and returns its path.
+/// Finds the library. `carried` makes a file from the embedded bytes and returns its path.
 fn found(told: Option<&Path>, carried: impl Fn(&[u8]) -> Result<PathBuf>) -> Result<PathBuf> {
     let from_environment = env::var_os("HEAPDIFF_AGENT")
         .filter(|value| !value.is_empty())
@@ -129,7 +129,7 @@ fn decompressed(carried: &[u8]) -> Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Writes the library to a file from which it can be loaded, unless that file exists already.
+/// Writes the embedded library to a file from which the JVM can load it, unless that file exists already.
 fn unpack(content: &[u8]) -> Result<PathBuf> {
     let own_temporary = env::temp_dir().join(format!("heapdiff-{}", geteuid().as_raw()));
     let known = index::cache().into_iter().chain([own_temporary]);
@@ -139,7 +139,7 @@ fn unpack(content: &[u8]) -> Result<PathBuf> {
             return Ok(path);
         }
     }
-    // Another user owns the folder of this name, so use one with a random name.
+    // Another user owns the folder with the usual name, so use a folder with a random name.
     tempfile::Builder::new()
         .prefix("heapdiff-")
         .tempdir()
@@ -178,8 +178,9 @@ fn prepare(folder: &Path) -> io::Result<()> {
     check(&fs::symlink_metadata(folder)?, false)
 }
 
-/// Checks that only this user can change a folder. A parent folder (`is_above`) may also belong to root. It may also be
-/// writable for others if it has the sticky bit, like `/tmp`: then nobody can rename files of other users.
+/// Checks that only this user can change a folder. A parent folder (`is_above`) may also belong to root. Other users
+/// may write to a parent folder if it has the sticky bit, like `/tmp`: then they cannot rename files that they do not
+/// own.
 fn check(folder: &Metadata, is_above: bool) -> io::Result<()> {
     const STICKY: u32 = 0o1000;
     let us = geteuid().as_raw();
@@ -272,7 +273,7 @@ mod tests {
         let written = fs::metadata(&path).unwrap().ino();
         put(&folder, b"library").unwrap();
         assert_ne!(fs::metadata(&path).unwrap().ino(), written);
-        // A link is replaced, and its target is left alone.
+        // A symbolic link is replaced, and the file that it points to stays unchanged.
         let elsewhere = home.path().join("elsewhere");
         fs::write(&elsewhere, "library").unwrap();
         fs::remove_file(&path).unwrap();

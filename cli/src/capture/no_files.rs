@@ -18,8 +18,8 @@ use crate::progress::Wanted;
 /// Names of the two dumps in the report.
 const NAMES: [&str; 2] = ["before (memory)", "after (memory)"];
 
-/// Takes both dumps. Calls `first` with the path and name of the first dump, and `second` with those of the second dump
-/// and the result of `first`. The first dump no longer exists when `second` is called.
+/// Takes both dumps. Calls `first` with the path and name of the first dump. Then calls `second` with the path and name
+/// of the second dump, and with the result of `first`. At that time the first dump no longer exists.
 pub(crate) fn hunt_without_files<F, T>(
     hunt: &Hunt,
     wanted: Wanted,
@@ -45,7 +45,7 @@ pub(crate) fn hunt_without_files<F, T>(
     let state = agent::state(&jvm)?;
     let loaded = load(&jvm, &library, state, &agent.options, wanted)?;
     note_unused(&jvm, loaded, &agent.options, wanted);
-    // If memory runs out nevertheless, the kernel should kill heapdiff before it kills a JVM.
+    // If memory runs out in spite of the checks, the kernel should kill heapdiff before it kills a JVM.
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
     let [before, after] = NAMES.map(Path::new);
     jvm.restart();

@@ -13,9 +13,9 @@ use super::folder::Folder;
 
 /// Maximum number of bytes that are read of the file. HotSpot reserves 32 KiB.
 const LARGEST: u64 = 1 << 20;
-/// The first bytes of the file, on every machine.
+/// The first bytes of the file. They do not depend on the byte order.
 const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
-/// Offset of the byte that is 1 if integers are little-endian.
+/// Offset of the byte that gives the byte order: 1 if integers are little-endian.
 const ORDER: usize = 4;
 /// Positions of two header fields: the offset of the first entry, and the number of entries.
 const FIRST: usize = 24;
@@ -52,8 +52,8 @@ impl PerfData {
         let mut counters = HashMap::new();
         let mut at = int(FIRST)?;
         for _ in 0..int(ENTRIES)? {
-            // Layout of an entry: its length, offset of the name, length of an array, type (1 byte), 3 bytes, offset of
-            // the value.
+            // Layout of an entry. The fields in order: length of the entry, offset of the name, length of an array,
+            // type (1 byte), 3 unused bytes, offset of the value.
             let (length, name, elements) = (int(at)?, int(at + 4)?, int(at + 8)?);
             let (kind, value) = (*bytes.get(at + 12)?, int(at + 16)?);
             if length == 0 {
@@ -98,7 +98,7 @@ impl PerfData {
     }
 }
 
-/// Reads a file by its path in the process. Links cannot lead outside the root of the process.
+/// Reads a file by its path in the file system of the process. Links cannot lead outside the root of the process.
 fn read(pid: u32, path: &Path) -> io::Result<Vec<u8>> {
     let file: File = Folder::root_of(pid)?.file(path)?;
     let mut bytes = Vec::new();
@@ -110,7 +110,7 @@ fn read(pid: u32, path: &Path) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// Returns the bytes of a file with these counters.
+    /// Returns the bytes of a performance data file with these counters.
     fn file(counters: &[(&str, i64)]) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend([1, 2, 0, 1]);

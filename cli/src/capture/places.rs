@@ -33,17 +33,17 @@ const KERNELS: [&str; 8] = [
 pub(super) struct Copy {
     /// The path of the copy in the JVM.
     pub(super) path: PathBuf,
-    /// Removes the file when it is dropped. This field precedes `folder` because fields are dropped in the order of
-    /// their declaration, and the file is reached through the folder.
+    /// Removes the file when it is dropped. This field is declared before `folder`, because fields are dropped in the
+    /// order of their declaration, and removing the file needs the folder.
     _file: Unfinished,
-    /// An open file that stays locked while this run lives.
+    /// An open file that is locked until this run of heapdiff ends.
     _held: File,
     _folder: Folder,
 }
 
 impl Copy {
-    /// Copies the library to a file with a random name: another JVM may share the folder and load its copy at the same
-    /// time.
+    /// Copies the library to a file. The file has a random name, because another JVM may share the folder and load its
+    /// copy at the same time.
     pub(super) fn of(jvm: &Jvm<'_>, library: &Path) -> io::Result<Self> {
         let content = fs::read(library)?;
         let mountinfo = fs::read_to_string(format!("/proc/{}/mountinfo", jvm.process.pid));
@@ -96,8 +96,8 @@ impl Copy {
     }
 }
 
-/// Removes copies from the usual folders of the JVM. Copies are left there by runs that were killed while the JVM
-/// loaded the library. Other folders are cleaned when a copy is written there.
+/// Removes leftover copies from the usual folders of the JVM. Copies are left by runs of heapdiff that were killed
+/// while the JVM loaded the library. Other folders are cleaned when a copy is written there.
 pub(super) fn sweep(jvm: &Jvm<'_>) {
     for place in USUAL {
         sweep_in(jvm, Path::new(place));
@@ -117,8 +117,8 @@ fn sweep_in(jvm: &Jvm<'_>, place: &Path) {
 }
 
 /// True if a file system has no room for `wanted` bytes. The file system has `blocks` blocks of `size` bytes, and
-/// `free` of them are available. A file system that reports 0 blocks (ramfs, some FUSE file systems) counts as having
-/// room.
+/// `free` of them are available. If a file system reports 0 blocks (ramfs and some FUSE file systems do), it is assumed
+/// to have room.
 fn is_full(blocks: u64, free: u64, size: u64, wanted: usize) -> bool {
     blocks != 0 && free.saturating_mul(size) < wanted as u64
 }
@@ -128,14 +128,14 @@ fn places(mountinfo: &str) -> Vec<PathBuf> {
     let mut places: Vec<PathBuf> = USUAL.iter().map(PathBuf::from).collect();
     for line in mountinfo.lines() {
         let mut words = line.split(' ');
-        // After the ids and the device, a line has the root of the mount in its file system, the mount point and the
+        // The fields of a line: mount id, parent id, device, root of the mount in its file system, mount point and
         // options.
         let (Some(place), Some(options)) = (words.nth(4), words.next()) else {
             continue;
         };
         let kind = words.skip_while(|word| *word != "-").nth(1);
         let has = |option| options.split(',').any(|o| o == option);
-        // The kernel writes unusual characters with a backslash.
+        // Skip paths with unusual characters, which the kernel writes with a backslash.
         let is_plain = !place.contains('\\') && !places.iter().any(|p| p == Path::new(place));
         if is_plain && has("rw") && !has("noexec") && kind.is_some_and(|k| !KERNELS.contains(&k)) {
             places.push(place.into());
@@ -144,7 +144,7 @@ fn places(mountinfo: &str) -> Vec<PathBuf> {
     places
 }
 
-/// Returns a random name that nobody can guess. It begins and ends as the names of all copies of the library do.
+/// Returns a random name that nobody can guess. All copies of the library have names with the same beginning and end.
 fn unused_name() -> String {
     let random = RandomState::new().hash_one(std::process::id());
     let [before, after] = COPY;

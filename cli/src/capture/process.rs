@@ -30,8 +30,8 @@ pub(crate) struct Process {
     pub(super) user: User,
     /// The main class or jar.
     main: String,
-    /// A file descriptor of the process. Signals that are sent through it cannot reach a later process with the same
-    /// id. Needs Linux 5.3.
+    /// A file descriptor of the process, which needs Linux 5.3. A signal that is sent through it cannot reach a later
+    /// process with the same id.
     handle: Option<OwnedFd>,
 }
 
@@ -127,7 +127,8 @@ impl Process {
     }
 
     /// Sends SIGQUIT, which makes the JVM start its attach listener. SIGQUIT ends a process that does not handle it,
-    /// such as a JVM with `-Xrs` or a JVM that is still starting. So this waits until the process handles the signal.
+    /// such as a JVM with `-Xrs` or a JVM that is still starting. So this function first waits until the process
+    /// handles the signal.
     pub(super) fn quit(&self, deadline: &Deadline) -> Result<()> {
         let start = Instant::now();
         let most = STARTING.min(deadline.left());
@@ -171,8 +172,8 @@ impl Process {
         }
     }
 
-    /// Like [`Self::check_alive`], but keeps checking for `time`. The kernel closes the files of a process before it
-    /// reports its end, so a process that closed a connection may still seem alive.
+    /// Like [`Self::check_alive`], but checks repeatedly until `time` has passed. The kernel closes the files of a
+    /// process before it reports its end, so a process that closed a connection may still seem alive.
     pub(super) fn check_survives(&self, time: Duration) -> Result<()> {
         let end = Instant::now() + time;
         loop {
@@ -189,8 +190,8 @@ impl Process {
         let mut library = None;
         let root = self.root();
         let found = mapped(self.pid, |path| {
-            // A deleted file is valid, too: the kernel only marks its path. The kernel escapes unusual characters with
-            // a backslash; such paths are skipped.
+            // A deleted file is valid, too: the kernel only adds a mark to its path. The kernel escapes unusual
+            // characters with a backslash; paths with such characters are skipped.
             let is_it = file_name(path).contains(part) && !path.contains('\\');
             if is_it {
                 library = Some(inside(&root, without_mark(path)).to_owned());
@@ -223,7 +224,7 @@ impl Process {
             }
             files.len() >= most
         });
-        // The files found before an error are still valid.
+        // If reading fails, the files found before the error are still valid.
         drop(found);
         files
     }
@@ -279,7 +280,7 @@ fn with_sudo() -> String {
 struct Status {
     name: String,
     state: char,
-    /// The id of the process. It differs from the requested id if the requested id belongs to a thread.
+    /// Use the id of the process. The requested id may be that of one of its threads.
     process: u32,
     inner_pid: u32,
     user: User,
@@ -299,7 +300,7 @@ impl Status {
                 .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
                 .map(str::trim)
         };
-        // The four ids are the real, the effective, the saved and the file system id.
+        // The line has four ids: the real, the effective, the saved and the file system id.
         let effective = |name| field(name)?.split_whitespace().nth(1)?.parse().ok();
         let process = field("Tgid")?.parse().ok()?;
         let caught = u64::from_str_radix(field("SigCgt")?, 16).ok()?;
@@ -368,7 +369,8 @@ impl Kind {
     }
 }
 
-/// True if a mapped file belongs to the launcher of a JDK: its library, or the program `java`, which is mapped earlier.
+/// True if a mapped file belongs to the launcher of a JDK: its library, or the program `java`. The program is mapped
+/// before the library.
 fn is_launcher(name: &str) -> bool {
     name == "libjli.so" || name == "java"
 }
@@ -382,7 +384,7 @@ fn mapped(pid: u32, mut wanted: impl FnMut(&str) -> bool) -> io::Result<bool> {
         if maps.read_until(b'\n', &mut line)? == 0 {
             return Ok(false);
         }
-        // The path follows the address range, permissions, offset, device and inode.
+        // The path is the last field, after the address range, permissions, offset, device and inode.
         if let Some(at) = line.iter().position(|&b| b == b'/')
             && wanted(String::from_utf8_lossy(&line[at..]).trim_end())
         {
@@ -432,7 +434,7 @@ impl CommandLine {
     fn of(pid: u32) -> Self {
         let split = |file: &str| -> Vec<String> {
             let mut bytes = Vec::new();
-            // A file that cannot be read counts as empty.
+            // A file that cannot be read is treated as empty.
             let _ = File::open(format!("/proc/{pid}/{file}"))
                 .and_then(|f| f.take(LONGEST).read_to_end(&mut bytes));
             bytes
@@ -457,7 +459,7 @@ impl CommandLine {
         }
     }
 
-    /// True if an option forbids attaching. The last such option decides.
+    /// True if an option forbids attaching. If several options allow or forbid it, the last one decides.
     fn refuses_to_attach(&self) -> bool {
         let options = self.args.get(1..).unwrap_or_default();
         let ours = &options[..self.main_at().map_or(options.len(), |at| at - 1)];
@@ -564,7 +566,8 @@ const MS_PER_TICK: u64 = 10;
 /// Returns the time since a process began.
 pub(super) fn uptime(pid: u32) -> Option<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The program name is in parentheses and may contain any characters. Field 3, the state, follows it.
+    // The program name is in parentheses and may contain any characters, so search for the last parenthesis. Field 3,
+    // the state, follows it.
     let began = stat.rsplit_once(')')?.1.split_whitespace().nth(22 - 3)?;
     let began = Duration::from_millis(began.parse::<u64>().ok()?.checked_mul(MS_PER_TICK)?);
     let up = fs::read_to_string("/proc/uptime").ok()?;

@@ -36,7 +36,7 @@ const TICK: Duration = Duration::from_millis(200);
 const SHORTEST: Duration = Duration::from_millis(1);
 /// How long a process that closed a connection may take to end.
 const ENDING: Duration = Duration::from_secs(2);
-/// The sticky bit: in a folder with it, users cannot remove files of other users.
+/// The sticky bit of a folder's mode. If it is set, users cannot remove files of other users from the folder.
 const STICKY: u32 = 0o1000;
 
 /// A JVM that listens for attach commands.
@@ -81,7 +81,7 @@ impl<'a> Jvm<'a> {
         Ok(jvm)
     }
 
-    /// Begins a new step of the command, and starts the time-out again.
+    /// Begins a new step of the command. Each step has the whole time-out.
     pub(super) fn restart(&self) {
         self.deadline.restart();
     }
@@ -91,8 +91,8 @@ impl<'a> Jvm<'a> {
         self.deadline.left()
     }
 
-    /// Sends a command and waits for the answer. Calls `tick` a few times a second while waiting. `tick` returns what
-    /// it observed of the JVM, or an error to give up.
+    /// Sends a command and waits for the answer. Calls `tick` a few times a second while waiting. `tick` returns its
+    /// observation of the JVM. If it returns an error, the command gives up.
     pub(super) fn execute(
         &self,
         command: &str,
@@ -157,14 +157,14 @@ impl<'a> Jvm<'a> {
     /// Connects to the JVM. Starts its attach listener first if it is not running.
     fn connect(&self) -> Result<UnixStream> {
         let mut trigger = None;
-        // A JVM that is still starting may miss the first signal, so a second one follows after half of the time.
+        // A JVM that is still starting may miss the first signal, so a second signal is sent after half of the time.
         let again = self.left() / 2;
         let mut signals = 0;
         loop {
             match self.connect_now() {
                 Ok(stream) => return Ok(stream),
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {}
-                // Nobody listens: there is no socket yet, or one that an earlier process left behind.
+                // Nobody listens: there is no socket yet, or the socket is one that an earlier process left behind.
                 Err(e)
                     if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) =>
                 {
@@ -226,7 +226,8 @@ impl<'a> Jvm<'a> {
             .path(format!(".java_pid{}", self.process.inner_pid))
     }
 
-    /// Checks that the JVM can create its socket. If it cannot, it never listens and reports no error.
+    /// Checks that the JVM can create its socket. A JVM that cannot create its socket never listens, and does not
+    /// report an error either.
     fn check_tmp(&self) -> Result<()> {
         let Ok(Err(e)) = self.process.user.act(|| self.tmp.is_writable()) else {
             return Ok(());
@@ -280,8 +281,8 @@ impl<'a> Jvm<'a> {
         )
     }
 
-    /// Creates the trigger file. If this file exists when SIGQUIT arrives, the JVM starts to listen. Without the file,
-    /// it prints a thread dump.
+    /// Creates the trigger file. If this file exists when SIGQUIT arrives, the JVM starts to listen. If the file does
+    /// not exist, the JVM prints a thread dump.
     fn trigger(&self) -> Result<Trigger> {
         let name = format!(".attach_pid{}", self.process.inner_pid);
         let user = &self.process.user;
@@ -289,7 +290,7 @@ impl<'a> Jvm<'a> {
             let path = folder.path(&name);
             let made = user.make(|| {
                 let mut new = OpenOptions::new();
-                // `create_new`: existing files and links, perhaps of other users, stay unchanged.
+                // `create_new` never changes an existing file or follows a link. Either may belong to another user.
                 new.write(true).create_new(true).mode(0o600).open(&path)
             });
             match made {
@@ -379,8 +380,8 @@ impl Answer {
     }
 }
 
-/// True if an error means that a user may not write. Other errors do not count, because kernels before Linux 5.8 and
-/// some sandboxes cannot check the permissions of the user of a thread.
+/// True if an error means that a user has no right to write. Other errors do not mean this: kernels before Linux 5.8
+/// and some sandboxes cannot check the permissions of the user of a thread.
 fn is_refusal(error: &io::Error) -> bool {
     let refusals = [Errno::ACCESS, Errno::ROFS];
     Errno::from_io_error(error).is_some_and(|error| refusals.contains(&error))

@@ -1,7 +1,7 @@
 //! Checks that a class has really grown since the first dump.
 //!
-//! The agent's trace contains only objects that were allocated after the agent was loaded. If they replace older
-//! objects, as in a full cache, the trace shows growth although the heap does not grow.
+//! The agent's trace contains only objects that were allocated after the agent was loaded. If these objects replace
+//! older ones, as in a full cache, the trace shows growth although the heap does not grow.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -15,14 +15,15 @@ use super::deadline::Sign;
 use super::protocol::Jvm;
 use super::watch::Seen;
 
-/// Minimum time before the second check. It is doubled after each check, because each check stops the program for a GC.
+/// Minimum time before the second check. The time is doubled after each check, because each check makes the JVM run a
+/// GC, which pauses the program.
 const FIRST_PAUSE: Duration = Duration::from_secs(15);
 
-/// Class totals of the first dump, to compare with the JVM's current ones.
+/// The bytes of each class in the first dump, to compare with the current bytes in the JVM.
 #[derive(Debug)]
 pub(super) struct Totals {
     dump: PathBuf,
-    /// True if unreachable objects are included, as in the dumps.
+    /// True if the totals include unreachable objects, as the dumps do.
     all: bool,
     before: Option<HashMap<String, u64>>,
     next: Instant,
@@ -41,8 +42,8 @@ impl Totals {
     }
 
     /// Returns the first element of `seen` whose class has at least `enough` bytes more than in the first dump. Returns
-    /// `None` before the next check is due. If the current totals cannot be read, returns the first element without a
-    /// check, because a hunt must not miss the leak.
+    /// `None` if it is too early for the next check. If the current totals cannot be read, returns the first element
+    /// without a check, because a hunt must not miss the leak.
     pub(super) fn confirmed<'s>(
         &mut self,
         jvm: &Jvm<'_>,
@@ -66,7 +67,7 @@ impl Totals {
         found
     }
 
-    /// Reads the bytes of each class in the first dump. Class names have the form that the trace uses.
+    /// Reads the bytes of each class in the first dump. Class names have the form that the agent's trace uses.
     fn read(&self) -> Option<HashMap<String, u64>> {
         let read = Histogram::open(&self.dump, &Options::default(), &Silent).ok()?;
         let mut before: HashMap<String, u64> = HashMap::new();
@@ -89,8 +90,8 @@ impl Totals {
     }
 }
 
-/// Returns the number of bytes by which a class grew. A class that is missing from `now` counts as 0 bytes: the JVM
-/// lists the largest classes first, so a class in the cut-off part of its answer is small.
+/// Returns the number of bytes by which a class grew. A class that is missing from `now` is treated as having 0 bytes:
+/// the JVM lists the largest classes first, so a class in the part of the answer that was cut off is small.
 fn grown(before: &HashMap<String, u64>, now: &HashMap<String, u64>, class: &str) -> u64 {
     let of = |totals: &HashMap<String, u64>| totals.get(class).copied().unwrap_or(0);
     of(now).saturating_sub(of(before))

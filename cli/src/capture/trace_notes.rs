@@ -1,7 +1,7 @@
 //! Notes that heapdiff adds to the trace of a JVM's agent: the progress of a hunt, and the paths of dumps.
 //!
-//! The trace belongs to the JVM's user, so heapdiff adds notes as that user. No command waits or fails because of a
-//! note. A failed note is repeated silently while the command waits for something else.
+//! The trace belongs to the JVM's user, so heapdiff adds notes as that user. No command waits for a note or fails
+//! because of one. If adding a note fails, heapdiff silently tries again while the command waits for something else.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -21,9 +21,9 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// How long an agent may take to create its trace, and the pause between two searches for it.
 const MAKING: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(100);
-/// The suffix of the file that SQLite maps while a database is being written.
+/// Suffix of the file that SQLite maps into memory while a database is being written.
 const INDEX: &str = "-shm";
-/// Maximum number of open databases of a JVM that are tried.
+/// Maximum number of a JVM's open databases to which heapdiff tries to add a note.
 const MOST: usize = 16;
 
 /// Notes for the trace of a JVM.
@@ -58,7 +58,7 @@ impl<'a> TraceNotes<'a> {
         }
     }
 
-    /// Adds a note on the progress of a hunt, which the live view shows.
+    /// Adds a note on the progress of a hunt. The live view shows this note.
     pub(super) fn hunt(&mut self, text: &str) {
         self.put(TraceNote::Note {
             time_ms: now_ms(),
@@ -148,7 +148,7 @@ fn trace_now(jvm: &Jvm<'_>) -> Option<PathBuf> {
     open_databases(jvm).into_iter().find(is_trace)
 }
 
-/// Returns our paths to the databases that the JVM has open. A database in a container has no such path.
+/// Returns our paths to the databases that the JVM has open. For a database in a container, there is no such path.
 fn open_databases(jvm: &Jvm<'_>) -> Vec<PathBuf> {
     let (mapped, root) = (jvm.process.mapped(INDEX, MOST), jvm.process.root());
     let named = mapped.iter().filter_map(|path| path.strip_suffix(INDEX));

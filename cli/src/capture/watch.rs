@@ -1,4 +1,4 @@
-//! The agent's trace during a hunt: requests it from the agent, and watches it for growth.
+//! Watches the agent's trace during a hunt: requests the trace from the agent, and checks it for growth.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use super::protocol::Jvm;
 use super::request::LONGEST_ARGUMENT;
 use crate::merge::{Groups, Merged, in_focus};
 
-/// Growth before this time is attributed to the start of the program.
+/// Growth before this time is attributed to the start of the program, not to a leak.
 const EARLIEST: Duration = Duration::from_secs(10);
 const PERIOD: Duration = Duration::from_secs(1);
 /// Maximum number of growing sites that are returned.
@@ -112,8 +112,8 @@ impl Watch {
         self.enough
     }
 
-    /// Returns the sites that grew by at least the wanted bytes, largest suspects first. Returns nothing if the trace
-    /// does not exist yet or cannot be read, because that is no reason to end a hunt.
+    /// Returns the sites that grew by at least the wanted bytes. The largest suspects come first. If the trace does not
+    /// exist yet or cannot be read, returns no sites, because this is no reason to end a hunt.
     pub(super) fn enough(&mut self) -> Vec<Seen> {
         if self.start.elapsed() < EARLIEST || Instant::now() < self.next {
             return Vec::new();
@@ -132,8 +132,8 @@ impl Watch {
             return Ok(Vec::new());
         };
         let timeline = Timeline::of(&trace, &run, Window::ALL)?;
-        // Many paths may lead to one leak, so that no single path grows enough. So the growth of all paths to an
-        // allocating frame is added up.
+        // One leak may have many call paths, so that no single path grows enough. Therefore the growth of all paths to
+        // an allocating frame is added up.
         let stacks = trace.stacks()?;
         let mut groups = Groups::new(&stacks, Merged::Frame, None);
         let ranking = rank_groups(&trace, &timeline, |site| groups.of(site))?;

@@ -98,8 +98,8 @@ impl Image {
         Ok(Some(Self { file, classes }))
     }
 
-    /// Returns the class file of a class; `None` if the image lacks it. It is an error if the file is longer than
-    /// `most` bytes.
+    /// Returns the content of the class file of a class; `None` if the image lacks the class. Returns an error if the
+    /// file has more than `most` bytes.
     pub(super) fn class(&mut self, name: &str, most: u64) -> io::Result<Option<Vec<u8>>> {
         let Some(&(at, size, compressed)) = self.classes.get(name) else {
             return Ok(None);
@@ -130,7 +130,8 @@ fn split(bytes: &[u8], at: u64) -> io::Result<(&[u8], &[u8])> {
         .ok_or_else(|| damaged("the index is truncated"))
 }
 
-/// Parses the attributes of a location. Each is a byte with its code and length, followed by a number of that length.
+/// Parses the attributes of a location. An attribute begins with a byte that contains its code and the length of its
+/// value. A number of that length follows.
 fn place(places: &[u8], at: usize) -> Option<[u64; attribute::COUNT]> {
     let mut found = [0; attribute::COUNT];
     let mut rest = places.get(at..)?;

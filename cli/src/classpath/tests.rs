@@ -1,4 +1,5 @@
-//! Tests each kind of class path against the fields that the compiler was given, and tests damaged files.
+//! Tests each kind of class path, and damaged files. The fields that are read must equal the fields in the source that
+//! the compiler was given.
 
 use std::io::Write;
 use std::process::Command;
@@ -109,7 +110,7 @@ fn what_is_no_class_path_is_refused() {
     };
     let text = open(b"Dear classes,").unwrap();
     assert!(text.contains("not a jar or a folder"), "{text}");
-    // An image whose header has an index length of 4 GB.
+    // An image whose header gives 4 GB as the length of the index.
     let mut image = [0xff; 64];
     image[..4].copy_from_slice(&MAGIC_LITTLE);
     let text = open(&image).unwrap();

@@ -1,4 +1,4 @@
-//! `heapdiff REPORT.json`: writes a JSON report in another format, and checks it against gates.
+//! `heapdiff REPORT.json`: reads a saved JSON report, writes it in another format, and checks it against gates.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::job::{Formats, Setup, Task};
 use crate::mapping;
 use crate::report_file::{self, ReportFile};
 
-/// A JSON report of an earlier run, to be shown and checked again.
+/// A JSON report of an earlier run, which is rendered again and checked against gates again.
 #[derive(Debug)]
 pub(crate) struct Again {
     pub(crate) report: PathBuf,
@@ -20,7 +20,7 @@ pub(crate) struct Again {
 }
 
 impl Task for Again {
-    /// Flame graphs and similar outputs are not possible, because a report contains only the stacks of suspects.
+    /// Flame graphs and similar formats need all stacks. A saved report contains only the stacks of suspects.
     fn formats() -> Formats {
         |format| formats(format) && !format.is_of_stacks()
     }

@@ -1,4 +1,4 @@
-//! Short descriptions of objects, which all commands use for the objects that they mention.
+//! Short descriptions of objects. All commands use them for the objects that they mention.
 
 use std::collections::HashMap;
 

@@ -31,9 +31,10 @@ use crate::progress::Meter;
 use crate::report_file::is_json;
 
 pub(super) const SUSPECTS: usize = 10;
-/// Maximum number of classes in text. The JSON report contains all classes that changed.
+/// Maximum number of changed classes in text. The JSON report contains all of them.
 pub(super) const CLASSES: usize = 15;
-/// Maximum number of classes in the text report of a comparison, which lists the suspects first.
+/// Maximum number of changed classes in the text report of a comparison. The number is small because the report
+/// consists mainly of suspects.
 const CHANGED_CLASSES: usize = 6;
 
 const HELP: &str = "\
@@ -168,7 +169,7 @@ pub(crate) fn run(
     report(setup, Compared::of(setup, dumps)?, trace, question)
 }
 
-/// Returns the summary of a dump that no longer exists when the next dump is taken.
+/// Returns the summary of a dump in memory. That dump is gone when the next dump is taken.
 pub(crate) fn summary_of(setup: &Setup, dump: &Path, name: &Path) -> Result<Summary> {
     let (snapshot, meter) = open_called(setup, dump, name)?;
     summarize(setup, name, &snapshot, &meter)
@@ -196,7 +197,7 @@ pub(crate) fn with_earlier(
 /// The result of a comparison.
 pub(super) struct Found {
     pub(super) report: heaps::Report,
-    /// All stacks with their bytes. `None` if no output shows them, or if the last dump does not contain them.
+    /// All stacks with their bytes. `None` if no output shows stacks, or if the last dump does not contain any.
     pub(super) allocated: Option<Allocated>,
 }
 
@@ -211,8 +212,8 @@ fn report(
     let classes = Classes::new(&question.classes);
     let filter = Filter {
         classes: &|names| classes.admits(names),
-        // Requests one suspect more than the report lists, to detect whether there are more. Gates and rules check all
-        // suspects.
+        // Searches for one suspect more than the report lists, to detect whether there are more. If there are gates or
+        // rules, searches for all suspects, because gates and rules check all of them.
         suspects: if question.gates().any() || question.ignore.is_some() {
             usize::MAX
         } else {
@@ -245,7 +246,7 @@ fn report(
     shaped(setup, Found { report, allocated }, trace, question)
 }
 
-/// Returns a warning for each pattern of classes that matches no class of the dump.
+/// Returns a warning for each `--include` or `--exclude` pattern that matches no class of the dump.
 pub(super) fn unused(classes: &Classes<'_>, snapshot: &Snapshot) -> Vec<String> {
     let loaded = snapshot.classes().iter().map(|(_, class)| &*class.name);
     let loaded: Vec<&str> = loaded.collect();
@@ -295,8 +296,8 @@ pub(super) fn shaped(
     let shape = |output: &Output| {
         let (mut diff, format) = (report.clone(), output.format);
         if format.is_read_whole() {
-            // In reports for people, classes are sorted by the growth of their shallow size. If they were sorted by
-            // retained size, the classes that hold the suspects would come first.
+            // In reports for people, classes are sorted by the growth of their shallow size. Sorting by retained size
+            // would put the classes that hold the suspects first.
             let key = |c: &ClassGrowth| (growth(&c.shallow_bytes), growth(&c.objects));
             diff.classes.sort_by_key(|class| Reverse(key(class)));
         }
@@ -350,13 +351,13 @@ struct Compared {
     summaries: Vec<Summary>,
     /// The last dump, still open.
     last: Snapshot,
-    /// True if the order differs from the order of the arguments.
+    /// True if the order in which the dumps are compared differs from the order of the arguments.
     sorted: bool,
 }
 
 impl Compared {
-    /// Reads dumps in the order of their times. Dumps of different JVMs are compared in the order of the arguments,
-    /// because only the user knows which run is the baseline.
+    /// Reads dumps in the order of their times. Dumps of different JVMs stay in the order of the arguments, because
+    /// only the user knows which JVM is the baseline.
     fn of(setup: &Setup, dumps: &[PathBuf]) -> Result<Self> {
         let order = order_of_time(setup, dumps);
         let ordered: Vec<&Path> = order.iter().map(|&at| dumps[at].as_path()).collect();
@@ -387,7 +388,7 @@ impl Compared {
     }
 }
 
-/// Reads dumps one after the other. Each reuses the memory of the previous one. The last dump stays open.
+/// Reads dumps one after the other. Each dump reuses the memory of the previous one. The last dump stays open.
 fn one_after_the_other(setup: &Setup, dumps: &[&Path]) -> Result<(Vec<Summary>, Snapshot)> {
     let Some((last, earlier)) = dumps.split_last() else {
         return Err(Failure::usage("no dumps to compare were given"));
@@ -399,7 +400,7 @@ fn one_after_the_other(setup: &Setup, dumps: &[&Path]) -> Result<(Vec<Summary>, 
             summaries.push(summary?);
             continue;
         }
-        // Earlier dumps are only needed as summaries, so a cached summary replaces the dump.
+        // Of earlier dumps, only the summaries are needed. So a cached summary is read in place of the dump.
         if let Some(kept) = kept(setup, dump) {
             summaries.push(kept);
             continue;

@@ -51,7 +51,7 @@ pub(crate) fn of(snapshot: &Snapshot, own: &AgentObjects) -> SnapshotInfo {
     info
 }
 
-/// Like [`of`], but without the agent's figures.
+/// Like [`of`], but without the settings and counters of the agent.
 pub(crate) fn of_own(snapshot: &Snapshot, own: &AgentObjects) -> SnapshotInfo {
     let source = snapshot.source();
     let tree = snapshot.tree();

@@ -82,8 +82,8 @@ impl Question {
         Err(Failure::usage(message).with_hint("add -o heap.prom"))
     }
 
-    /// Returns the gates. A growth limit in percent refers to the size of the heap in the first dump. Before that dump
-    /// is read, the limit is computed for the largest possible heap.
+    /// Returns the gates. A growth limit in percent refers to the size of the heap in the first dump. Until that dump
+    /// has been read, the limit is computed as if the heap had the largest possible size.
     pub(super) fn gates(&self) -> Gates {
         Gates {
             growth: self.growth.map(|limit| limit.bytes(u64::MAX)),
@@ -91,7 +91,7 @@ impl Question {
         }
     }
 
-    /// True if an option needs two dumps.
+    /// True if an option is set that makes sense only for two dumps.
     pub(super) fn is_of_growth(&self) -> bool {
         let both = self.columns == Columns::Both;
         self.gates().any() || both || self.ignore_file.is_some()
@@ -116,7 +116,7 @@ pub(super) fn formats(format: Format) -> bool {
     text_and_json(format) || format.is_of_stacks() || is_document
 }
 
-/// Converts each report of one kind to a [`Report`].
+/// Converts reports of different kinds to one [`Report`].
 pub(super) fn each<R>(reports: Vec<R>, report: impl Fn(Box<R>) -> Report) -> Vec<Report> {
     reports.into_iter().map(|r| report(Box::new(r))).collect()
 }

@@ -13,7 +13,7 @@ use heapdiff_units::{Size, counted};
 use super::trace::read::{frames, growth, series, slope};
 use crate::failure::{Failure, Result};
 
-/// Adds the history of each suspect to the report. Returns the reason if the trace has none.
+/// Adds the history of each suspect to the report. If the trace has no history of the suspects, returns the reason.
 pub(super) fn tell(trace: &Trace, report: &mut Report) -> Result<Option<String>> {
     let failure = |e| Failure::trace(&e);
     let runs = trace.runs().map_err(failure)?;
@@ -73,16 +73,17 @@ pub(super) fn tell(trace: &Trace, report: &mut Report) -> Result<Option<String>>
     Ok(None)
 }
 
-/// Minimum number of samples that growth at the earlier rate would have added during the level end of a history. With
-/// fewer expected samples, a level end is no evidence: random variation alone leaves it without a sample in more than 5
-/// % of all cases (Poisson: e^-3 = 5 %).
+/// If growth had continued at the earlier rate, the level end of a history would contain at least this many more
+/// samples. With a lower expectation, a level end is no evidence: random variation alone leaves it without a sample in
+/// more than 5 % of all cases (Poisson: e^-3 = 5 %).
 const EXPECTED_SAMPLES: f64 = 3.0;
 
-/// True if the growth has ended. With few samples, a level end may be random variation, which does not count.
+/// True if the growth has ended. If there are few samples, the result is false, because a level end may then be random
+/// variation.
 #[allow(clippy::cast_precision_loss, reason = "counts of samples and moments")]
 fn is_over(samples: u64, live_bytes: &[u64]) -> bool {
     let last = live_bytes.last().copied().unwrap_or(0);
-    // Some objects may be freed at any time, so an end is level if it changes by at most 5 %.
+    // Some objects may be freed at any time. So an end that changes by at most 5 % counts as level.
     let is_full = |bytes: &u64| *bytes >= last - last / 20;
     let rising = live_bytes.iter().position(is_full);
     let Some(rising) = rising.map(|at| at.max(1)) else {
@@ -92,8 +93,8 @@ fn is_over(samples: u64, live_bytes: &[u64]) -> bool {
     samples as f64 * level as f64 / rising as f64 >= EXPECTED_SAMPLES
 }
 
-/// Uses the trace to decide questions that the dumps left open, because the trace has more points in time. This happens
-/// only if the stacks that have samples allocated most of the growth. `is_over` is true if the growth has ended.
+/// Uses the trace to decide questions that the dumps left open, because the trace has more points in time. This is done
+/// only if samples cover at least half of the growth. `is_over` is true if the growth has ended.
 fn judge(suspect: &mut Suspect, trending: &Trending, moments: u64, is_over: bool) {
     let coverage = &suspect.coverage;
     if coverage.sampled_bytes.saturating_mul(2) < coverage.growth_bytes {
@@ -122,12 +123,12 @@ fn judge(suspect: &mut Suspect, trending: &Trending, moments: u64, is_over: bool
         _ => return,
     };
     suspect.verdict = verdict;
-    // The trace replaces a third dump, so the note about having only two dumps is removed.
+    // The trace serves as a third dump, so the note that there are only two dumps is removed.
     suspect.reasons.retain(|reason| reason != TWO_DUMPS);
     suspect.reasons.push(reason);
 }
 
-/// Returns the run of the JVM that wrote the last dump that contains data of an agent.
+/// Returns the JVM's run in the trace that belongs to the last dump with data of an agent.
 fn run_of<'a>(runs: &'a [Run], report: &Report) -> Option<&'a Run> {
     let agent = report
         .snapshots
@@ -148,8 +149,8 @@ fn sites_of(suspect: &Suspect, sites: &HashMap<String, Vec<i64>>) -> (u64, BTree
     )
 }
 
-/// Returns the class and stack in a form that is the same for dump and trace. The form contains neither if a method is
-/// native nor if a stack is truncated, because only one of dump and trace records this.
+/// Returns the class and stack in a form that is equal for dump and trace. The form does not show if a method is native
+/// or if a stack is truncated, because only one of dump and trace records each of these facts.
 pub(super) fn key(class: &str, frames: &[String]) -> String {
     let mut key = class.to_owned();
     for frame in frames {
@@ -226,13 +227,13 @@ mod tests {
         let (verdict, reasons) = judged(Verdict::Growth, 800, trace::Verdict::Warmup);
         assert_eq!(verdict, Verdict::Warmup);
         assert!(reasons.contains("grew at the start"), "{reasons}");
-        // The trace contradicts the shape seen in the dumps, so the verdict is only growth.
+        // The trace contradicts the shape of the growth in the dumps, so the verdict is only growth.
         assert_eq!(
             judged(Verdict::Warmup, 800, trace::Verdict::Leak).0,
             Verdict::Growth
         );
-        // The trace does not show if a cache has a bound. Few samples are no evidence, and an undecided trace is not
-        // either.
+        // The trace does not show whether a cache has a size limit. A trace with few samples or without a clear result
+        // is no evidence, either.
         for (of, sampled, by) in [
             (Verdict::Cache, 800, trace::Verdict::Leak),
             (Verdict::Growth, 400, trace::Verdict::Leak),

@@ -112,7 +112,7 @@ impl HuntArgs {
             options,
         };
         let mut setup = self.report.setup(None)?;
-        // Without files there are no indexes and summaries either.
+        // A hunt without files writes no indexes and no summaries either.
         setup.index &= !self.no_files;
         let hunt = capture::Hunt {
             jvm: self.jvm,
@@ -173,7 +173,7 @@ impl Task for Hunt {
         Ok(reports)
     }
 
-    /// True for text. Reports in formats for programs are only written beside the dumps.
+    /// True if a report in this format is printed. Formats for other programs are only written beside the dumps.
     fn is_shown(&self, format: Format) -> bool {
         !self.hunt.files || matches!(format, Format::Text | Format::Json | Format::Md)
     }
@@ -217,7 +217,7 @@ fn written(dumps: &[PathBuf], setup: &Setup) -> String {
     printable(&format!("wrote {}", names.join(", "))).into_owned()
 }
 
-/// Returns the sentence about a suspect with too few samples, with the command for a hunt with more samples.
+/// Returns a sentence that names a suspect with too few samples, and the command for a hunt that takes more samples.
 fn few_samples(suspect: &Suspect, hunt: &capture::Hunt) -> Option<String> {
     let (samples, options) = (suspect.coverage.samples, &hunt.agent.as_ref()?.options);
     let option = |key: &str| {
@@ -242,9 +242,9 @@ fn few_samples(suspect: &Suspect, hunt: &capture::Hunt) -> Option<String> {
 
 /// The default sampling interval of the agent.
 const DEFAULT: Size = Size(512 << 10);
-/// Number of samples that suffices to name the stacks of a suspect.
+/// This many samples of a suspect are enough to name the stacks that allocated it.
 const ENOUGH: u64 = 10;
-/// Number of samples of the suspect that the suggested interval aims at.
+/// The suggested interval is chosen so that the suspect gets about this many samples.
 const WANTED: u64 = 32;
 
 /// Returns the sampling interval, a power of two, at which growth of `grown` bytes yields enough samples.

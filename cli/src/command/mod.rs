@@ -176,7 +176,7 @@ fn report(job: &Job) -> Result<Exit> {
     Ok(check_gates(job, report))
 }
 
-/// Prints which gates failed, or why they cannot be decided. Returns the exit code of the run.
+/// Prints which gates failed. If gates cannot be decided, prints the reason. Returns the exit code of the run.
 fn check_gates(job: &Job, report: &Report) -> Exit {
     let Report::Diff(diff) = report else {
         return Exit::Done;

@@ -64,8 +64,8 @@ impl Drop for Opened<'_> {
     }
 }
 
-/// Opens a dump from its index, if it has one. Reuses the memory of a snapshot that is no longer needed. If `holders`
-/// is true, data for finding the holders of objects is computed.
+/// Opens a dump, from its index if it has one. Reuses the memory of a snapshot that is no longer needed. If `holders`
+/// is true, also computes the data from which the holders of objects are found.
 pub(super) fn open_after(
     previous: Option<Snapshot>,
     setup: &Setup,
@@ -85,8 +85,8 @@ pub(super) fn open_after(
     Ok((with_objects(snapshot, dump)?, meter))
 }
 
-/// Opens a dump that messages call `name`, and computes data for finding the holders of objects. The dump has no index
-/// or summary.
+/// Opens a dump that messages call `name`, and computes the data from which the holders of objects are found. The dump
+/// has no index or summary.
 pub(super) fn open_called(setup: &Setup, dump: &Path, name: &Path) -> Result<(Snapshot, Meter)> {
     let meter = Meter::new(setup.progress, name);
     let mut options = setup.analysis.clone();
@@ -132,7 +132,7 @@ impl Selection {
 }
 
 /// Returns the objects that a selector names. The agent's objects are left out, unless the selector names the agent or
-/// only its objects.
+/// selects only its objects.
 pub(super) fn select(snapshot: &Snapshot, dump: &Path, selector: &Selector) -> Result<Selection> {
     let failure = |e: SelectError| {
         let failure = Failure::usage(format!("{}: {e}", dump.display()));
@@ -161,8 +161,8 @@ pub(super) fn select(snapshot: &Snapshot, dump: &Path, selector: &Selector) -> R
     })
 }
 
-/// Returns a hint if the selector matches no object, but matches a frame of the allocation samples. Frames are not
-/// objects of the heap.
+/// Returns a hint if the selector matches no object but a frame in the stacks of samples. A frame is not an object of
+/// the heap, so the user needs another command.
 fn hint(
     snapshot: &Snapshot,
     dump: &Path,

@@ -74,7 +74,8 @@ impl Task for Paths {
     }
 }
 
-/// Chooses how paths are merged. The path to a single object is shown object by object, unless the path is too long.
+/// Chooses how paths are merged. If a single object is selected, its path is shown object by object, unless the path is
+/// too long.
 fn merge(
     snapshot: &Snapshot,
     paths: &hprof::answers::Paths,
@@ -86,7 +87,7 @@ fn merge(
         _ => None,
     };
     match single {
-        // With a smaller limit, the report shows the first lines of the same path.
+        // If the user sets a smaller limit, the report shows the first lines of the same path.
         Some(path) if path.steps.len() - path.begin <= limit.max(LINES) => Merge::Object,
         _ => Merge::Class,
     }

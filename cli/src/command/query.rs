@@ -132,7 +132,7 @@ impl Task for Query {
         formats
     }
 
-    /// Reads the dumps. The query runs later, when its rows are written, so no rows have to be stored.
+    /// Reads the dumps. The query runs only when its rows are written, so the rows need not be stored.
     fn run(&self, setup: &Setup) -> Result<Vec<Report>> {
         // All dumps are open at the same time, so they share the allowed memory.
         let mut setup = setup.clone();
@@ -196,7 +196,7 @@ impl RowSource for Rows {
     }
 }
 
-/// The place from which a statement is read.
+/// The source of a statement: an argument, a file or standard input.
 enum Source {
     Argument(String),
     File(PathBuf),
@@ -299,7 +299,7 @@ fn split(
     Ok((paths, Source::StandardInput))
 }
 
-/// Returns all dumps with their names. A single dump has a name only if the user gives one.
+/// Returns all dumps with their names. If there is a single dump, it has a name only if the user gives one.
 fn named_dumps(
     paths: Vec<PathBuf>,
     named: Vec<(String, PathBuf)>,
@@ -325,8 +325,8 @@ fn named(text: &str) -> Result<(String, PathBuf), String> {
     }
 }
 
-/// Returns the default names of `dumps` dumps in a statement. The user has named `named` other dumps. If there is only
-/// one dump, it needs no name.
+/// Returns the default names that a statement uses for `dumps` dumps. The user has named `named` other dumps. If there
+/// is only one dump in total, it needs no name.
 pub(crate) fn default_names(dumps: usize, named: usize) -> Vec<String> {
     match (dumps, named) {
         (1, 0) => Vec::new(),

@@ -49,13 +49,13 @@ impl Line {
     }
 }
 
-/// The samples that are reported, and the unit of their figures.
+/// The samples to report, and the unit of their figures.
 struct Choice {
     event: Event,
     measure: &'static str,
 }
 
-/// Chooses the samples: live objects if they were recorded with stacks, else allocations.
+/// Chooses the samples: those of live objects if they were recorded with stacks, else those of allocations.
 fn chosen(
     recording: &Recording,
     path: &Path,
@@ -94,8 +94,8 @@ fn chosen(
     }
 }
 
-/// Returns warnings if the live objects of a recording are incomplete or lack sizes. `samples` is the number of samples
-/// of `event`, including those out of focus.
+/// Returns warnings if the data on live objects in a recording is incomplete or lacks sizes. `samples` is the number of
+/// all samples of `event`, whether or not they match the focus.
 fn doubts(event: Event, samples: usize, lacks_sizes: bool) -> Vec<String> {
     let mut doubts = Vec::new();
     if event == Event::Live && samples as u64 >= MOST_LIVE {
@@ -121,14 +121,15 @@ pub(crate) fn run(setup: &Setup, job: &Sites) -> Result<Viewed<RecordingReport, 
     let recording = jfr::open(setup, path)?;
     let mut warnings = jfr::warnings(&recording);
     let choice = chosen(&recording, path, job.allocated, &mut warnings)?;
-    // TLAB allocations and allocations outside of a TLAB are two events, which are added up.
+    // Allocations of TLABs and allocations outside of a TLAB are recorded as two kinds of events. Their samples are
+    // added up.
     let is_of = |sample: &&Sample| match choice.event {
         Event::InBuffer | Event::Outside => {
             matches!(sample.event, Event::InBuffer | Event::Outside)
         }
         event => sample.event == event,
     };
-    // The JVM writes the list of old objects at each dump of the recording, so only the last list counts.
+    // The JVM writes the list of old objects each time the recording is dumped. Only the last list is used.
     let last_look = recording.looks().last().copied();
     let is_last =
         |sample: &&Sample| sample.event != Event::Old || Some(sample.time_ns) == last_look;
@@ -157,7 +158,7 @@ pub(crate) fn run(setup: &Setup, job: &Sites) -> Result<Viewed<RecordingReport, 
     for line in by_site.values() {
         sum.merge(&line.estimate);
     }
-    // The probability that the JVM's list of old objects contains an object is unknown, so no confidence interval can
+    // It is not known how likely the JVM is to keep an object in its list of old objects, so no confidence interval can
     // be computed.
     let ci95 = |of: &Estimate| (choice.measure != "sampled").then(|| of.ci95(Unseen::default()));
     warnings.extend(doubts(choice.event, reported, recording.lacks_sizes));
@@ -176,8 +177,9 @@ pub(crate) fn run(setup: &Setup, job: &Sites) -> Result<Viewed<RecordingReport, 
         Some(allocated) => fits::frames(focus, allocated),
         None => by_site.is_empty().then(|| fits::nothing(focus)),
     }));
-    // A sample in the JVM's list of old objects shows the stack whose objects stay alive. The size of this one object
-    // is not typical of the objects of the stack. So only the number of samples is used.
+    // A sample in the JVM's list of old objects shows which stack allocated an object that stays alive. The size of
+    // this one object is not typical of all objects of the stack. So only the number of samples is used, not their
+    // sizes.
     let weight = |of: &Estimate| match choice.measure {
         "sampled" => Reverse((of.samples, of.bytes())),
         _ => Reverse((of.bytes(), of.samples)),

@@ -1,4 +1,5 @@
-//! `heapdiff redact`: writes a copy of a dump without its contents, or checks what contents a dump has.
+//! `heapdiff redact`: writes a copy of a dump without its sensitive contents, or reports which sensitive contents a
+//! dump has.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
@@ -125,7 +126,7 @@ fn redact(job: &Redact, to: &Place<'_>) -> Result<()> {
     let mut write = |out: &mut (dyn Write + Send)| {
         done = redaction.write(out, &meter)?;
         refused = job.strict && done.warnings.iter().any(|w| w.partial);
-        // If this returns an error, the output file does not appear under its name.
+        // If this call returns an error, the output file never appears under its final name.
         if refused {
             Err(io::Error::other("the dump is damaged"))
         } else {
@@ -167,7 +168,7 @@ fn rules(job: &Redact) -> Rules<'static> {
     }
 }
 
-/// Prints which contents a dump still has.
+/// Prints which sensitive contents a dump still has.
 fn check(job: &Redact, dump: &Path) -> Result<Exit> {
     let meter = Meter::new(job.progress, dump);
     let input = |e| Failure::input(dump, &e);

@@ -25,7 +25,7 @@ use crate::args::{SELECTOR_HELP, input};
 use crate::failure::Result;
 use crate::job::{Setup, Task};
 
-/// Maximum number of objects that are shown. If values of a field are selected, only the largest is shown.
+/// Maximum number of objects that are shown. If the selector names values of a field, only the largest value is shown.
 const OBJECTS: usize = 3;
 const ELEMENTS: usize = 20;
 /// Maximum number of characters of a selected string.
@@ -69,8 +69,8 @@ impl Task for Show {
         let elements = self.offset..self.offset.saturating_add(elements);
         let mut objects = show_all(&snapshot, &shown, &elements, selection.hidden());
         for (&object, row) in shown.iter().zip(&mut objects) {
-            // The selector is the name of the object in a command only if it selects a single object. Otherwise the
-            // address is the name.
+            // If a selector selects a single object, the selector is the name of the object in the suggested commands.
+            // Otherwise the address is the name.
             let name = match selection.objects.len() {
                 1 => self.selector.to_string(),
                 _ => row.id.clone(),
@@ -93,8 +93,8 @@ impl Task for Show {
     }
 }
 
-/// Returns the rows for some objects, with the elements in the given range and the same number of referrers at most.
-/// Hidden referrers are left out.
+/// Returns the rows for some objects. Each row has the elements in the given range, and at most as many referrers as
+/// the range has elements. Hidden referrers are left out.
 fn show_all(
     snapshot: &Snapshot,
     objects: &[ObjectIndex],
@@ -198,7 +198,7 @@ fn shown_contents(contents: Contents, mentions: &Mentions) -> ShownContents {
     }
 }
 
-/// Returns the array indexes in a range. Indexes above the maximum length of an array are cut off.
+/// Returns the part of a range that is valid for array indexes: it ends at the maximum length of an array.
 fn places(elements: &Range<u64>) -> Range<u32> {
     let place = |at: u64| u32::try_from(at).unwrap_or(u32::MAX);
     place(elements.start)..place(elements.end)
@@ -252,7 +252,7 @@ fn fields(snapshot: &Snapshot, content: &Content<'_>, mentions: &Mentions) -> Ve
         Content::Class(class) => &class.statics,
         Content::Array(_) => return Vec::new(),
     };
-    // Names with `<` are references that the JVM adds to classes, not declared fields.
+    // Names with `<` are not declared fields, but references that the JVM adds to classes.
     let own = list.iter().filter(|field| !field.name.starts_with('<'));
     own.map(|field| {
         let classes = snapshot.classes();

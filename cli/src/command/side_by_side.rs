@@ -1,7 +1,7 @@
 //! Opens two dumps at the same time.
 //!
-//! Some steps of opening a dump run on one thread. On machines with many threads these steps take most of the time, and
-//! the other dump can use the idle threads meanwhile. The cost is the memory of both dumps.
+//! Some steps of opening a dump run on one thread. On a machine with many processors, these steps take most of the
+//! time. Meanwhile the work on the other dump can use the idle processors. The cost is the memory of both dumps.
 
 use std::fs;
 use std::io::Read;
@@ -21,12 +21,12 @@ use crate::style::When;
 
 /// Minimum number of threads.
 const THREADS: usize = 8;
-/// Free memory in bytes that is required for each byte of the dumps. The arrays of an analysis take half a byte for
-/// each byte of a dump. Pages of the mapped files count as free memory.
+/// For each byte of the dumps, this many bytes of free memory are required. The arrays of an analysis take half a byte
+/// for each byte of a dump. Pages of the mapped files are counted as free memory.
 const FREE: u64 = 2;
 
-/// True if opening both dumps at the same time is faster: both have to be read, and there are enough threads and enough
-/// memory.
+/// True if it is faster to open both dumps at the same time. This is the case if both have to be read, and if there are
+/// enough threads and enough memory.
 pub(super) fn is_better(setup: &Setup, dumps: [&Path; 2]) -> bool {
     let is_limited = setup.analysis.max_memory.is_some();
     !is_limited
@@ -72,7 +72,7 @@ pub(super) fn opened(
     if setup.progress.verbose {
         messages::said("both dumps are read at the same time");
     }
-    // Only one progress bar is possible. It shows the later dump.
+    // There can be only one progress bar. It shows the progress of the later dump.
     let beside = Setup {
         progress: Wanted {
             when: When::Never,

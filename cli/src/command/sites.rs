@@ -302,7 +302,8 @@ impl Asked<'_> {
         }
     }
 
-    /// Returns rows for classes with live samples, and then for counted classes without live samples.
+    /// Returns one row for each class: first the classes with live samples, then the classes that were counted but have
+    /// no live samples.
     fn live_classes(&self, unseen: Unseen) -> Vec<LiveClassRow> {
         let counts = self.samples.classes.as_deref();
         let count = |class: &str| {
@@ -338,7 +339,7 @@ impl Asked<'_> {
             class: other.class.clone(),
             samples: 0,
             estimated_bytes: 0,
-            // Without a sample, any part of the counted bytes may be alive.
+            // Without a sample, nothing is known about how many of the counted bytes are alive.
             ci95: [low, high.max(other.bytes)],
             estimated_objects: 0,
             allocated: Some(CountRow {
@@ -563,8 +564,8 @@ fn agent(agent: &Agent, samples: &Samples) -> AgentReport {
             .map(|&counter| CounterRow {
                 name: name(counter),
                 count: agent.counter(counter),
-                // If the agent tracks fewer samples than it takes (`FewFollowed`), the samples that are not tracked are
-                // still counted, so their bytes are not lost.
+                // With `FewFollowed`, the agent tracks fewer samples than it takes. It still counts the samples that it
+                // does not track, so their bytes are not lost.
                 is_loss: is_loss(counter)
                     && !(counter == Counter::Thinned && agent.counter(Counter::FewFollowed) > 0),
             })

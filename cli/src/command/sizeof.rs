@@ -31,8 +31,8 @@ const CLASSES: usize = 20;
 const UNKNOWN: usize = 5;
 /// Maximum number of lines of the tree.
 const LINES: usize = 30;
-/// Maximum number of objects that are visited to measure the selected objects one by one (or the number of objects in
-/// the dump, if that is larger). This takes a few seconds. The objects that retain the most are measured first.
+/// To measure the selected objects one by one, at most this many objects are visited (or the number of objects in the
+/// dump, if that is larger). This takes a few seconds. The objects that retain the most are measured first.
 const LOOKS: u64 = 5_000_000;
 
 const EXAMPLES: &str = "\
@@ -221,7 +221,7 @@ impl Sizeof {
         Ok(all)
     }
 
-    /// Returns which fields of the dump's classes are final, according to the class files.
+    /// Returns which fields of the dump's classes are final. This information comes from the class files.
     fn final_fields(&self, snapshot: &Snapshot) -> Result<FinalFields> {
         let paths = self.classpath.iter().flat_map(|path| &path.0);
         let paths: Vec<PathBuf> = paths.cloned().collect();
@@ -241,8 +241,8 @@ impl Sizeof {
     }
 }
 
-/// Returns the retained bytes that class tables of reports show, if the selected objects are all instances of one
-/// class. The result is the sum over the instances that no other instance retains.
+/// If the selected objects are all instances of one class, returns the retained bytes that the class tables of reports
+/// show for this class. This is the sum over the instances that no other instance retains.
 fn class_table_bytes(snapshot: &Snapshot, selection: &Selection) -> Option<u64> {
     let objects = &selection.objects;
     // Class objects have no line in the tables.
@@ -324,8 +324,8 @@ fn listed(
     .collect()
 }
 
-/// Returns totals by class name, over all loaders. The second part is the number of further classes, with their objects
-/// and bytes.
+/// Returns totals by class name, over all loaders. The second part of the result is about the classes beyond the limit:
+/// their number, their objects and their bytes.
 fn by_class(
     snapshot: &Snapshot,
     size: &DeepSize,
@@ -360,11 +360,11 @@ fn count(flyweights: &Flyweights) -> SizeofFlyweights {
     }
 }
 
-/// Returns the `limit` lines with the most bytes in tree order. Each line is followed by its child lines, largest
+/// Returns the `limit` lines with the most bytes, in tree order: each line is followed by its child lines, the largest
 /// first.
 fn tree(snapshot: &Snapshot, lines: &[DeepLine], limit: usize) -> Vec<SizeofLine> {
-    // A line has at most as many bytes as its parent, and the parent precedes it. So the lines with the most bytes
-    // always form a tree.
+    // A line has at most as many bytes as its parent, and the parent precedes it. So the parent of a chosen line is
+    // always chosen, too, and the chosen lines form a tree.
     let mut order: Vec<usize> = (0..lines.len()).collect();
     order.sort_by_key(|&at| (Reverse(lines[at].all.bytes), at));
     let taken: BTreeSet<usize> = order.iter().take(limit).copied().collect();

@@ -1,4 +1,4 @@
-//! The values of thread locals. Threads store these values; the `ThreadLocal` object does not.
+//! The values of thread locals. A value is stored in the thread that set it, and not in the `ThreadLocal` object.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use crate::failure::{Failure, Result};
 /// Maximum number of classes of values that are listed.
 const CLASSES: usize = 3;
 
-/// Returns the values of the thread locals among some objects; `None` if no object is a thread local.
+/// Returns the values that threads store for the thread locals among `objects`; `None` if no object is a thread local.
 pub(super) fn values(
     snapshot: &Snapshot,
     dump: &Path,

@@ -141,10 +141,11 @@ fn below_node(
     }
 }
 
-/// The `limit` largest of the pushed objects.
+/// Collects objects, and keeps only the `limit` largest.
 pub(crate) struct Best {
     limit: usize,
-    /// The smallest object is on top. Among equal objects, the last one in the dump is on top.
+    /// The smallest object is on top. If several objects are equally small, the one that comes last in the dump is on
+    /// top.
     heap: BinaryHeap<Reverse<(u64, Reverse<u32>)>>,
 }
 

@@ -143,8 +143,8 @@ fn page(path: &Path) -> Result<Vec<u8>> {
     Ok(page)
 }
 
-/// Opens the page in the browser. The URL is passed in a file that only this user can read, because command lines are
-/// visible to all users.
+/// Opens the page in the browser. The URL contains a secret, and all users can see command lines. So the URL is passed
+/// in a file that only this user can read.
 fn open(url: &str) -> Result<()> {
     let failed = |e: &io::Error| {
         Failure::usage(format!("--open: {}", plain(e)))

@@ -10,13 +10,13 @@ use clap::{Arg, ArgMatches, Command};
 use crate::failure::{Failure, Result};
 use crate::overwrite::{self, Replaces, Rule};
 
-/// Names of those arguments that are a file or folder to write.
+/// Names of the arguments that are files or folders to write.
 const OUTPUTS: [&str; 2] = ["output", "folder"];
 /// The value that means standard output.
 const STANDARD: &str = "-";
 /// Name of the option that allows an output to replace a dump, a recording or a trace.
 const FORCE: &str = "force";
-/// Commands that never replace a file without `--force`, and check this themselves.
+/// Commands that replace a file only with `--force`, and that check this themselves.
 const STRICT: [&str; 2] = ["dump", "import"];
 
 /// Refuses outputs that would overwrite an input, or a file that is only replaced with `--force`.
@@ -94,7 +94,8 @@ mod tests {
     use super::super::Cli;
     use super::*;
 
-    /// Every argument that names a file is recognized: an output by its name, an input by its type.
+    /// The program must recognize every argument that names a file: an output by the argument's name, an input by the
+    /// argument's type.
     #[test]
     fn every_argument_with_a_file_is_known() {
         fn check(command: &Command) {
@@ -107,7 +108,7 @@ mod tests {
                     words.iter().any(|word| name.ends_with(word))
                 };
                 let id = arg.get_id().as_str();
-                // The source folder is only put before paths, not read.
+                // The source folder is only put in front of paths. Nothing is read from it.
                 let is_known = OUTPUTS.contains(&id)
                     || id == "source_root"
                     || !paths(arg, OsStr::new("a=b")).is_empty();

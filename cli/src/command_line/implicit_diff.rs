@@ -1,5 +1,5 @@
-//! Handles three kinds of command lines: without a command (which means `diff`), with options before the command, and
-//! with dumps that have the name of a command.
+//! Handles three kinds of command lines: those without a command (which mean `diff`), those with options before the
+//! command, and those with a dump whose name is that of a command.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -12,8 +12,8 @@ use crate::failure::{Failure, plain};
 
 /// Moves the command to the front, because options may precede it: `heapdiff -q histo A`.
 ///
-/// The first word that is not an option decides. A dump with the name of a command is written as `./histo`, or follows
-/// the command `diff`.
+/// The first word that is not an option is the command if it is the name of one. If a dump has the name of a command,
+/// the user can write it as `./histo`, or put the command `diff` before it.
 pub(super) fn command_first(mut args: Vec<OsString>) -> Vec<OsString> {
     let command_line = Cli::command();
     let Some(at) = first_word(&args, &command_line) else {
@@ -29,7 +29,8 @@ pub(super) fn command_first(mut args: Vec<OsString>) -> Vec<OsString> {
     args
 }
 
-/// Returns an error for a word that is neither a command nor a file, if it looks like the name of a command.
+/// Returns an error if a word looks like a misspelt command: it is neither a command nor a file, but is similar to the
+/// name of a command.
 pub(super) fn no_command(dump: &Path) -> Option<Failure> {
     let word = dump.to_str()?;
     let error = dump.metadata().err()?;

@@ -1,4 +1,4 @@
-//! Tips for unknown options: the option that was meant, or the commands that have this option.
+//! Tips for unknown options: the most similar known option, or the commands that have the option.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::path::Path;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
-/// Options of other programs, each with the name of our equivalent option and its usage. The tip is given if the
-/// command has our option.
+/// Options of other programs, each with the name of our equivalent option and how to use it. The tip is printed only if
+/// the command has our option.
 const OTHERS: [(&[&str], &str, &str); 6] = [
     (
         &["-n", "-k", "--limit", "--max", "--rows", "--lines"],
@@ -21,7 +21,7 @@ const OTHERS: [(&[&str], &str, &str); 6] = [
     (&["-j", "--jobs"], "threads", "--threads N"),
 ];
 
-/// Maximum number of edits between an option and the one that was meant.
+/// An unknown option and the suggested option differ by at most this many edits.
 const EDITS: usize = 2;
 
 /// Maximum number of commands that a tip names.
@@ -29,7 +29,7 @@ const NAMED: usize = 3;
 
 /// Replaces clap's guess with a better tip.
 pub(super) fn explain(mut error: Error, line: &mut Command, args: &[OsString]) -> Error {
-    // This call adds `--help` and the other options that all commands share.
+    // This call adds the options that all commands share, such as `--help`.
     line.build();
     let (names, command) = command_of(line, args);
     match error.kind() {
@@ -42,7 +42,7 @@ pub(super) fn explain(mut error: Error, line: &mut Command, args: &[OsString]) -
             let number = value.flatten().filter(|v| v.parse::<u32>().is_ok());
             let tips = tips(&unknown, number, line, command, &names);
             let usage = command.clone().render_usage();
-            // clap's usage text contains the option that clap guesses, so it is replaced, too.
+            // clap's usage text also contains the option that clap guessed, so the usage text is replaced, too.
             error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
             error.remove(ContextKind::SuggestedArg);
             if tips.is_empty() {
@@ -71,7 +71,8 @@ pub(super) fn explain(mut error: Error, line: &mut Command, args: &[OsString]) -
     error
 }
 
-/// Returns the command that the arguments name. The first part has the names of its parent commands and its own.
+/// Returns the command that the arguments name. The first part of the result has the names of its parent commands and
+/// its own.
 fn command_of<'c>(line: &'c Command, args: &[OsString]) -> (Vec<String>, &'c Command) {
     let (mut names, mut command) = (Vec::new(), line);
     for arg in args.iter().skip(1) {
@@ -109,7 +110,7 @@ fn tips(
     let close = |command: &Command| {
         let distance = |known: &str| strsim::osa_distance(long, known);
         let known = longs(command).min_by_key(|known| distance(known))?;
-        // Two edits can turn a short word into any other word, so fewer edits are allowed for short words.
+        // Two edits can turn a short word into any other short word, so fewer edits are allowed for short words.
         let is_close = distance(known) <= EDITS.min(long.len() / 2);
         is_close.then(|| known.to_owned())
     };

@@ -47,7 +47,7 @@ fn every_command_has_examples_that_parse() {
     check(&Cli::command());
 }
 
-/// clap would wrap a longer line. The line break would be in the middle of a command or table.
+/// clap would wrap a longer line, and the line break could be in the middle of a command or table.
 #[test]
 fn explanations_are_not_wrapped() {
     fn check(command: &Command) {

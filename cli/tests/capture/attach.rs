@@ -1,4 +1,4 @@
-//! Tests that an agent is loaded, and the messages about it.
+//! Tests the loading of the agent, and the messages about it.
 
 use std::fs;
 use std::time::Duration;
@@ -34,7 +34,8 @@ fn an_agent_is_loaded_with_its_options() {
         attach(&"x".repeat(2000)).failed(2, "longer than 1023 bytes");
         assert!(target.is_running());
 
-        // The agent library is found through the environment variable, and beside the program.
+        // The agent library is found in both places: the path in the environment variable, and the folder of the
+        // program.
         let from = |path: &str| {
             heapdiff(home.path(), &["attach", &pid, "-q"])
                 .env("HEAPDIFF_AGENT", path)
@@ -54,8 +55,8 @@ fn an_agent_is_loaded_with_its_options() {
         assert_eq!(beside(), Some(2), "there is none");
         fs::copy(library, bin.join("libheapdiff_agent.so")).expect("a copy");
         assert_eq!(beside(), Some(0));
-        // The JVM still uses the first library. A second library would report that a different agent is already
-        // sampling.
+        // The second attach must reach the library that the JVM has already loaded. Another library would report that a
+        // different agent is already sampling.
         let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("maps");
         let paths = maps.lines().filter(|line| line.contains("heapdiff_agent"));
         assert!(paths.clone().count() > 0);
@@ -65,8 +66,8 @@ fn an_agent_is_loaded_with_its_options() {
     }
 }
 
-/// The agent may need a long time, for example to change tens of thousands of classes. A message for the user gives the
-/// reason, and the place where progress appears.
+/// The agent may need a long time, for example to change tens of thousands of classes. The message to the user gives
+/// this reason, and says where progress is shown.
 #[test]
 fn an_agent_that_takes_long_is_told() {
     let jdk = jdks().remove(0);
@@ -170,8 +171,8 @@ fn the_library_is_found_and_copied() {
     agent(&["--agent", "no.so"]).failed(2, "--agent: no.so");
 }
 
-/// Attaches to a JVM that is starting: before it has loaded libjvm, before it handles signals, before it accepts
-/// agents. heapdiff tries again until it succeeds.
+/// Attaches to a JVM that is starting, at three moments: before it has loaded libjvm, before it handles signals, and
+/// before it accepts agents. heapdiff tries again until it succeeds.
 #[test]
 fn a_jvm_that_was_just_started() {
     for jdk in jdks() {

@@ -31,8 +31,8 @@ impl Group {
         ["sh", "-c", &join].map(str::to_owned)
     }
 
-    /// Sets the limit to `bytes` more than the used memory. File pages that nobody uses do not count as used, because
-    /// the kernel reclaims them first.
+    /// Sets the limit to `bytes` more than the used memory. File pages that nobody uses are not included in the used
+    /// memory, because the kernel reclaims them first.
     pub(crate) fn leave(&self, bytes: u64) {
         let [limit, used] = self.names.map(|name| self.folder.join(name));
         let used = fs::read_to_string(used).expect("a figure");
@@ -52,7 +52,7 @@ impl Group {
         setting.exists() && fs::write(setting, u8::from(is_so).to_string()).is_ok()
     }
 
-    /// Returns the same command, to be run in the group.
+    /// Returns the same command, changed so that it runs in the group.
     pub(crate) fn within(&self, plain: &Command) -> Command {
         let [shell, option, join] = self.entrance();
         let mut command = Command::new(shell);

@@ -60,7 +60,8 @@ fn a_copy_that_a_killed_run_left_goes_with_the_next_run() {
         until("a library that is loaded", || is_loaded(pid));
         let copy = copies();
         assert_eq!(copy.len(), 1, "{copy:?}");
-        // To another run the copy looks abandoned. It must not be removed, because the process that made it is alive.
+        // To another run of heapdiff, the copy looks abandoned. The other run must not remove it, because the process
+        // that made the copy still runs.
         aged(&tmp.join(&copy[0]));
         attached(other, "mark=/tmp/mark");
         assert_eq!(copies(), copy);
@@ -71,7 +72,7 @@ fn a_copy_that_a_killed_run_left_goes_with_the_next_run() {
         attached(other, "mark=/tmp/mark");
         assert!(copies().is_empty(), "{:?}", copies());
 
-        // The JVM that loaded the library continues with it.
+        // The JVM that loaded the library still works with it.
         fs::write(tmp.join("go"), "").expect("a file");
         attached(pid, "mark=/tmp/again");
         assert!(tmp.join("again").exists() && copies().is_empty());

@@ -1,4 +1,4 @@
-//! Tests `heapdiff count` with a program whose allocations are known.
+//! Tests `heapdiff count` with a program for which the number of allocations is known.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -11,7 +11,7 @@ use testdata::jvm::{Jdk, Launch, Target};
 use crate::support::{ended, first_line, folder, jdks, ready, run, signal, start};
 use crate::trace::library;
 
-/// Starts a program that allocates in four threads for each line on its standard input, 2,000 times.
+/// Starts a program. For each line on its standard input, it allocates 2,000 times in each of four threads.
 fn started(jdk: &Jdk) -> Target {
     ready(&launch(jdk))
 }
@@ -148,7 +148,7 @@ fn a_dump_has_what_was_counted() {
         let focused = told(&["--focus", r"Counted\.keep", "--format", "json"]);
         let focused: Value = serde_json::from_str(&focused).expect("JSON");
         assert_eq!(focused["counted"]["totals"]["objects"], 2000, "{focused:#}");
-        // Counts by class need an agent that counts classes, and this agent does not.
+        // Counts by class need an agent that counts classes. The agent in this test does not.
         run(
             home.path(),
             &["sites", "d.hprof", "--allocated", "--by", "class"],
@@ -233,7 +233,7 @@ fn counts_have_the_names_of_a_mapping() {
             .find(|s| s["method"] == method && s["allocated"] == allocated);
         of.map(|site| (site["class"].clone(), site["objects"].clone()))
     };
-    // `main` never returns, and code that is already running has no counters.
+    // `main` never returns, and a method that is already running does not get counters.
     let of = |class: &str| Some((json!(class), json!(2000)));
     assert_eq!(
         objects("<init>", "long[]"),
@@ -281,7 +281,7 @@ fn a_count_is_ended_before_it_begins() {
     }
 }
 
-/// A second count at the same time is rejected, and so is a target that is not a JVM.
+/// Two things are rejected: a second count at the same time, and a process that is not a JVM.
 #[test]
 fn one_count_at_a_time() {
     let jdk = &jdks()[0];

@@ -10,8 +10,8 @@ use testdata::jvm::{Jdk, Launch};
 use crate::support::{folder, jdks, run};
 use crate::trace::library;
 
-/// Runs `Steady` with a trace until it ends. It keeps 20,000 objects and drops 60,000. Returns the folder with the
-/// trace.
+/// Runs the program `Steady`, which keeps 20,000 objects and drops 60,000, with a trace until it ends. Returns the
+/// folder with the trace.
 fn steady(jdk: &Jdk, options: &str) -> TempDir {
     let home = folder();
     let program = testdata::programs::agent("Steady.java");
@@ -93,7 +93,7 @@ fn a_trace_has_what_the_agent_counts_of_each_class() {
         );
         let row = format!(" 60,000  {:>9}  Steady$Dropped\n", grouped(dropped_bytes));
         assert!(text.contains(&row), "{what}: {text}");
-        // There are no counts for a part of the run.
+        // For a part of the run, no counts by class are shown.
         let part = top(home, &["-v", "--since", "+0s"]);
         let more = "counts by class exist only for the whole run and all stacks";
         assert!(
@@ -129,7 +129,7 @@ fn grouped(n: u64) -> String {
     heapdiff_units::grouped(n)
 }
 
-/// Counts by code line are compared with samples. They differ for allocations that the compiler removes: these
+/// Compares the counts by line of code with samples. The two differ for allocations that the compiler removes: these
 /// allocations are counted but never sampled.
 #[test]
 fn a_trace_has_rates_of_lines() {

@@ -1,4 +1,4 @@
-//! Stops the real agent, and starts it again with other options.
+//! Tests that the real agent stops, and starts again with other options.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use testdata::jvm::Launch;
 use crate::support::{folder, jdks, ready, run};
 use crate::trace::library;
 
-/// Returns the report of `sites` on a new dump; the agent in it is null if the dump has no agent.
+/// Returns the report of `sites` on a new dump. The key `agent` is null if the dump has no data of an agent.
 fn sites_of(home: &Path, pid: &str) -> Value {
     run(home, &["dump", pid, "-o", "a.hprof", "--force"]).well();
     let done = run(home, &["sites", "a.hprof", "--format", "json"]);
@@ -39,8 +39,8 @@ fn an_agent_stops_and_begins_anew_with_other_options() {
         run(home, &["detach", &pid]).failed(3, "no agent is loaded");
         let done = attach("interval=1k").well();
         assert!(done.stdout.contains("the agent is loaded;"), "{done:?}");
-        // The distance to the first sample follows the JVM's own interval of 512 KiB, and can randomly be several
-        // megabytes.
+        // The distance to the first sample depends on the JVM's own interval of 512 KiB. The distance is random and can
+        // be several megabytes.
         for phase in 2..=4 {
             target.advance(phase).expect("more");
         }
@@ -69,7 +69,7 @@ fn an_agent_stops_and_begins_anew_with_other_options() {
             classes.iter().all(|class| class.contains("Kept")),
             "{classes:?}"
         );
-        // A trace that cannot be written and invalid options change nothing.
+        // If the trace cannot be written or options are invalid, nothing changes.
         let nowhere = attach("trace=/no/such/folder/t.db");
         nowhere.failed(3, "cannot write this file: No such file or directory");
         attach("trace=/tmp").failed(3, "trace=/tmp: the user ");

@@ -23,7 +23,7 @@ fn a_dump_holds_what_the_jvm_counts() {
         assert!(done.stdout.starts_with(&name), "{done:?}");
         assert!(done.stdout.contains("live objects of process"), "{done:?}");
         assert_eq!(done.stderr, "");
-        // Once the JVM listens, no second signal is needed. `--all` includes unreachable objects.
+        // Once the JVM listens, it does not need a second signal. With `--all`, the dump includes unreachable objects.
         run(home.path(), &["dump", &pid, "--all", "-o", "all.hprof"]).well();
         run(home.path(), &["dump", &pid, "--gz", "1", "-q"]).well();
         let packed = format!("{name}.gz");
@@ -81,7 +81,7 @@ fn standard_output_takes_a_dump_and_no_file_stays() {
             assert_eq!(is_packed, name == "packed");
             assert_eq!(instances(&to, &[BOX]), [10_000]);
         }
-        // A closed pipe is reported, and leaves no file behind either.
+        // If the pipe is closed, an error is reported and no file is left behind.
         let mut command = heapdiff(home.path(), &["dump", &pid, "-o", "-", "-q"]);
         let mut child = command
             .env("TMPDIR", &temporary)
@@ -101,7 +101,7 @@ fn standard_output_takes_a_dump_and_no_file_stays() {
 fn a_terminal_gets_no_dump() {
     let target = ready(&shelf(&jdks()[0]));
     let home = folder();
-    // `script` runs the program on a new terminal.
+    // The program `script` runs heapdiff on a new terminal.
     let program = env!("CARGO_BIN_EXE_heapdiff");
     let command = format!("{program} dump {} -o -", target.pid());
     let output = Command::new("script")
@@ -219,7 +219,7 @@ fn a_folder_that_cannot_be_written_to_is_told() {
 #[test]
 fn a_dump_that_does_not_fit_is_told_and_removed() {
     for jdk in jdks() {
-        // The shell's unit is 512 bytes, so the JVM cannot write more than 2 MiB to a file.
+        // The unit of the shell's limit is 512 bytes, so the JVM cannot write more than 2 MiB to a file.
         let limited = ["sh", "-c", "ulimit -f 4096; exec \"$0\" \"$@\""];
         let mut target = ready(&shelf(&jdk).through(limited).arg("8"));
         let pid = target.jvm_pid().expect("a JVM").to_string();
@@ -279,7 +279,8 @@ fn what_a_killed_run_left_goes_with_the_next_dump() {
     until("a file that is being written", || !hidden().is_empty());
     dump.kill().expect("SIGKILL");
     dump.wait().expect("an end");
-    // The JVM still writes to the hidden file. Only after some time without a write is the file known to be abandoned.
+    // The JVM still writes to the hidden file. heapdiff treats the file as abandoned only after nobody has written to
+    // it for some time.
     let again = ["dump", &pid, "-o", "b.hprof", "--force"];
     run(home.path(), &again).well();
     let left = hidden();

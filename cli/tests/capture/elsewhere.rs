@@ -15,12 +15,12 @@ use crate::support::{
 };
 use crate::trace::library;
 
-/// Returns the same command for another user. The program is copied to a place where that user may run it.
+/// Returns the same command, to be run as another user. heapdiff is copied to a place where that user may run it.
 pub(crate) fn as_nobody(command: &Command) -> Command {
     let home = command.get_current_dir().expect("a folder");
     let program = home.join("heapdiff-copy");
-    // Copy with `cp`. If this process wrote the file, a child that another test forks meanwhile would inherit it open
-    // for writing, and then nobody could execute it.
+    // Use the program `cp` to copy. If this process wrote the file, a child that another test forks meanwhile would
+    // inherit it open for writing, and then nobody could execute the file.
     let copied = Command::new("cp")
         .arg(command.get_program())
         .arg(&program)
@@ -101,9 +101,8 @@ fn a_jvm_of_another_user() {
     }
 }
 
-/// A killed JVM leaves its socket in /tmp, and a later JVM of another user may get the same process ID. It cannot
-/// replace the socket, and so never listens. On a machine where these tests ran often, one process in thirty got such
-/// an ID.
+/// A killed JVM leaves its socket in /tmp. If a later JVM of another user gets the same process ID, it cannot replace
+/// the socket, so it never listens. On a machine where these tests ran often, this happened to one process in thirty.
 #[test]
 fn a_socket_of_another_users_jvm_is_in_the_way() {
     if !is_root() {
@@ -118,7 +117,7 @@ fn a_socket_of_another_users_jvm_is_in_the_way() {
         let pid = target.jvm_pid().expect("a JVM").to_string();
         let socket = format!("/tmp/.java_pid{pid}");
         let _ = fs::remove_file(&socket);
-        // A regular file is not a JVM's socket. It may be valuable to its owner, so it is not removed.
+        // A regular file is not a JVM's socket. It may be valuable to its owner, so heapdiff does not remove it.
         fs::write(&socket, "").expect("a file");
         let done = run(&open, &["dump", &pid, "-o", "a.hprof"]);
         let done = done.failed(3, "(Shelf): its socket /tmp/.java_pid");
@@ -130,7 +129,7 @@ fn a_socket_of_another_users_jvm_is_in_the_way() {
         let listener = UnixListener::bind(&socket).expect("a socket");
         run(&open, &["dump", &pid, "-o", "a.hprof"]).failed(3, "its socket /tmp");
         drop(listener);
-        // Only root may remove a socket on which nobody listens.
+        // A socket on which nobody listens may be removed only by root.
         let dump = heapdiff(&open, &["dump", &pid, "-o", "a.hprof"]);
         let done = Done::from(as_nobody(&dump).output().expect("a run"));
         let done = done.failed(3, "its socket /tmp");
@@ -141,9 +140,9 @@ fn a_socket_of_another_users_jvm_is_in_the_way() {
     }
 }
 
-/// Returns the command for a JVM that is the first process of its PID namespace and has its own `/tmp` of this size.
-/// Also returns the folder with the classes of the JVM, which is outside `/tmp`. The command begins with the words of
-/// `outer`.
+/// Returns the command for a JVM that is the first process of its PID namespace, and that has its own `/tmp` of the
+/// size `tmp`. Also returns the folder with the JVM's classes, which is not in `/tmp`. The command begins with the
+/// words of `outer`.
 fn in_a_container(jdk: &Jdk, tmp: &str, outer: &[&str], as_user: &[&str]) -> (Launch, TempDir) {
     let classes = tempfile::tempdir_in("/var/tmp").expect("a folder");
     let prepare = format!(
@@ -165,7 +164,8 @@ fn in_a_container(jdk: &Jdk, tmp: &str, outer: &[&str], as_user: &[&str]) -> (La
     (launch, classes)
 }
 
-/// Starts such a JVM and waits until it has loaded its classes. Returns it with its process ID.
+/// Starts a JVM with the command of [`in_a_container`], and waits until it has loaded its classes. Returns the JVM with
+/// its process ID.
 pub(crate) fn contained(jdk: &Jdk, tmp: &str, as_user: &[&str]) -> (Target, u32) {
     let (launch, _classes) = in_a_container(jdk, tmp, &[], as_user);
     let target = ready(&launch);
@@ -205,7 +205,8 @@ fn a_jvm_in_a_container() {
             let library = agent(&jdk, home.path());
             let library = library.to_str().expect("a name");
             for _ in 0..2 {
-                // A loaded library needs no file, so the copy is removed. The second attach needs no copy.
+                // The JVM needs no file after it has loaded the library, so the copy is removed. The second attach
+                // needs no copy.
                 let args = ["attach", &pid, "mark=/tmp/mark", "--agent", library];
                 run(home.path(), &args).well();
                 let left = files(Path::new(&tmp));
@@ -215,7 +216,7 @@ fn a_jvm_in_a_container() {
                 assert!(left.contains(&"mark".to_owned()), "{left:?}");
                 assert!(!left.iter().any(|n| n.starts_with(".attach")), "{left:?}");
             }
-            // The agent could write a trace only in the container, where the user would not look for it.
+            // In the container, the agent could write a trace, but the user would not look for it there.
             let hunt = [
                 "hunt", &pid, "--agent", library, "--for", "0", "-o", "hunted",
             ];
@@ -228,17 +229,17 @@ fn a_jvm_in_a_container() {
     }
 }
 
-/// Every command must find the agent again in a JVM whose root is one of our folders: `/proc` then shows the paths of
-/// its libraries outside the chroot.
+/// Tests a JVM whose root is one of our folders (chroot). `/proc` shows the paths of its libraries as we see them, from
+/// outside the chroot. Nevertheless every command must find the agent again.
 #[test]
 fn a_jvm_in_a_chroot() {
     if !is_root() {
         return;
     }
-    // The JVM sees all of our files, but has another `/tmp`.
+    // The JVM sees all of our files except /tmp: it has another `/tmp`.
     let prepare = "mount --rbind / \"$0\" && mount -t tmpfs -o size=50m,mode=1777 tmpfs \"$0/tmp\" && exec chroot \"$0\" \"$@\"";
     let library = library();
-    // The JVM sees one library by the same path as we do, and gets a copy of the other.
+    // One library has the same path for the JVM and for us. The other library does not, so the JVM gets a copy of it.
     let (seen, home) = (library.to_str().expect("a path"), folder());
     let copied = home.path().join("libheapdiff_agent.so");
     fs::copy(&library, &copied).expect("a copy");
@@ -379,7 +380,7 @@ fn a_tmp_without_room_for_the_agent() {
             let hunt = ["hunt", &pid, "--no-files", "--for", "0", "--agent", agent];
             run(home.path(), &hunt).well();
             assert_eq!(copies(), before);
-            // Without its socket, the JVM would have to create a new one, which is impossible in this `/tmp`.
+            // Without its socket, the JVM would have to create a new socket. This is impossible in this `/tmp`.
             let mut mount = Command::new("nsenter");
             mount.args(["--target", &pid, "--mount", "mount", "-t", "tmpfs"]);
             let mounted = mount.args(["-o", "ro", "tmpfs", "/tmp"]).status();

@@ -32,7 +32,7 @@ fn a_child_writes_what_the_jvm_holds() {
             done.stdout.contains("reachable objects of process"),
             "{done:?}"
         );
-        // The dump is compressed by heapdiff, also for standard output.
+        // heapdiff compresses the dump, also for standard output.
         dump(&["-o", "packed.hprof.gz"]).well();
         assert_eq!(files(home.path()), ["forked.hprof", "packed.hprof.gz"]);
         assert_eq!(
@@ -78,7 +78,7 @@ impl Drop for Load {
 /// True if a process has used at least 10 ms of processor time.
 fn has_run(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process");
-    // Fields are counted from the state, which is the first field after the process name.
+    // Fields are counted from the state, which comes right after the process name.
     let user = stat
         .rsplit(')')
         .next()
@@ -96,7 +96,7 @@ fn children(pid: u32) -> Vec<u32> {
     made.collect()
 }
 
-/// The child has the lowest priority, so it waits for a long time if other processes need the processor.
+/// The child has the lowest priority. If other processes need the processor, the child waits for a long time.
 #[test]
 fn a_child_that_waits_is_told_once() {
     let jdk = jdks().remove(0);
@@ -166,7 +166,8 @@ fn a_container_without_room_for_a_child_is_left_alone() {
         return;
     };
     let jdk = jdks().remove(0);
-    // The JVM has much memory but a small dump. If /tmp is in memory, the dump takes memory, too.
+    // A JVM with much memory whose dump is small. The dump must be small because it also takes memory if /tmp is in
+    // memory.
     let large = shelf(&jdk).flags(["-Xms256m", "-XX:+AlwaysPreTouch"]);
     let target = ready(&large.through(group.entrance()));
     let pid = target.jvm_pid().expect("a JVM").to_string();
@@ -181,8 +182,8 @@ fn a_container_without_room_for_a_child_is_left_alone() {
     assert!(files(home.path()).is_empty());
     group.leave(512 << 20);
     run(home.path(), &args).well();
-    // If the kernel would kill the JVM together with the child, heapdiff requires that half of the JVM's size is free.
-    // In this test, less is free.
+    // If the kernel would kill the JVM together with the child when memory runs out, heapdiff requires that half of the
+    // JVM's size is free. In this test, less than that is free.
     let again = [&args[..], &["--force"]].concat();
     if group.kill_together(true) {
         let half = resident(&pid) / 2;
@@ -235,7 +236,7 @@ fn stops(log: &Path) -> (usize, usize) {
     (times("HeapWalkOperation"), times("HeapDumper"))
 }
 
-/// The note about a dump that the JVM wrote itself.
+/// The message that the JVM itself wrote the dump.
 const STOOD_STILL: &str = "the JVM wrote this dump itself and was paused meanwhile";
 
 #[test]
@@ -261,7 +262,7 @@ fn a_hunt_has_children_write_where_they_can() {
             let done = run(home.path(), &[&hunt, agent, &more].concat()).well();
             assert_eq!(stops(&log), (forks, dumps), "{flag} {args}: {done:?}");
             let told = done.stderr.matches(STOOD_STILL).count();
-            // The reason for the first dump also applies to the second, so it is printed once.
+            // The reason for the first dump also holds for the second dump, so it is printed only once.
             let is_told = forks == 0 && args.is_empty();
             assert_eq!(told, usize::from(is_told), "{flag} {args}: {done:?}");
             if is_told {
@@ -288,8 +289,8 @@ fn what_grew_between_forked_dumps_is_named_with_its_stacks() {
     for jdk in jdks() {
         let home = folder();
         let library = library();
-        // The agent is loaded from the start, because a thread is sampled only after it has used up the JVM's own
-        // interval.
+        // The agent is loaded when the JVM starts, because a thread is sampled only after it has allocated as many
+        // bytes as the JVM's own interval.
         let launch = shelf(&jdk).agent(&library, "interval=256");
         let mut target = ready(&launch);
         let pid = target.pid().to_string();
@@ -346,7 +347,7 @@ fn a_hunt_falls_back_and_says_why() {
     }
     let second = home.path().join(format!("hunt-{pid}-2"));
     assert_eq!(instances(&second.join("before.hprof"), &[BOX]), [10_000]);
-    // With an explicit `--fork`, a fork that fails is an error.
+    // If the user requests `--fork`, a fork that fails is an error.
     let args = ["hunt", &pid, "--agent", stub, "--for", "0", "--fork"];
     run(home.path(), &args).failed(2, "before.hprof");
     assert!(target.finish().expect("an end"));

@@ -92,7 +92,7 @@ fn gates_and_formats_are_those_of_a_diff() {
     let report = fs::read_to_string(found.join("report.txt")).expect("a report");
     assert!(report.contains("Shelf.boxes"), "{report}");
 
-    // The next hunt uses another folder, and ends if its JVM ends.
+    // The next hunt uses another folder. It ends if its JVM ends.
     let child = hunt(&["--for", "1h"]);
     let second = home.path().join(format!("hunt-{pid}-2"));
     until("a dump", || second.join("before.hprof").exists());
@@ -180,8 +180,8 @@ fn a_hunt_says_why_it_keeps_no_trace() {
     assert!(target.is_running());
 }
 
-/// An agent that already samples keeps its options, and also writes the hunt's trace. If the agent already writes a
-/// trace, the hunt uses this trace. The last lines name the files and the next command.
+/// If an agent already samples, it keeps its options and also writes the hunt's trace. If it already writes a trace,
+/// the hunt uses this trace. The last lines name the files and the next command.
 #[test]
 fn a_hunt_takes_over_the_agent_of_an_attach() {
     for jdk in jdks() {
@@ -267,7 +267,7 @@ fn a_hunt_that_cannot_start_leaves_no_folder() {
     let done = run(home.path(), &args).failed(3, "another agent already samples allocations");
     assert!(done.stderr.contains("--no-attach"), "{done:?}");
     assert_eq!(files(home.path()), ["libheapdiff_agent.so"]);
-    // Our own agent does not prevent the hunt.
+    // If the JVM already has our own agent, a hunt is still possible.
     let args = ["hunt", &pid, "return=201", "--agent", library, "--for", "0"];
     run(home.path(), &args).well();
 }

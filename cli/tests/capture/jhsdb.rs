@@ -13,7 +13,7 @@ use crate::support::{Done, folder, jdks, ready, run, shelf};
 /// Time limit for `jhsdb`.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// Dumps a process with `jhsdb`, which stops the process meanwhile.
+/// Dumps a process with `jhsdb`. The process does not run during that time.
 fn jhsdb(jdk: &Jdk, pid: u32, folder: &Path) -> Done {
     let mut command = Command::new(jdk.home().join("bin/jhsdb"));
     command
@@ -38,7 +38,8 @@ fn jhsdb(jdk: &Jdk, pid: u32, folder: &Path) -> Done {
     done
 }
 
-/// Returns the system setting that forbids us to trace a process other than our children; `None` if tracing is allowed.
+/// Returns the system setting that forbids us to trace processes that are not our children; `None` if tracing is
+/// allowed.
 fn forbidden() -> Option<String> {
     const SETTING: &str = "/proc/sys/kernel/yama/ptrace_scope";
     const PTRACE: u32 = 19;
@@ -85,7 +86,7 @@ fn threads_of_a_live_process_that_jhsdb_dumped_have_their_frames() {
             let frames = thread["frames"].as_array().expect("frames").iter();
             frames.map(|f| f["frame"].to_string()).collect()
         };
-        // Each thread is shown with its own frames, not with those of the next thread.
+        // Each thread must be shown with its own frames, not with those of the next thread.
         let main = frames("main");
         let last = main.last().expect("frames of main");
         assert!(last.contains("Shelf.main(Shelf.java:"), "{main:?}");

@@ -10,9 +10,8 @@ use crate::support::{
 };
 use crate::trace::library;
 
-/// A script that replaces `kubectl`. In place of a pod it has a JVM in its own namespaces. In place of a debug
-/// container it has a program in the same process namespace with its own `/tmp`. The state is kept in the folder of
-/// the script.
+/// A script that replaces `kubectl`. Its pod is a JVM in its own namespaces. Its debug container is a program in the
+/// same process namespace with its own `/tmp`. The script keeps its state in its folder.
 const KUBECTL: &str = r#"#!/bin/sh
 set -eu
 here=$(dirname "$0")
@@ -57,7 +56,7 @@ impl Laptop {
         fs::write(path.join("kubectl"), KUBECTL).expect("a script");
         chmod(&path.join("kubectl"), 0o755);
         fs::write(path.join("pod"), pod.to_string()).expect("a file");
-        // This folder is the image of the debug container, which does not see our files in `/tmp`.
+        // This folder serves as the image of the debug container, which does not see our files in `/tmp`.
         lonely(&path);
         let copied = Command::new("cp").arg(library()).arg(&path).status();
         assert!(copied.expect("a copy").success());
@@ -67,7 +66,8 @@ impl Laptop {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        // Interrupts must not be ignored, as in `support::start`. This is also true in the debug container.
+        // The commands must not inherit ignored interrupts, as in `support::start`. The same holds for the debug
+        // container.
         let mut command = Command::new("env");
         let before = std::env::var("PATH").expect("a path");
         command
@@ -124,7 +124,7 @@ fn a_pod_without_shell_and_jdk() {
         let left = files(&tmp);
         let of_ours = left.iter().any(|name| name.contains("heapdiff"));
         assert!(!of_ours, "{left:?}");
-        // The script passes on heapdiff's messages and exit code.
+        // The script must pass on heapdiff's messages and exit code.
         let args = ["--image", "i", "--pid", "77777", "shop-7d9f", "detach"];
         laptop.run(&args).failed(3, "there is no process 77777");
         laptop

@@ -89,7 +89,8 @@ fn children(pid: u32) -> Vec<u32> {
     ids.filter(is_child).collect()
 }
 
-/// Returns the numbers of pipes, memory files and child processes in a JVM. A dump could leave these behind.
+/// Returns the numbers of pipes, memory files and child processes in a JVM. If a dump left any of these behind, the
+/// numbers would be higher.
 fn of_dumps(pid: u32) -> [usize; 3] {
     [
         open_of(pid, "pipe:"),
@@ -122,7 +123,7 @@ fn what_grew_is_named_and_no_file_is_anywhere() {
         let first_to_go = format!("/proc/{}/oom_score_adj", child.id());
         let first_to_go = fs::read_to_string(first_to_go).expect("a number");
         assert_eq!(first_to_go.trim(), "1000", "before the JVM");
-        // The first dump is gone already; only its summary is kept.
+        // The first dump no longer exists; only its summary is kept.
         assert_eq!(open_of(child.id(), "memfd:"), 0, "{:?}", open(child.id()));
         assert_eq!(of_dumps(pid), before);
         assert_eq!(all_files(home.path()), [] as [PathBuf; 0]);
@@ -153,7 +154,7 @@ fn nothing_is_left_in_a_container_either() {
             names_what_grew(&report(&done.stdout));
             assert_eq!(all_files(home.path()), [] as [PathBuf; 0]);
             let left = files(&tmp);
-            // The socket and the performance counters belong to the JVM.
+            // These two files belong to the JVM: its socket and its performance counters.
             let own = |name: &String| name == ".java_pid1" || name.starts_with("hsperfdata_");
             assert!(left.iter().all(own), "{left:?}");
             assert!(target.is_running());
@@ -228,7 +229,7 @@ fn what_cannot_be_without_files_is_refused() {
     let done = done.failed(2, "--no-files does not work with trace=");
     assert!(done.stderr.contains(hint), "{done:?}");
     assert!(target.finish().expect("an end"));
-    // An agent that does not support pipes reports success.
+    // Replaces the agent by one that does not support pipes but reports success.
     let target = ready(&shelf(&jdk));
     let pid = target.pid().to_string();
     let other = folder();

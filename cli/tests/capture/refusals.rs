@@ -1,4 +1,5 @@
-//! Tests processes that heapdiff must reject: the message gives the reason, and the process stays alive.
+//! Tests that heapdiff rejects processes to which it cannot attach: the message gives the reason, and the process stays
+//! alive.
 
 use std::fs;
 use std::path::Path;
@@ -29,7 +30,7 @@ fn a_process_that_is_no_jvm_survives() {
         .spawn()
         .expect("sleep");
     let pid = sleep.id();
-    // A new process briefly has the name of its parent.
+    // Right after the fork, a new process still has the name of its parent. Wait until it has its own name.
     crate::support::until("its own name", || {
         fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sleep\n")
     });
@@ -49,7 +50,7 @@ fn a_process_that_is_no_jvm_survives() {
 fn a_process_that_ended_is_told() {
     let mut child = Command::new("true").spawn().expect("true");
     let pid = child.id();
-    // A process that has ended keeps its ID until its parent waits for it.
+    // After a process has ended, its ID stays in use until its parent waits for it.
     crate::support::until("an end", || {
         fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|s| s.contains(") Z "))
     });
@@ -131,7 +132,8 @@ fn a_jvm_that_would_end_by_the_signal_gets_none() {
         let mut target = ready(&shelf(&jdk).flag("-Xrs"));
         let home = folder();
         let pid = target.pid().to_string();
-        // With -Xrs, the JVM listens from the start. Its socket is missing only after somebody has cleaned up `/tmp`.
+        // With -Xrs, the JVM listens from the start. Its socket can be missing only because somebody has cleaned up
+        // `/tmp`.
         run(home.path(), &["dump", &pid, "-o", "a.hprof"]).well();
         fs::remove_file(format!("/tmp/.java_pid{pid}")).expect("a socket");
         run(home.path(), &["dump", &pid]).failed(3, "does not handle SIGQUIT");
@@ -170,7 +172,7 @@ fn a_jvm_that_has_just_started_is_waited_for() {
             let mut target = shelf(&jdk).start().expect("a JVM");
             let pid = target.pid();
             let maps = format!("/proc/{pid}/maps");
-            // This is the earliest moment at which the process is a JVM, long before it handles signals.
+            // At this moment the process can first be recognized as a JVM. It handles signals only much later.
             crate::support::until("libjvm.so", || {
                 fs::read_to_string(&maps).is_ok_and(|text| text.contains("libjvm.so"))
             });
@@ -192,7 +194,7 @@ fn a_dead_socket_is_passed_over() {
     drop(std::os::unix::net::UnixListener::bind(&socket).expect("a socket"));
     let home = folder();
     run(home.path(), &["dump", &pid.to_string(), "-o", "a.hprof"]).well();
-    // A regular file that has the name of the socket does not prevent attaching either.
+    // A regular file in place of the socket does not prevent attaching either.
     let second = ready(&shelf(&jdk));
     let file = format!("/tmp/.java_pid{}", second.pid());
     fs::write(&file, "").expect("a file");

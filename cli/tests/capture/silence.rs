@@ -18,13 +18,13 @@ use testdata::jvm::Target;
 use crate::support::{Done, chmod, files, folder, jdks, ready, run, shelf, signal, start, until};
 use crate::trace::library;
 
-/// The value of `--timeout`, and the time by which a command must have ended on a busy machine.
+/// The value of `--timeout`, and the time after which a command must have ended even on a busy machine.
 const TIMEOUT: &str = "2s";
 const LATEST: Duration = Duration::from_secs(7);
-/// The agent's answer in a JVM whose version is too old for the agent.
+/// The code that the agent returns in a JVM whose version is too old for the agent.
 const TOO_OLD: i32 = heapdiff_sites::attach::TOO_OLD;
 
-/// The behaviour of the false JVM when it receives a command.
+/// How the false JVM behaves when it receives a command.
 #[derive(Clone, Debug)]
 enum Behaves {
     /// Accepts no connection.
@@ -35,9 +35,9 @@ enum Behaves {
     Answers,
     /// Answers one byte every 100 ms.
     Drips,
-    /// Creates the file of the dump, and does nothing more.
+    /// Creates the file of the dump, but writes nothing to it and does not answer.
     Begins,
-    /// Writes a dump with write permission for everybody, which takes twice the time limit, and then answers.
+    /// Writes a dump for twice the time limit, and then answers. Everybody has write permission for the dump.
     Writes,
     /// Answers correctly, with this text.
     Says(String),
@@ -229,7 +229,7 @@ fn a_dump_that_grows_is_waited_for_longer_than_the_timeout() {
     let args = ["dump", &pid, "--timeout", TIMEOUT, "-o", "a.hprof"];
     run(home.path(), &args).well();
     assert!(begun.elapsed() >= Duration::from_secs(4));
-    // The JVM created the file with another mode.
+    // The JVM created the file with a mode that lets other users write to it. heapdiff must have changed the mode.
     let dump = fs::metadata(home.path().join("a.hprof")).expect("a dump");
     assert_eq!(dump.permissions().mode() & 0o777, 0o600);
     assert_eq!(files(home.path()), ["a.hprof"]);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use testdata::jvm::{Jdk, Launch, Target};
 
-/// The class that gets 10,000 more instances before each `READY`.
+/// The class of which 10,000 more instances are created before each `READY`.
 pub(crate) const BOX: &str = "Shelf$Box";
 
 /// Returns the command for the program that most tests use.
@@ -116,8 +116,8 @@ pub(crate) fn ended(child: Child) -> Done {
     done
 }
 
-/// Starts heapdiff in the background. The tests themselves may run with interrupts ignored (`nohup`, a background job),
-/// which child processes inherit. Here they are not ignored.
+/// Starts heapdiff in the background, so that interrupts have an effect on it. The tests themselves may run with
+/// interrupts ignored (`nohup`, a background job), and child processes would inherit that.
 pub(crate) fn start(folder: &Path, args: &[&str]) -> Child {
     begun(folder, &heapdiff(folder, args), &[])
 }
@@ -146,8 +146,8 @@ const WAITS: &str =
 ///
 /// The caller must not drop the reader while the child still prints.
 ///
-/// Lines that start with `WAITS` are skipped: other tests also use the processors, and one of them uses a processor all
-/// the time.
+/// Skips lines that start with `WAITS`, because a forked child may have to wait for a processor when other tests use
+/// the processors.
 pub(crate) fn first_line(child: &mut Child) -> (String, BufReader<ChildStderr>) {
     let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
     loop {
@@ -159,7 +159,7 @@ pub(crate) fn first_line(child: &mut Child) -> (String, BufReader<ChildStderr>) 
     }
 }
 
-/// Sends a signal, as `kill -SIGNAL PID` does.
+/// Sends a signal to a process, like `kill -SIGNAL PID`.
 pub(crate) fn signal(name: &str, pid: u32) {
     let done = Command::new("kill")
         .args([&format!("-{name}"), &pid.to_string()])

@@ -92,8 +92,8 @@ fn growth_that_begins_late_is_dated() {
             .unwrap_or_else(|| panic!("{history:#}"));
         let told = heapdiff_trace::Trace::open(&trace).expect("a trace");
         let id = told.runs().expect("runs")[0].id;
-        // The result may be wrong by at most three ticks. Ticks are longer on a busy machine, so their real length is
-        // used.
+        // The time may be wrong by at most three ticks. On a busy machine ticks are longer, so use the length that they
+        // really had.
         let ticks = told.ticks(id).expect("ticks");
         let near = ticks.iter().filter(|t| t.time_ms.abs_diff(began) < 10_000);
         let longest = near.map(|t| t.span_ms).max();
@@ -102,7 +102,8 @@ fn growth_that_begins_late_is_dated() {
             dated.abs_diff(began) <= 3 * longest,
             "{dated} is not {began}: {history:#}"
         );
-        // The agent detects dumps of live objects by their GCs. Nevertheless each dump must have only one row.
+        // The agent detects dumps of live objects by their GCs, and heapdiff also records them. Nevertheless each dump
+        // must have only one row.
         let dumps = told.dumps(id).expect("dumps");
         let paths: Vec<_> = dumps.iter().filter_map(|d| d.path.clone()).collect();
         let taken = ["before.hprof", "all.hprof", "after.hprof"];
@@ -120,7 +121,7 @@ fn growth_that_begins_late_is_dated() {
             "{text}"
         );
 
-        // `trace top` without a dump gives the same result.
+        // If `trace top` analyzes the trace without a dump, the result is the same.
         let top = run(home.path(), &["trace", "top", "t.db", "--format", "json"]).well();
         let top: Value = serde_json::from_str(&top.stdout).expect("JSON");
         let first = &top["candidates"][0];
@@ -199,7 +200,7 @@ fn a_hunt_ends_when_enough_grew() {
         let trace = heapdiff_trace::Trace::open(&found.join("trace.db")).expect("a trace");
         let run = &trace.runs().expect("runs")[0];
         assert_eq!(phases(&trace), 4);
-        // Each dump has one row with its path, in order, although the agent detects the dumps, too.
+        // The agent detects the dumps, too. Nevertheless each dump has only one row, with its path, in order.
         let dumps = trace.dumps(run.id).expect("dumps");
         let paths: Vec<_> = dumps.iter().map(|d| d.path.as_deref()).collect();
         let taken = ["before.hprof", "after.hprof"].map(|name| found.join(name));
@@ -261,7 +262,7 @@ fn a_full_cache_that_turns_over_does_not_end_a_hunt() {
         "{hunt:?}"
     );
     assert!(!hunt.stderr.contains("records no trace"), "{hunt:?}");
-    // According to the trace alone, the full cache seems to grow.
+    // If only the trace is considered, the full cache seems to grow.
     let top = ["trace", "top", "found/trace.db", "--format", "json"];
     let top: Value = serde_json::from_str(&run(home.path(), &top).well().stdout).expect("JSON");
     let first = &top["candidates"][0];

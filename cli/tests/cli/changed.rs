@@ -1,4 +1,4 @@
-//! Tests dumps and indexes that are truncated or written to while they are read. The run prints one line on standard
+//! Tests dumps and indexes that are truncated or overwritten while they are read. The run prints one line on standard
 //! error and no report, and its exit code is 3.
 
 use std::fs::{self, OpenOptions};
@@ -32,7 +32,7 @@ fn start(folder: &Path, args: &[&str]) -> Child {
     child.spawn().expect("a run")
 }
 
-/// Starts a query that blocks in the middle because nobody reads its rows. Then calls `change`.
+/// Starts a query that blocks in the middle, because nobody reads its output. Then calls `change`.
 fn in_the_middle(folder: &Path, args: &[&str], change: impl FnOnce()) -> Output {
     let sql = "select id, class, shallow_bytes, retained_bytes, dominator_id from objects";
     let query = ["query", DUMP, sql, "--format", "csv", "-o", "/dev/stdout"];
@@ -45,7 +45,8 @@ fn in_the_middle(folder: &Path, args: &[&str], change: impl FnOnce()) -> Output 
     child.wait_with_output().expect("an end")
 }
 
-/// Maximum number of runs that are started until one of them reads a file that is changed in time.
+/// Maximum number of runs to start. Each run tries to read a file that changes during the run, but may end before the
+/// change.
 const ATTEMPTS: usize = 40;
 
 /// Starts runs, each on another dump, and changes the dump as soon as the run has mapped it. A run takes about 20 ms,

@@ -6,7 +6,7 @@
 fn commands_answer_as_recorded() {
     let folder = tempfile::tempdir().expect("a folder");
     crate::support::prepare(folder.path());
-    // No other test depends on the working directory.
+    // This may change the working directory, because no other test depends on it.
     std::env::set_current_dir(folder.path()).expect("the folder");
     let here = env!("CARGO_MANIFEST_DIR");
     trycmd::TestCases::new()

@@ -46,7 +46,7 @@ fn page_names(folder: &str) -> Vec<String> {
         .collect()
 }
 
-/// The slogan is written in three places, which must agree.
+/// The slogan is written in three places. All three must be equal.
 #[test]
 fn the_slogan_is_the_same_everywhere() {
     const SLOGAN: &str = "Compares Java heap dumps and names the field that leaks. \
@@ -126,7 +126,7 @@ fn options_of(help: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for line in help.lines() {
         let entry = line.trim_start();
-        // Descriptions that continue on a further line have larger indents.
+        // If the description of an option continues on the next line, that line has a larger indent.
         if line.len() - entry.len() <= 6 && entry.starts_with('-') {
             let words = entry.split([' ', ',']);
             found.extend(
@@ -170,8 +170,8 @@ fn help(args: &[&str]) -> String {
     String::from_utf8(done.stdout).expect("text")
 }
 
-/// Checks that every path in ARCHITECTURE.md exists. In its code map a name without a folder is in the folder of the
-/// previous name.
+/// Checks that every path in ARCHITECTURE.md exists. If its code map lists a name without a folder, the file is in the
+/// folder of the previous name.
 #[test]
 fn the_code_map_names_what_is_there() {
     const TOPS: [&str; 9] = [
@@ -245,7 +245,7 @@ fn crates_use_what_the_architecture_says() {
             "heapdiff (cli)" => continue,
             _ => format!("crates/{name}"),
         };
-        // The last line lists the crates that use no other crate of the project.
+        // The last line lists the crates that do not use any other crate of the project.
         let used: BTreeSet<&str> = if used.contains("nothing of ours") {
             continue;
         } else {
@@ -266,7 +266,7 @@ fn crates_use_what_the_architecture_says() {
     assert!(checked > 7, "{checked} crates");
 }
 
-/// The tables of messages quote the source. `…` represents the variable parts.
+/// The tables of messages quote the source code. `…` stands for the variable parts of a message.
 #[test]
 fn messages_are_those_of_the_program() {
     let mut sources = String::new();
@@ -300,7 +300,7 @@ fn messages_are_those_of_the_program() {
     assert!(messages > 25, "{messages} messages");
 }
 
-/// Appends the source text, with string literals over several lines joined.
+/// Appends the source text to a string. String literals that span several lines are joined.
 fn add_sources(folder: &Path, into: &mut String) {
     for entry in fs::read_dir(folder).expect("a folder").flatten() {
         let path = entry.path();

@@ -51,7 +51,7 @@ fn text(bytes: Vec<u8>) -> String {
 fn go_reads_the_profile() {
     let folder = folder();
     let [before, after] = DUMPS;
-    // Dumps that are named in reverse order are sorted by time.
+    // Dumps whose names have the reverse order of their times are sorted by time.
     for (name, dumps) in [
         ("up.pb.gz", [before, after]),
         ("again.pprof", [after, before]),
@@ -97,7 +97,7 @@ fn go_reads_the_profile() {
     assert!(text(top.stdout).contains("Type: inuse_space"));
 }
 
-/// A suspect's stacks have the same estimates as profiles and flame graphs.
+/// The estimates of a suspect's stacks are the same in the report and in collapsed stacks.
 #[test]
 fn collapsed_stacks_say_what_the_report_says() {
     let folder = folder();
@@ -143,8 +143,8 @@ fn collapsed_stacks_say_what_the_report_says() {
     let all: u64 = bytes.map(|bytes| bytes.expect("bytes")).sum();
     let both = figures(&["--columns", "both"]);
     let alive: u64 = both.iter().map(|l| l.1[1]).sum();
-    // One report corrects the estimate of stacks with few samples separately for each holder, the other report for the
-    // whole heap.
+    // For stacks with few samples, one report corrects the estimate separately for each holder, and the other report
+    // corrects it for the whole heap. So the totals may differ a little.
     assert!(alive.abs_diff(all) * 100 <= all, "{alive}, {all}");
     let drawn = text(run(folder.path(), &[DUMPS[0], DUMPS[1], "--format", "svg"]).stdout);
     let grouped = |n: u64| {
@@ -212,7 +212,7 @@ fn junit_results_hold_to_the_schema() {
             .concat();
             let code = heapdiff(folder.path(), &args).output().expect("a run");
             let code = code.status.code().expect("an exit code");
-            // If a dump is compared with itself, no gate can be decided.
+            // No gate can be decided if a dump is compared with itself.
             let same = dumps[0] == dumps[1] && !more.is_empty();
             assert!(if same { code == 3 } else { code <= 1 }, "{args:?}: {code}");
             let done = tool(
@@ -221,13 +221,13 @@ fn junit_results_hold_to_the_schema() {
                 &["--noout", "--schema", schema, "growth.xml"],
             );
             assert!(done.status.success(), "{more:?}: {}", text(done.stderr));
-            // A test case fails exactly if the run fails.
+            // A test case fails if and only if the run fails.
             let xml = fs::read_to_string(folder.path().join("growth.xml")).expect("the results");
             assert_eq!(xml.contains("<failure"), code == 1, "{args:?}");
             assert_eq!(xml.contains("<error"), code == 3, "{args:?}");
         }
     }
-    // Check that the schema rejects wrong files.
+    // Check that the schema rejects files that are wrong.
     fs::write(
         folder.path().join("bad.xml"),
         "<testsuites><testsuite/></testsuites>",

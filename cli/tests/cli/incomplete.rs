@@ -1,4 +1,4 @@
-//! Tests complete dumps that lack GC roots: every format reports this, and no gate passes.
+//! Tests dumps that are complete but lack GC roots: every format reports this, and no gate passes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,8 +6,8 @@ use std::process::Output;
 
 use testdata::writer::{FieldType, HeapBuilder, Options, Root, Value};
 
-/// Programs that write dumps without roots. Each has a part of the warning, and the kind of roots that heapdiff
-/// assumes.
+/// Programs that write dumps without roots. Each is listed with a part of the warning, and with the kind of roots that
+/// heapdiff assumes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Writer {
     Jhsdb,
@@ -98,7 +98,7 @@ impl Place {
         let done = self.run(args);
         let text = |bytes: &[u8]| {
             let text = String::from_utf8_lossy(bytes).into_owned();
-            // Undo the line breaks of wrapped text.
+            // Join the lines again that were wrapped.
             text.split_whitespace().collect::<Vec<_>>().join(" ")
         };
         let (out, err) = (text(&done.stdout), text(&done.stderr));
@@ -123,7 +123,8 @@ fn no_gate_passes_on_dumps_that_lack_roots() {
             assert_eq!(err.contains(why), writer == Writer::Jhsdb, "{err}");
             place.ends(1, &[&args[..], &["--allow-partial"]].concat());
         }
-        // The second run uses a cached summary and an index. After that, a summary file replaces the first dump.
+        // The second run uses a cached summary and an index. After these two runs, a summary file replaces the first
+        // dump.
         for _ in 0..2 {
             let args = ["a.hprof", "b.hprof", "--fail-on-growth", "1MiB"];
             place.ends(3, &args);

@@ -110,7 +110,7 @@ fn answers_are_the_same_with_an_index_and_without() {
         "heap.hprof.strong.hdx",
     ];
     assert_eq!(place.files(), all);
-    // Now each answer comes from an index. Answers of comparisons come from a summary.
+    // From now on, each answer comes from an index, and answers of comparisons come from cached summaries.
     for command in COMMANDS {
         let (_, said) = place.answer(&[command, &["-v"]].concat());
         let summary = said.matches("reading the summary").count();
@@ -130,7 +130,7 @@ fn answers_are_the_same_with_an_index_and_without() {
         let offset = index[128 + number * 24..].first_chunk().expect("an entry");
         usize::try_from(u64::from_le_bytes(*offset)).expect("an offset")
     };
-    // The sections from number 27 on (referrers and their hashes) are verified only when a command uses them.
+    // The sections from number 27 on (referrers and their hashes) are checked for damage only when a command uses them.
     let late = section(27);
     for at in [20, 100, 700, section(1), section(19), late - 64, late + 5] {
         let mut damaged = index.clone();
@@ -166,7 +166,7 @@ fn damage_is_told_in_one_line_and_change_is_expected() {
     assert_eq!(line.lines().count(), 1, "{line}");
     assert_eq!(said(&["histo", DUMP, "-q"]), "");
     fs::write(&index, &whole).expect("the index");
-    // It is not an error if the dump is replaced.
+    // If the dump is replaced, its old index is not an error.
     let mut other = fs::read(place.at(DUMP)).expect("the dump");
     other.truncate(other.len() - 1);
     fs::write(place.at(DUMP), other).expect("another dump");
@@ -186,7 +186,7 @@ fn damage_is_told_in_one_line_and_change_is_expected() {
 #[test]
 fn where_the_folder_takes_no_index_the_cache_does() {
     let place = Place::new();
-    // A folder has this name, so that even root cannot create the file.
+    // A folder has the name of the index, so that even root cannot create the file.
     fs::create_dir_all(place.at("heap.hprof.hdx/taken")).expect("a folder");
     let (first, said) = place.answer(&["top", DUMP, "-v"]);
     assert!(said.contains("heap.hprof.hdx was not written: "), "{said}");
@@ -314,7 +314,7 @@ fn clean_deletes_indexes_and_nothing_else() {
     place.answer(&["top", DUMP]);
     place.answer(&[DUMP, DUMP, "--refs", "strong"]);
     fs::remove_file(place.at(DUMP)).expect("a removed dump");
-    // A killed run leaves such a file behind.
+    // If a run is killed while it writes an index, such a file remains.
     fs::copy(place.at("heap.hprof.hdx"), place.at(".heapdiff-x.hdx")).expect("a copy");
     let (said, _) = place.answer(&["index", "clean", "."]);
     assert!(said.starts_with("removed ./.heapdiff-x.hdx  "), "{said}");

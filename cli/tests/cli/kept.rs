@@ -69,7 +69,7 @@ impl Place {
     }
 }
 
-/// The message that is printed if two dumps are read at the same time.
+/// A message that is printed only if two dumps are read at the same time.
 const BOTH: &str = "both dumps are read at the same time";
 
 #[test]
@@ -89,7 +89,7 @@ fn dumps_opened_side_by_side_say_the_same() {
         assert!(!said.contains(BOTH), "{said}");
         assert_eq!(limited, alone, "{format}");
     }
-    // Both summaries are cached now. If the earlier summary is used, only one dump must be read.
+    // Both summaries are cached now. If the earlier summary is used, heapdiff has to read only one dump.
     let args = [BEFORE, AFTER, "--threads", "8", "--verbose"];
     let (first, said) = place.answer(&args);
     assert!(said.contains(BOTH), "{said}");
@@ -141,7 +141,7 @@ fn a_second_comparison_opens_the_last_dump_only_and_says_the_same() {
         assert_eq!(said.matches("linking").count(), 1, "{said}");
         assert!(!said.contains("merging the dominator tree"), "{said}");
     }
-    // The same dump BEFORE is compared with another dump.
+    // The first dump is now compared with a different second dump.
     let _ = place.answer(&["index", "clean", LATER, AFTER]);
     let (_, said) = of(&[BEFORE, LATER], "text", &["-v"]);
     assert_eq!(said.matches("linking").count(), 1, "{said}");
@@ -245,7 +245,7 @@ fn a_summary_in_a_file_stands_for_its_dump_in_every_format() {
                 fs::read(place.at(&file)).expect("a report")
             };
             let expected = report(dumps);
-            // The summary file gets the name of the dump, which is moved away.
+            // The summary file gets the name of the dump, and the dump gets another name meanwhile.
             let mut named = Vec::new();
             for dump in &dumps[..dumps.len() - 1] {
                 let away = format!("{dump}.away");
@@ -271,7 +271,7 @@ fn nothing_is_kept_nor_read_where_no_index_is_wanted() {
     place.answer(&[BEFORE, AFTER]);
     let (_, said) = place.answer(&[BEFORE, AFTER, "--no-index", "-v"]);
     assert!(!said.contains("summary"), "{said}");
-    // For other kinds of retaining references, there are separate summaries.
+    // For each choice of references that retain objects (`--refs`), there is a separate summary.
     let (_, said) = place.answer(&[BEFORE, AFTER, "--refs", "strong", "-v"]);
     assert!(!said.contains("reading the summary"), "{said}");
     assert_eq!(place.kept().len(), 4);
@@ -301,7 +301,7 @@ fn a_summary_of_a_dump_that_changed_or_that_is_damaged_is_made_anew() {
         "is not used (damaged: the file is truncated); heapdiff reads the dump instead\n"
     ));
     assert_eq!(said.lines().count(), 1, "{said}");
-    // It is not an error if the dump is replaced.
+    // If the dump is replaced, its old summary is not an error.
     fs::copy(place.at(LATER), place.at(BEFORE)).expect("another dump");
     let (found, said) = place.answer(&pair);
     assert_eq!(said, "");

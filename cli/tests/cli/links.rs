@@ -90,7 +90,7 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
 fn links(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for line in prose(text) {
-        // Every second piece between backticks is code.
+        // Split at backticks: every second part is code.
         let plain: String = line.split('`').step_by(2).collect::<Vec<_>>().join("`");
         for rest in plain.split("](").skip(1) {
             let target = rest.split([')', ' ']).next().unwrap_or_default();

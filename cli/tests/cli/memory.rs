@@ -10,13 +10,13 @@ use testdata::writer::{Elements, Gzip, HeapBuilder, Options, Root, compress};
 /// it needs them.
 const MOST: u64 = 100_000_000;
 
-/// Waits until the process ends, and returns the maximum anonymous memory that was sampled, in bytes.
+/// Waits until the process ends. Returns the maximum of its anonymous memory, measured from time to time, in bytes.
 fn most_anonymous(child: &mut Child) -> u64 {
     let status = format!("/proc/{}/status", child.id());
     let end = Instant::now() + Duration::from_secs(300);
     let mut most = 0;
     while Instant::now() < end {
-        // After the process has ended, its status file has no such line.
+        // The status file of a process that has ended does not contain this line.
         let text = fs::read_to_string(&status).unwrap_or_default();
         let line = text.lines().find_map(|l| l.strip_prefix("RssAnon:"));
         let kilobytes = line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<u64>().ok());
@@ -58,7 +58,7 @@ fn a_histogram_takes_a_hundred_megabytes_at_most() {
         let mut command = crate::support::heapdiff(folder.path(), &["histo", name, "--no-index"]);
         let mut child = command.stdout(Stdio::null()).spawn().expect("a run");
         let most = most_anonymous(&mut child);
-        // The run was sampled at least once.
+        // The memory was measured at least once during the run.
         assert!(most > 0 && most < MOST, "{name}: {most} bytes");
     }
 }

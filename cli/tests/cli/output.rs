@@ -1,4 +1,4 @@
-//! Tests where reports are written: files appear completely or not at all, and a repeated run writes the same bytes.
+//! Tests how reports are written: a file is written completely or not at all, and a repeated run writes the same bytes.
 
 use std::fs;
 use std::io::Read;
@@ -52,7 +52,7 @@ fn the_extension_names_the_format() {
     assert_eq!(files(folder.path()), expected, "nothing else is left");
 }
 
-/// One analysis writes several reports. Each equals the report of a separate run.
+/// One analysis writes several reports. Each must equal the report of a separate run.
 #[test]
 fn a_report_goes_to_several_files() {
     let folder = folder();
@@ -101,8 +101,8 @@ fn a_report_goes_to_several_files() {
     assert!(!folder.path().join("a.json").exists());
 }
 
-/// A JSON report can be shown again in any format, as if the dumps were analyzed. The report lacks some data, which is
-/// then missing in the output.
+/// A JSON report can be written again in any format, with the same result as an analysis of the dumps. Data that a JSON
+/// report does not contain is missing in the output.
 #[test]
 fn a_report_is_read_again() {
     let folder = folder();
@@ -395,7 +395,7 @@ fn on_terminal(folder: &Path, args: &[&str], columns: u16) -> String {
     text.replace('\r', "")
 }
 
-/// If the output is not a terminal, names are not shortened, so that users can copy them.
+/// Names are not shortened if the output is not a terminal, so that users can copy them.
 #[cfg(target_os = "linux")]
 #[test]
 fn names_are_cut_for_a_terminal_alone() {
@@ -462,7 +462,7 @@ fn every_shell_gets_its_script() {
     }
 }
 
-/// The agent's objects are not part of the program's heap, unless an option includes them.
+/// The agent's objects are not part of the program's heap, so reports include them only if an option requests it.
 #[test]
 fn the_agent_does_not_show() {
     let folder = folder();
@@ -659,7 +659,7 @@ fn a_class_retains_its_set_and_never_less_than_its_reachable_objects() {
     let class = classes.iter().find(|c| c["class"] == "com.acme.Node");
     let class = class.expect("the class");
     let bytes = |key: &str| class[key].as_u64().expect(key);
-    // The array is freed only if both instances are.
+    // The array is freed only if both instances are freed.
     assert_eq!(bytes("retained_bytes"), 2 * 16 + 100_016, "{class}");
     assert_eq!(bytes("reachable_shallow_bytes"), 2 * 16);
     assert_eq!(bytes("shallow_bytes"), 10_002 * 16);

@@ -129,7 +129,7 @@ fn a_profile_has_what_the_trace_says_is_alive() {
             top.contains(&format!("of {objects}B total")),
             "{objects}: {top}"
         );
-        // The class is the leaf, and the stack is above it.
+        // The class is the leaf frame. The frames of the stack are above it.
         let leaf = top.lines().find(|line| line.ends_with(" com.acme.Page"));
         assert!(leaf.is_some(), "{top}");
         // Only allocations in the suspect's stack have the label `holder`.
@@ -320,7 +320,7 @@ fn more_stacks_than_servers_take_are_one_in_the_end() {
     assert!(others.contains("(other stacks)"), "{others}");
 }
 
-/// A run that has ended is pushed once. A run that has not ended is pushed repeatedly, until an interrupt.
+/// A run that has ended is pushed once. A run that still continues is pushed repeatedly, until an interrupt.
 #[test]
 fn a_trace_is_pushed_as_long_as_it_grows() {
     let folder = folder();
@@ -331,7 +331,7 @@ fn a_trace_is_pushed_as_long_as_it_grows() {
     assert_eq!(server.received().len(), 1);
     let server = StubServer::start(vec![ok(), ok()]);
     let url = server.url();
-    // If the tests run in the background, they ignore interrupts. The program would inherit this.
+    // If the tests run in the background, they ignore interrupts. Without this call, the program would inherit that.
     let mut child = Command::new("env")
         .arg("--default-signal=INT")
         .arg(env!("CARGO_BIN_EXE_heapdiff"))

@@ -77,7 +77,8 @@ fn what_is_not_trusted_gets_nothing() {
     let (folder, authority) = prepared();
     let home = folder.path();
     let nothing = |received: Vec<Received>| assert_eq!(received, [Received::default()]);
-    // The certificate was issued by another authority. Once the name of the authority differs, and once it is the same.
+    // The certificate was issued by another authority. In one case, this authority has a different name, and in the
+    // other case the same name.
     for name in ["Other Root", COMPANY] {
         let server = StubServer::encrypted(vec![ok()], Authority::new(name).server("localhost"));
         let (said, received) = refused(server, home, &["--cacert", CACERT], None);

@@ -14,8 +14,8 @@ fn schema(name: &str) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// Makes a schema reject unknown keys. Published schemas allow keys of later versions; here a key that is not described
-/// is an error.
+/// Makes a schema reject unknown keys. Published schemas allow unknown keys, because later versions may add some. In
+/// these tests, a key that the schema does not describe is an error.
 fn close(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
@@ -58,7 +58,8 @@ fn hold(name: &str, args: &[&str]) {
 const SAMPLED: &str = "testdata/sampled-after.hprof.gz";
 const BEFORE: &str = "testdata/before.hprof.gz";
 
-/// Checks all reports in the recorded outputs. New commands have recorded outputs, too, so their reports are checked.
+/// Checks all reports in the recorded outputs of commands. A new command also has a recorded output, so its report is
+/// checked, too.
 #[test]
 fn recorded_reports_hold() {
     let mut checked = 0;
@@ -67,7 +68,7 @@ fn recorded_reports_hold() {
         let text = fs::read_to_string(case.path()).expect("a case");
         for block in text.split("\n{\n").skip(1) {
             let body = block.split("\n}\n").next().unwrap_or_default();
-            // Blocks that are not JSON contain a wildcard or belong to a script.
+            // Blocks that are not valid JSON contain a wildcard or belong to a script.
             let Ok(report) = serde_json::from_str::<Value>(&format!("{{{body}}}")) else {
                 continue;
             };

@@ -1,5 +1,5 @@
 //! Tests dumps of JVMs that died while they merged segments: every command reads the dump with its segments, and every
-//! format reports this. If segments are not read, no gate passes.
+//! format reports that the dump has unmerged segments. If segments are not read, no gate passes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ const HEAD: usize = 9;
 const NOTE: &str =
     "heapdiff read b.hprof together with 2 unmerged segments (b.hprof.p0, b.hprof.p1)";
 
-/// Returns a dump in which a list holds this number of arrays of 10,000 bytes.
+/// Returns a dump with a list. The list holds this number of arrays, each of 10,000 bytes.
 fn dump(arrays: usize) -> Vec<u8> {
     // HotSpot writes roots to the first segment.
     let mut heap = HeapBuilder::new(Options {
@@ -32,8 +32,8 @@ fn dump(arrays: usize) -> Vec<u8> {
     heap.build()
 }
 
-/// A folder with the complete dumps `a.hprof` and `whole.hprof`, and with `b.hprof`, which contains the same dump as
-/// `whole.hprof` with two unmerged segments. The JVM died in the first segment.
+/// A folder with three dumps. `a.hprof` and `whole.hprof` are complete. `b.hprof` is the same dump as `whole.hprof`,
+/// but two of its segments are not merged: the JVM died while it merged the first of them.
 struct Place {
     folder: tempfile::TempDir,
     /// Offsets of the heap records in `whole.hprof`.
@@ -90,7 +90,7 @@ impl Place {
         let done = command.output().expect("a run");
         let text = |bytes: &[u8]| {
             let text = String::from_utf8_lossy(bytes).into_owned();
-            // Undo the line breaks of wrapped text.
+            // Join the lines again that were wrapped.
             text.split_whitespace().collect::<Vec<_>>().join(" ")
         };
         let (out, err) = (text(&done.stdout), text(&done.stderr));
@@ -98,8 +98,8 @@ impl Place {
         (out, err)
     }
 
-    /// Checks that no gate is decided for this reason, and that every format contains the reason. Also checks that with
-    /// `--allow-partial` the gates are decided and the exit code is `code`.
+    /// Checks that no gate is decided for this reason, and that every format contains the reason. With
+    /// `--allow-partial`, the gates must be decided, and the exit code must be `code`.
     #[track_caller]
     fn is_undecided(&self, why: &str, code: i32) {
         let gate = ["a.hprof", "b.hprof", "--fail-on-growth", "1MiB"];
@@ -196,7 +196,7 @@ fn every_command_reads_a_dump_with_its_segments() {
             let (out, err) = place.ends(0, &[command, &[dump], rest].concat());
             (out.replace(dump, "DUMP"), err)
         };
-        // The second run on the whole dump has an index. A dump with segments gets none.
+        // The second run on the complete dump has an index. A dump with segments does not get an index.
         for _ in 0..2 {
             let (whole, _) = of("whole.hprof");
             let (out, err) = of("b.hprof");

@@ -35,7 +35,7 @@ pub(crate) fn prepare(folder: &Path) {
     fs::write(folder.join("letter.txt"), "Dear heap,").expect("a written file");
     let known = "# known growth\n\nholder Orders.o*  # the list of orders\nclass com.acme.Gone\n";
     fs::write(folder.join("known-growth.txt"), known).expect("a written file");
-    // A mapping to possible original names of the programs in the dumps.
+    // A name mapping for the programs in the dumps, with made-up original names.
     let mapping = "# compiler: ProGuard\n\
         com.acme.book.Ledger -> Orders:\n    \
             java.util.List entries -> open\n    \

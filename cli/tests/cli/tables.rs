@@ -1,4 +1,4 @@
-//! Tests `heapdiff query` and `heapdiff export`: the contents of files, and the output for a hostile dump.
+//! Tests `heapdiff query` and `heapdiff export`: the contents of the exported files, and the output for a hostile dump.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -153,7 +153,7 @@ fn an_export_holds_what_reports_say() {
             assert!(of_table.3 <= of_set.3, "{of_table:?} {of_set:?}");
         }
 
-        // Each exported table equals the one that a query reads.
+        // Each exported table must equal the table that a query reads.
         for table in [
             "objects",
             "classes",
@@ -223,8 +223,8 @@ fn a_query_writes_parquet_with_types_of_its_rows() {
     assert!(matches!(field(&rows[0], "half"), Field::Double(_)));
     assert!(matches!(field(&rows[0], "blank"), Field::Null));
     assert_eq!(whole(&rows[0], "n"), rows.len() as i64);
-    // The first rows determine the type of a column. If a later value has another type, the export fails and no file is
-    // left behind.
+    // The first rows determine the type of a column. If a later value has another type, the export fails and leaves no
+    // file behind.
     let mixed =
         "select case when row_number() over () < 6000 then 1 else 'x' end as v from objects";
     let args = ["query", DUMP, mixed, "-o", "mixed.parquet"];
@@ -295,7 +295,7 @@ fn nothing_of_a_dump_steers_a_terminal() {
     assert_eq!(report["rows"][0][0], "a\r\n\u{9b}31mb\u{200f}");
 }
 
-/// Ctrl-C ends a query that would never end, and no part of its file remains.
+/// Ctrl-C ends a query that would never end. No part of the query's output file remains.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_query_can_be_interrupted() {

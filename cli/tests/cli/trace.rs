@@ -1,4 +1,4 @@
-//! Reads exports of a trace with other programs.
+//! Tests that other programs can read the exports of a trace.
 
 use std::fs;
 use std::path::Path;
@@ -71,7 +71,7 @@ fn tables_have_all_rows() {
             "{name}"
         );
     }
-    // A table that is exported alone equals the same table in the full export.
+    // If a table is exported alone, it must equal the same table in the full export.
     let alone = run(
         home,
         &[
@@ -167,7 +167,8 @@ fn an_imported_recording_has_all_of_it() {
         );
         let near = |a: &Value, b: &Value| {
             let (a, b) = (a.as_u64().expect("a figure"), b.as_u64().expect("a figure"));
-            // One of the compared figures is rounded at each tick, the other only once.
+            // One of the compared figures is the sum of values that were rounded at each tick. The other is rounded
+            // only once.
             assert!(a.abs_diff(b) <= 600, "{a} and {b}");
         };
         near(
@@ -183,7 +184,7 @@ fn an_imported_recording_has_all_of_it() {
         let first = &top["candidates"][0];
         assert_eq!(first["class"], "byte[]");
         assert_eq!(first["frames"], live["stacks"][0]["frames"]);
-        // Live objects at the end of the run do not show if there were fewer objects before.
+        // A list of the live objects at the end of the run does not show how many there were before.
         assert_eq!(first["verdict"], "growth");
         let info = json(&["trace", "info", &trace]);
         let collections = &info["runs"][0]["collections"]["all"];
@@ -243,7 +244,7 @@ fn what_is_old_goes() {
         "{}",
         report["window"]
     );
-    // Objects that were alive before that time are still known.
+    // Objects that were alive before that time are included in the live bytes.
     let taxes = report["candidates"].as_array().expect("a list").iter();
     let taxes = taxes.filter(|c| c["class"] == "com.acme.Tax");
     assert_eq!(

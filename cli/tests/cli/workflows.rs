@@ -1,5 +1,5 @@
-//! Checks that workflows for continuous integration can be parsed, and runs all steps of the workflows in the
-//! documentation and of the action.
+//! Checks that the workflows for continuous integration can be parsed. Runs all steps of the action and of the
+//! workflows in the documentation.
 
 use std::collections::HashMap;
 use std::env;
@@ -36,7 +36,7 @@ fn documented() -> Vec<Yaml> {
     found
 }
 
-/// Returns all steps of a workflow, an action, or a list of them.
+/// Returns all steps of a workflow or an action, or of a plain list of steps.
 fn steps(of: &Yaml) -> Vec<&Yaml> {
     let lists = match &of["jobs"] {
         Yaml::Hash(jobs) => jobs.values().map(|job| &job["steps"]).collect(),
@@ -120,7 +120,8 @@ impl Server {
         assert!(done.expect("a shell").success(), "{script}");
     }
 
-    /// Runs the steps as a CI server does. Returns the name of the first step that fails as the error.
+    /// Runs the steps as a CI server does. After a step fails, runs only steps with `if: always()`. Returns the name of
+    /// the first failed step as the error.
     fn run(&self, steps: &[&Yaml]) -> Result<(), String> {
         let mut failed = Ok(());
         for step in steps {
@@ -141,7 +142,7 @@ impl Server {
         failed
     }
 
-    /// Runs the action of this repository with inputs.
+    /// Runs the action of this repository with the given inputs.
     fn act(&self, with: &Yaml) -> Result<(), String> {
         let action = parse("action.yml", &text("action.yml"));
         let known = action["inputs"].as_hash().expect("inputs");

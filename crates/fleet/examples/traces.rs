@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use heapdiff_trace::synthetic::{self, SITES, Scene, SceneSite};
 
-/// Number of ticks: three an hour for thirty hours, which are on two or three days.
+/// Number of ticks: three an hour for thirty hours. The thirty hours are on two or three days.
 const TICKS: i64 = 90;
 const SPAN_MS: i64 = 1_200_000;
 const HOUR_MS: i64 = 3_600_000;
@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let SceneSite {
                 class, live, size, ..
             } = service.leak;
-            // Growth is measured from the end of the hour that contains the first tick.
+            // Growth is measured from the end of the first tick's hour on.
             let hour_end = (synthetic::STARTED_MS + SPAN_MS + HOUR_MS - 1) / HOUR_MS * HOUR_MS;
             let first = (hour_end - synthetic::STARTED_MS) / SPAN_MS;
             let growth = (live(TICKS) - live(first)) * size * service.leaking as i64;

@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 
 use crate::{FleetError, Labels};
 
-/// The partition that contains the rows of one input on one day.
+/// A partition: it contains the rows of one input on one day.
 pub(crate) struct Partition<'a> {
     pub(crate) service: &'a str,
     pub(crate) host: &'a str,
@@ -41,7 +41,7 @@ impl<'a> Partition<'a> {
     }
 }
 
-/// Formats a day as `2026-11-21`. Days after 9999-12-30 occur only in damaged traces. They are formatted as
+/// Formats a day as `2026-11-21`. A day after 9999-12-30 can come only from a damaged trace, and is formatted as
 /// `9999-12-30`.
 fn date(day: u64) -> String {
     const LAST: u64 = 2_932_895;
@@ -51,8 +51,8 @@ fn date(day: u64) -> String {
     text
 }
 
-/// Escapes a partition value as Hive does: `%2F` for a character that a path or a partition cannot contain. A long
-/// value is truncated, and a hash of the whole value is appended, so it stays unique.
+/// Escapes a partition value as Hive does: a character that a path or a partition cannot contain becomes `%2F`, for
+/// example. A long value is truncated, and a hash of the whole value is appended, so that it stays unique.
 fn escaped(value: &str) -> String {
     const LONGEST: usize = 120;
     let mut name = String::new();
@@ -69,7 +69,7 @@ fn escaped(value: &str) -> String {
     }
     if name.len() > LONGEST {
         name.truncate(LONGEST);
-        // Remove a truncated escape sequence at the end.
+        // If the value was truncated within an escape sequence, remove the rest of the sequence.
         if let Some(at) = name.rfind('%').filter(|&at| at + 3 > name.len()) {
             name.truncate(at);
         }
@@ -173,7 +173,7 @@ fn is_foreign(place: &Path) -> bool {
     read.is_ok() && start != *b"PAR1"
 }
 
-/// Returns the permissions of an ordinary new file. Temporary files have fewer.
+/// Returns the permissions that an ordinary new file gets. A temporary file has fewer permissions.
 fn permissions() -> std::fs::Permissions {
     use std::os::unix::fs::PermissionsExt;
     std::fs::Permissions::from_mode(0o666)

@@ -12,15 +12,15 @@ use crate::{Added, FleetError, Labels};
 
 const HOUR_MS: u64 = 3_600_000;
 
-/// A site, with its names as the rows contain them.
+/// A site, with its names in the form that the rows contain.
 struct Named {
     id: i64,
     class: String,
-    /// The methods without lines, root first and separated by `;`, as in collapsed stacks.
+    /// The methods of the stack without line numbers, root first and separated by `;`, as in collapsed stacks.
     stack: String,
     /// The allocating frame with its line: `com.acme.Foo.add(Foo.java:42)`.
     leaf: String,
-    /// A key that is the same for this class and stack on every host and build.
+    /// A key that is the same for this class and stack on every host and in every build.
     key: String,
 }
 
@@ -49,7 +49,7 @@ fn leaf(frame: &Frame) -> String {
     }
 }
 
-/// The live objects of a site at some moment.
+/// The live objects of a site at one point in time.
 #[derive(Clone, Copy, Default)]
 struct Live {
     amount: Amount,
@@ -65,7 +65,7 @@ struct Hour {
     live: Live,
 }
 
-/// The ticks of a run in one hour or one day, as a range of the list of ticks.
+/// The ticks of a run in one hour or one day, as a range of positions in the list of ticks.
 struct Span {
     start_ms: u64,
     ticks: std::ops::Range<usize>,
@@ -170,7 +170,8 @@ fn keep(table: Table, added: &mut Added) -> Result<(), FleetError> {
     Ok(())
 }
 
-/// Returns the end of a tick. It is the start of the run plus the uptime, so changes of the wall clock do not matter.
+/// Returns the time at which a tick ends: the start of the run plus the uptime. So changes of the wall clock during the
+/// run do not matter.
 const fn moment(run: &Run, tick: &Tick) -> u64 {
     run.started_ms.saturating_add(tick.uptime_ms)
 }

@@ -26,9 +26,9 @@ use heapdiff_trace::{Trace, TraceError};
 /// The service and host of an input's rows.
 #[derive(Clone, Debug, Default)]
 pub struct Labels {
-    /// The service. If `None`, the service in the trace, or else `unknown`.
+    /// The service. If it is `None`, the service in the trace is used, or `unknown` if the trace has none.
     pub service: Option<String>,
-    /// The host. If `None`, the host in the trace, or else `unknown`.
+    /// The host. If it is `None`, the host in the trace is used, or `unknown` if the trace has none.
     pub host: Option<String>,
 }
 
@@ -39,7 +39,7 @@ pub struct Added {
     pub rows: u64,
     /// The written files, in order.
     pub files: Vec<PathBuf>,
-    /// The number of implausible figures in the trace. Each was read as 0.
+    /// The number of implausible figures in the trace. Each of them was replaced by 0.
     pub odd: u64,
 }
 
@@ -84,8 +84,8 @@ const LARGEST_REPORT: u64 = 256 << 20;
 /// the trace's rows, and memory for its sites, stacks and ticks.
 ///
 /// # Errors
-/// The input is neither a trace nor a report, it cannot be read, or the folder cannot be written. Files that were
-/// already written stay. Adding the input again replaces them.
+/// Returns an error if the input is neither a trace nor a report, if it cannot be read, or if the folder cannot be
+/// written. Files that were already written stay. Adding the input again replaces them.
 pub fn add(input: &Path, fleet: &Path, labels: &Labels) -> Result<Added, FleetError> {
     let read = |source| FleetError::Read {
         path: input.to_owned(),

@@ -11,7 +11,7 @@ use crate::{Added, FleetError, Labels};
 /// The name of the schema with its major version.
 const SCHEMA: &str = "heapdiff.diff/1";
 
-// The parts of `heapdiff.diff/1` that the table contains.
+// Those parts of a `heapdiff.diff/1` report that the table contains.
 
 #[derive(Deserialize)]
 struct Report {
@@ -97,7 +97,7 @@ pub(crate) fn add(
     let (Some(first), Some(last)) = (report.snapshots.first(), report.snapshots.last()) else {
         return Err(foreign(" (it contains no dumps)".to_owned()));
     };
-    // A report has no id, so its name is a hash of its dumps.
+    // A report has no id, so the file is named after a hash of the report's dumps.
     let times: Vec<String> = report
         .snapshots
         .iter()

@@ -1,4 +1,4 @@
-//! Tests that the files of a fleet contain the figures of the traces and reports.
+//! Tests that the files of a fleet contain the same figures as the traces and reports.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,7 +79,7 @@ fn figures_are_those_of_the_trace() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.db");
     synthetic::write(&path, &scene()).unwrap();
-    // A second run in the same file, on other days.
+    // The same file also contains a second run, on other days.
     synthetic::write(&path, &scene()).unwrap();
     let added = add(&path, &folder.path().join("fleet"), &shop()).unwrap();
     assert_eq!(added.odd, 0);
@@ -137,7 +137,7 @@ fn figures_are_those_of_the_trace() {
 fn a_site_is_the_same_everywhere_and_adding_again_replaces() {
     let folder = tempfile::tempdir().unwrap();
     let (one, two) = (folder.path().join("1.db"), folder.path().join("2.db"));
-    // The sites are in reverse order, so the databases have different row ids.
+    // The sites are in reverse order, so the same sites have different row ids in the two databases.
     let mut sites = synthetic::SITES.to_vec();
     sites.reverse();
     synthetic::write(&one, &scene()).unwrap();
@@ -269,7 +269,7 @@ fn a_damaged_trace_leaves_no_half_file() {
             *byte = byte.wrapping_mul(31).wrapping_add(step as u8);
         }
         fs::write(&path, &damaged).unwrap();
-        // If figures are damaged, this cannot be detected. If damage makes the trace unreadable, adding the trace is an
+        // If damage changes figures, nobody can detect it. If damage makes the trace unreadable, adding the trace is an
         // error.
         refused += usize::from(add(&path, &fleet, &shop()).is_err());
         for (file, bytes) in content(&fleet) {

@@ -16,7 +16,7 @@ pub struct CountReport {
     /// True if JDK classes were counted, too (--jdk). Their counts are lower bounds, because the JIT compiler
     /// replaces some of their methods with its own code.
     pub jdk: bool,
-    /// True if only classes were counted whose methods are in stacks that the agent sampled
+    /// True if allocations were counted only in those classes whose methods are in stacks that the agent sampled
     /// (--sampled-classes). Reports of earlier versions lack the key.
     #[schemars(extend("optional" = true))]
     pub only_sampled: bool,
@@ -25,8 +25,8 @@ pub struct CountReport {
     pub classes: u64,
     /// Totals of all sites, listed or not.
     pub totals: CountTotals,
-    /// One entry for each method, line and allocated class. Entries with the most bytes come first, then those with the
-    /// most objects. All entries unless --top limits them.
+    /// One entry for each combination of method, line and allocated class. Entries with the most bytes come first; of
+    /// equal entries, those with the most objects. Contains all entries unless --top limits them.
     pub sites: Vec<CountSite>,
     /// Allocations that were requested but not counted.
     pub missed: CountMissed,
@@ -44,15 +44,16 @@ pub struct CountedInDump {
     pub jdk: bool,
     /// Totals of all sites, listed or not.
     pub totals: CountTotals,
-    /// One entry for each method, line and allocated class. Entries with the most bytes come first, then those with the
-    /// most objects. All entries unless --top limits them.
+    /// One entry for each combination of method, line and allocated class. Entries with the most bytes come first; of
+    /// equal entries, those with the most objects. Contains all entries unless --top limits them.
     pub sites: Vec<CountSite>,
     /// Allocations that are not counted.
     pub missed: CountedMissed,
     /// Lines of code for which the samples and the count differ by more than random variation, the largest difference
-    /// first. The samples are lower if the JIT compiler removed allocations, which are counted but never sampled. They
-    /// are also lower if the JDK made copies for the line, which are counted at the line and sampled in the JDK. The
-    /// samples are higher if some allocations of the line are not counted. Reports of earlier versions lack the key.
+    /// first. If the samples show fewer bytes than the count, the JIT compiler may have removed allocations, which are
+    /// counted but never sampled. Or the JDK made copies for the line, which are counted at the line and sampled in the
+    /// JDK. If the samples show more bytes, some allocations of the line are not counted. Reports of earlier versions
+    /// lack the key.
     #[schemars(extend("maxItems" = 10, "optional" = true))]
     pub disagreements: Vec<LineDisagreement>,
     /// Number of lines of code for which the samples and the count differ, listed or not. Reports of earlier versions
@@ -74,8 +75,8 @@ pub struct LineDisagreement {
     pub counted_bytes: u64,
     /// Bytes that the samples estimate.
     pub estimated_bytes: u64,
-    /// 99 % interval of the estimate by samples. It includes large objects that a JVM before JDK 25 may not have
-    /// sampled.
+    /// 99 % confidence interval of the estimate by samples. The interval includes large objects that a JVM before JDK
+    /// 25 may not have sampled.
     pub ci99: [u64; 2],
 }
 
@@ -97,7 +98,7 @@ pub struct CountTotals {
     pub sites: u64,
     /// Number of executed allocations, including those that the JIT compiler removes.
     pub objects: u64,
-    /// Bytes of the counted allocations. Sites whose bytes are not known are not included.
+    /// Bytes of the counted allocations, without the sites whose bytes are not known.
     pub bytes: u64,
     /// Number of sites whose bytes are not known.
     pub sites_without_bytes: u64,
@@ -106,10 +107,10 @@ pub struct CountTotals {
 /// An allocation site.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CountSite {
-    /// The class that has the code, as in Java source. In traces, `(other lines)` represents the lines for which
-    /// `trace_max` left no row.
+    /// The class that contains the code, as in Java source. In traces, `(other lines)` stands for all lines that are
+    /// left out because of the limit `trace_max`.
     pub class: String,
-    /// The method. Overloads share an entry only if they share their lines in the source.
+    /// The method. Overloads with the same lines in the source share an entry.
     pub method: String,
     /// The line; null if the class has no line numbers.
     #[schemars(extend("minimum" = 1))]

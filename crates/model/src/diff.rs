@@ -13,22 +13,23 @@ use crate::words::{DETECTORS, TRENDS, or_null};
 pub struct Report {
     /// Name of the schema.
     pub schema: Cow<'static, str>,
-    /// The dumps in the order in which they are compared: by time, or in the order of the command line if they are of
-    /// several JVMs.
+    /// The dumps in the order in which they are compared. Dumps of one JVM are ordered by time; dumps of several JVMs
+    /// are in the order of the command line.
     #[schemars(with = "Vec<crate::snapshot::SnapshotInfo>", extend("minItems" = 2))]
     pub snapshots: Vec<SnapshotInfo>,
-    /// True if differences between the dumps can be read as growth. False if a dump is damaged, lacks GC roots, is the
-    /// same as another, is of another program or JVM than the others, or was named out of order. If the value is false,
-    /// requested gates are checked only with --allow-partial; without this option, the exit code is 3.
+    /// True if differences between the dumps can be read as growth. False in each of these cases: a dump is damaged,
+    /// lacks GC roots, is the same as another, is of another program or JVM than the others, or was named out of order.
+    /// If the value is false, requested gates are checked only with --allow-partial; without this option, the exit code
+    /// is 3.
     #[serde(default = "comparable")]
     pub comparable: bool,
-    /// Reasons why the dumps are not comparable, and options that match nothing: --include, --exclude, --focus,
-    /// rules of --ignore, --trace.
+    /// Reasons why the dumps are not comparable, and warnings about options that match nothing: --include, --exclude,
+    /// --focus, rules of --ignore, --trace.
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// Difference in reachable objects and their bytes: last dump minus first dump.
+    /// Difference in reachable objects and in their bytes: the last dump minus the first.
     pub delta: Delta,
-    /// The part of the growth of reachable bytes that belongs to the suspects. No byte is counted twice. With --top and
+    /// Bytes of the growth of the reachable heap that belong to the suspects. No byte is counted twice. With --top and
     /// --include, only the analyzed suspects are included.
     #[serde(default)]
     pub explained_bytes: u64,
@@ -36,14 +37,14 @@ pub struct Report {
     /// bytes of the largest dump if that is more.
     #[serde(default)]
     pub noise_bytes: u64,
-    /// Classes whose figures differ between dumps, sorted by growth of retained bytes. All of them unless --top limits
-    /// them.
+    /// Classes with different figures in the dumps, sorted by the growth of retained bytes. Contains all of them unless
+    /// --top limits them.
     pub classes: Vec<ClassGrowth>,
     /// Suspects, the most growth first. At most 10 unless --top sets another limit.
     pub suspects: Vec<Suspect>,
 }
 
-/// Returns the value of `comparable` in reports of versions that did not write it.
+/// Returns the value of `comparable` for reports of versions that did not write the key.
 const fn comparable() -> bool {
     true
 }
@@ -84,7 +85,7 @@ pub fn least(reachable: u64) -> u64 {
     (reachable / LEAST_PART).max(LEAST)
 }
 
-/// Returns the limit in bytes below which growth between these dumps is noise.
+/// Returns the limit in bytes below which growth is noise, for these dumps.
 #[must_use]
 pub fn noise(snapshots: &[SnapshotInfo]) -> u64 {
     let reachable = snapshots.iter().map(|s| s.reachable_bytes).max();
@@ -106,43 +107,43 @@ pub fn difference(figures: &[u64]) -> i64 {
 pub struct SnapshotInfo {
     /// Path of the dump as given on the command line.
     pub path: String,
-    /// Size of the file on disk in bytes, compressed if the file is compressed.
+    /// Size of the file on disk in bytes. For a compressed file, this is the compressed size.
     pub bytes: u64,
     /// When the dump was taken, in milliseconds since 1970, UTC.
     pub taken_ms: u64,
-    /// Bytes of an object id in the file.
+    /// Number of bytes of an object id in the file.
     pub id_size: u32,
     /// Version of the JVM: java.vm.version in the system properties of the heap; null if it was not found, or
     /// not searched for.
     pub jvm: Option<String>,
-    /// The JVM's object layout, on which shallow sizes are based.
+    /// The JVM's object layout, from which shallow sizes are computed.
     pub layout: LayoutInfo,
     /// Number of objects in the dump, class objects included, reachable or not.
     pub objects: u64,
-    /// Number of objects that a GC root reaches by references that retain (--refs).
+    /// Number of objects that can be reached from a GC root by references that retain their target (--refs).
     pub reachable_objects: u64,
     /// Shallow bytes of the reachable objects.
     pub reachable_bytes: u64,
     /// Shallow bytes of the objects that no GC root reaches.
     pub unreachable_bytes: u64,
-    /// True if damage or missing GC roots keep some of the dump's content out of the figures.
+    /// True if the figures lack some of the dump's content because of damage or missing GC roots.
     pub partial: bool,
     /// Damage, missing data and oddities of the dump, one sentence each.
     pub warnings: Vec<String>,
-    /// Objects without referrers that count as GC roots, because the dump is complete but lacks roots. Such dumps have
-    /// no frames of parked virtual threads (JDK 19 to 21), or were written by jhsdb. Missing for other dumps.
+    /// Objects without referrers that are treated as GC roots, because the dump is complete but lacks roots. Such dumps
+    /// have no frames of parked virtual threads (JDK 19 to 21), or were written by jhsdb. Missing for other dumps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assumed_roots: Option<AssumedRoots>,
     /// The agent; null if it was not loaded.
     pub agent: Option<AgentInfo>,
 }
 
-/// Objects without referrers that count as GC roots because a dump lacks roots.
+/// Objects without referrers that are treated as GC roots because a dump lacks roots.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AssumedRoots {
     /// The kind of these roots, as in paths.
     pub kind: Cow<'static, str>,
-    /// Number of objects that count as GC roots.
+    /// Number of objects that are treated as GC roots.
     pub objects: u64,
     /// Bytes that these objects retain.
     pub retained_bytes: u64,
@@ -161,8 +162,8 @@ pub struct LayoutInfo {
     pub array_header: u32,
     /// Alignment of objects in bytes. Object sizes are multiples of it.
     pub align: u32,
-    /// addresses: measured from the distances between objects; assumed: modelled, because ids are not addresses or
-    /// there are too few objects.
+    /// addresses: the layout was measured from the distances between objects. assumed: the layout is a model, because
+    /// ids are not addresses or there are too few objects.
     #[schemars(extend("enum" = ["addresses", "assumed"]))]
     pub source: Cow<'static, str>,
 }
@@ -196,8 +197,8 @@ pub struct Delta {
 pub struct ClassGrowth {
     /// Name of the class as in Java source: com.acme.Foo$Bar, byte[].
     pub class: String,
-    /// Class of the loader that defined it; null for the boot loader. Ids of loaders have no meaning in another
-    /// dump.
+    /// Class of the loader that defined the class; null for the boot loader. The loader's id is not given, because ids
+    /// have no meaning in another dump.
     pub loader: Option<String>,
     /// Number of reachable instances.
     #[schemars(extend("minItems" = 2))]
@@ -214,14 +215,14 @@ pub struct ClassGrowth {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// The objects grew, and evidence shows that the growth continues.
+    /// The number or size of the objects grew, and evidence shows that the growth continues.
     Leak,
-    /// The objects grew, and no other verdict applies.
+    /// The number or size of the objects grew, and no other verdict applies.
     #[default]
     Growth,
-    /// The objects grew like a cache that is not yet full.
+    /// The number or size of the objects grew as in a cache that is not yet full.
     Cache,
-    /// The objects grew once, as in programs that have just started.
+    /// The number or size of the objects grew a single time, as in a program that has just started.
     Warmup,
 }
 
@@ -239,10 +240,11 @@ pub struct Suspect {
     /// Rank of the suspect; 1 for the most growth.
     #[schemars(extend("minimum" = 1))]
     pub rank: u32,
-    /// leak: it grew, and evidence shows that the growth continues; growth: it grew; cache: it grew like a
-    /// cache that is not yet full; warmup: it grew once, as programs do when they start.
+    /// leak: the objects grew in number or size, and evidence shows that the growth continues; growth: they grew;
+    /// cache: they grew as in a cache that is not yet full; warmup: they grew a single time, as in a program that has
+    /// just started.
     pub verdict: Verdict,
-    /// Reasons of the verdict, in sentences that a reader can check.
+    /// Reasons for the verdict, as sentences that a reader can check.
     pub reasons: Vec<String>,
     /// Kind and name of the GC root that keeps the objects alive.
     pub root: String,
@@ -267,7 +269,7 @@ pub struct Suspect {
     /// first if memory outside of the heap grew more. Empty if no stack is known. `coverage` includes all
     /// stacks.
     pub stacks: Vec<Stack>,
-    /// The part of the growth that is covered by samples.
+    /// How much of the growth is covered by samples.
     pub coverage: Coverage,
     /// Name of the known leak pattern; null if no pattern matches. The first of `reasons` describes it.
     #[schemars(extend("enum" = or_null(&DETECTORS)))]
@@ -275,17 +277,17 @@ pub struct Suspect {
     /// How the retained bytes changed from dump to dump; null for two dumps.
     #[schemars(extend("enum" = or_null(&TRENDS)))]
     pub trend: Option<Cow<'static, str>>,
-    /// Number of objects among which the growth is spread: 1 for one collection, more if, for example, each
-    /// tenant has one.
+    /// Number of objects among which the growth is spread. 1 if one collection grows; more if, for example, one
+    /// collection of each tenant grows.
     #[schemars(extend("minimum" = 1))]
     pub holders: u64,
     /// Other fields that hold the same objects.
     #[schemars(extend("maxItems" = 4))]
     pub also_held_by: Vec<String>,
-    /// Memory outside of the heap that direct buffers among the growing objects own, one figure for each dump;
+    /// Memory outside of the heap that belongs to direct buffers among the growing objects, one figure for each dump;
     /// empty if there are no direct buffers.
     pub off_heap_bytes: Vec<u64>,
-    /// Data of a trace about the objects that the stacks of the suspect allocated; only with --trace.
+    /// History of the objects that the stacks of the suspect allocated, from a trace; only with --trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "History")]
     pub history: Option<History>,
@@ -295,18 +297,18 @@ pub struct Suspect {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("minItems" = 1, "maxItems" = 10))]
     pub allocated_at: Vec<AllocatedAt>,
-    /// The innermost application frame through which at least two thirds of the bytes of the stacks were
-    /// allocated. Missing if there are at most three stacks, or no such frame.
+    /// The innermost application frame through which at least two thirds of the bytes of the stacks were allocated.
+    /// Missing if there are at most three stacks, or if there is no such frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Through")]
     pub allocated_through: Option<Through>,
-    /// The result in one sentence: the holder, the class that accumulates, the growth, its share of the growth of the
-    /// heap, and the application frame that allocated the objects.
+    /// The result in one sentence: the holder, the class that accumulates, the growth, its share of the heap's growth,
+    /// and the application frame that allocated the objects.
     #[serde(default)]
     #[schemars(extend("optional" = true))]
     pub headline: String,
-    /// Address of the largest object that has the holding field, in the last dump: 0x7f00a8. For a static
-    /// field, address of a class object. Missing if no object on the path has the field.
+    /// Address, in the last dump, of the largest object that has the holding field: 0x7f00a8. For a static field, the
+    /// address of the class object. Missing if no object on the path has the field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub holder_id: Option<String>,
@@ -397,7 +399,7 @@ pub struct Through {
     pub stacks: u64,
 }
 
-/// Data of a trace about the objects that the stacks of a suspect allocated.
+/// History of the objects that the stacks of a suspect allocated, from a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct History {
     /// Number of stacks of the suspect that are in the trace. The figures include only these stacks.
@@ -405,8 +407,9 @@ pub struct History {
     /// How the live figures changed over time. Values as in `trend` of a suspect.
     #[schemars(extend("enum" = TRENDS))]
     pub trend: Cow<'static, str>,
-    /// The figure that is compared. major: live objects after each full GC. collections: the minimum between two GCs of
-    /// any kind. ticks: the minimum in each of several equal parts of the time, if there was no GC.
+    /// The figures of live objects that are compared. major: the live objects after each full GC. collections: the
+    /// minimum between two GCs of any kind. ticks: the minimum in each of several equal parts of the time, if there was
+    /// no GC.
     #[schemars(extend("enum" = ["major", "collections", "ticks"]))]
     pub basis: Cow<'static, str>,
     /// Number of moments in time that are compared.
@@ -415,24 +418,25 @@ pub struct History {
     pub began_ms: Option<u64>,
     /// When the growth began, in milliseconds since the trace of the run began; null if there is no growth.
     pub began_uptime_ms: Option<u64>,
-    /// False if the growth began at the first data point, or perhaps earlier.
+    /// False if the growth began at the first data point or may have begun before it.
     pub began_within: Option<bool>,
     /// Growth from the first to the last compared moment.
     pub growth: HistoryGrowth,
     /// Growth per hour.
     pub slope: HistorySlope,
-    /// Part of the allocated bytes that survived, in thousandths; 1000 if it is not known.
+    /// Part of the allocated bytes that survived, in thousandths; 1000 if the part is not known.
     pub survival_permille: u64,
-    /// False if it is not known which objects were collected. This is so under generational ZGC before a full GC, and
-    /// in a recording. Reports of earlier versions lack the key.
+    /// False if it is not known which objects were collected. This is the case under generational ZGC before a full GC,
+    /// and in a recording. Reports of earlier versions lack the key.
     #[serde(default = "is_known")]
     #[schemars(extend("optional" = true))]
     pub survival_known: bool,
-    /// Live figures over time: the minimum of each of at most 60 equal parts of the ticks.
+    /// Live figures over time. The time is divided into at most 60 parts with equally many ticks; each figure is the
+    /// minimum in one part.
     pub series: HistorySeries,
 }
 
-/// Returns the value of `survival_known` in reports of versions that did not write it.
+/// Returns the value of `survival_known` for reports of versions that did not write the key.
 const fn is_known() -> bool {
     true
 }
@@ -494,24 +498,25 @@ pub struct Stack {
     /// Number of samples behind the estimate.
     pub samples: u64,
     /// Estimated bytes. In a comparison, the net growth in bytes: allocated minus freed. Otherwise the bytes of live
-    /// objects. The figure is exact if the agent samples with interval 0, and if the dump contains stack traces.
+    /// objects. The figure is exact in two cases: if the agent samples with interval 0, and if the dump contains the
+    /// stack trace of each object.
     pub estimated_bytes: u64,
     /// 95 % interval of the estimate.
     pub ci95: [u64; 2],
-    /// Estimate from samples alone, present if allocation counts (count=on) make the estimate more exact. The counts
-    /// narrow the interval, and the estimate is moved into the narrower interval.
+    /// Estimate from samples alone. Present if allocation counts (count=on) made `estimated_bytes` more exact: the
+    /// counts narrow the interval, and the estimate is moved into the narrower interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "SampledBytes")]
     pub sampled: Option<SampledBytes>,
     /// Estimated number of objects.
     pub estimated_objects: u64,
-    /// Part of the bytes allocated at this stack since the start that is alive, in thousandths, estimated by
+    /// Part of the bytes allocated at this stack since the start that is still alive, in thousandths, estimated from
     /// samples.
     #[schemars(extend("maximum" = 1000))]
     pub survival_permille: u64,
-    /// False if survival_permille is not reliable. There are three reasons: too few samples of the stack were tracked
-    /// until they were collected (fewer than 16 are expected at the present interval or rate), the stack defined a
-    /// class, or the stacks are the JVM's own. Reports of earlier versions lack the key.
+    /// False if survival_permille is not reliable, for one of three reasons. Too few samples of the stack were tracked
+    /// until they were collected (fewer than 16 are expected at the present interval or rate). Or the stack defined a
+    /// class. Or the stacks are the JVM's own. Reports of earlier versions lack the key.
     #[serde(default = "is_known")]
     #[schemars(extend("optional" = true))]
     pub survival_known: bool,
@@ -529,7 +534,7 @@ pub struct SampledBytes {
     pub ci95: [u64; 2],
 }
 
-/// The part of a suspect's growth that is covered by samples.
+/// How much of a suspect's growth is covered by samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Coverage {
     /// Number of samples among the growing objects.
@@ -539,7 +544,7 @@ pub struct Coverage {
     /// Growth of the retained bytes, measured in the dumps.
     pub growth_bytes: u64,
     /// Maximum number of bytes of the growth that have no sample because the agent could not store it. Intervals of
-    /// stacks are wider by this amount.
+    /// stacks are widened by this amount.
     pub unseen_bytes: u64,
     /// Bytes of the growth that are not covered by samples: growth_bytes minus sampled_bytes.
     #[serde(default)]

@@ -21,8 +21,8 @@ pub struct HeapReport {
     pub warnings: Vec<String>,
     /// Minimum number of retained bytes of a suspect: 2 % of the reachable bytes, but at least 16 KiB.
     pub least_bytes: u64,
-    /// The part of the reachable bytes that the suspects retain. No byte is counted twice. With --top and --include,
-    /// only the analyzed suspects are included.
+    /// Reachable bytes that the suspects retain. No byte is counted twice. With --top and --include, only the analyzed
+    /// suspects are included.
     pub explained_bytes: u64,
     /// The thread whose allocation failed, if the JVM wrote the dump for an OutOfMemoryError. Null if the dump does not
     /// name such a thread.
@@ -82,8 +82,8 @@ pub struct HeapSuspect {
     /// Rank of the suspect; 1 for the largest.
     #[schemars(extend("minimum" = 1))]
     pub rank: u32,
-    /// Facts about the suspect, in sentences that a reader can check. One dump cannot show a leak, so no
-    /// sentence says that it leaks.
+    /// Facts about the suspect, as sentences that a reader can check. One dump cannot show a leak, so no sentence
+    /// claims one.
     pub reasons: Vec<String>,
     /// Kind and name of the GC root that keeps the objects alive.
     pub root: String,
@@ -102,14 +102,14 @@ pub struct HeapSuspect {
     /// Name of the known leak pattern; null if no pattern matches. The first of `reasons` describes it.
     #[schemars(extend("enum" = or_null(&DETECTORS)))]
     pub detector: Option<Cow<'static, str>>,
-    /// Number of objects among which the content is spread: 1 for one collection, more if, for example, each
-    /// tenant has one.
+    /// Number of objects among which the content is spread. 1 for one collection; more if, for example, each tenant has
+    /// a collection.
     #[schemars(extend("minimum" = 1))]
     pub holders: u64,
     /// Other fields that hold the same objects.
     #[schemars(extend("maxItems" = 4))]
     pub also_held_by: Vec<String>,
-    /// Memory outside of the heap that direct buffers among the objects own.
+    /// Memory outside of the heap that belongs to direct buffers among the objects.
     pub off_heap_bytes: u64,
     /// The stacks that allocated the objects, the most bytes first, at most 50; empty if no stack is known.
     /// `coverage` includes all stacks.
@@ -121,8 +121,8 @@ pub struct HeapSuspect {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Through")]
     pub allocated_through: Option<Through>,
-    /// Address of the largest object that has the holding field: 0x7f00a8. For a static field, address of a
-    /// class object. Missing if no object on the path has the field.
+    /// Address of the largest object that has the holding field: 0x7f00a8. For a static field, the address of the class
+    /// object. Missing if no object on the path has the field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub holder_id: Option<String>,
@@ -136,15 +136,15 @@ pub struct HeapSuspect {
     pub next: Vec<String>,
 }
 
-/// The part of the objects under a holder that is covered by samples.
+/// How much of the content under a holder is covered by samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapCoverage {
     /// Number of samples among the objects.
     pub samples: u64,
     /// Bytes that the samples represent.
     pub sampled_bytes: u64,
-    /// Maximum number of bytes that have no sample because the agent could not store it. Intervals of stacks are wider
-    /// by this amount.
+    /// Maximum number of bytes that have no sample because the agent could not store it. Intervals of stacks are
+    /// widened by this amount.
     pub unseen_bytes: u64,
     /// Bytes that are not covered by samples: retained_bytes minus sampled_bytes.
     pub unsampled_bytes: u64,
@@ -258,7 +258,7 @@ pub struct HeapWaste {
     pub kind: Cow<'static, str>,
     /// Number of wasteful objects. For duplicates, all objects that equal at least one other object.
     pub objects: u64,
-    /// The part of the bytes of these objects that could be saved. No byte is counted in two kinds.
+    /// Bytes of these objects that could be saved. No byte is counted in two kinds.
     pub bytes_to_win: u64,
     /// The field that holds most of the wasted memory; null if none is known.
     pub holder: Option<String>,

@@ -16,7 +16,8 @@ pub struct HistoReport {
     /// Totals of all classes that have objects in the dump, listed or not.
     pub totals: HistoTotals,
     /// One entry for each class. With --retained, the classes with the most retained bytes come first, otherwise those
-    /// with the most shallow bytes. Equal classes are sorted by name. All of them unless --top limits them.
+    /// with the most shallow bytes. Classes with equally many bytes are sorted by name. Contains all classes unless
+    /// --top limits them.
     pub classes: Vec<ClassRow>,
 }
 
@@ -52,8 +53,8 @@ pub struct ClassRow {
     pub reachable_bytes: Option<u64>,
     /// Has the same value as reachable_bytes. It is at most retained_bytes.
     pub reachable_shallow_bytes: Option<u64>,
-    /// True if retained_bytes is the sum over the instances that no other instance of the class dominates. This
-    /// applies to the smaller classes of dumps with many objects and classes.
+    /// True if retained_bytes is only a lower bound: the sum over the instances that no other instance of the class
+    /// dominates. This is the case for the smaller classes of dumps with many objects and classes.
     #[serde(rename = "retained_is_lower_bound")]
     pub is_lower_bound: Option<bool>,
 }

@@ -21,12 +21,13 @@ pub struct PathsReport {
     /// Number of selected objects without a path: unreachable objects, and objects held only by references that
     /// --refs does not follow.
     pub without_path: u64,
-    /// Shortest paths to all selected objects, merged if objects of one class are reached in the same way. Each line of
-    /// the tree is followed by the lines below it; among these, the lines that lead to the most objects come first. The
-    /// path to a single object has one line per object. At most 30 lines unless --top sets another limit.
+    /// Shortest paths to all selected objects. Paths are merged if they reach objects of one class by the same
+    /// references. Each line of the tree is followed by the lines below it; among these, the lines that lead to the
+    /// most objects come first. The path to a single object has one line per object. At most 30 lines unless --top sets
+    /// another limit.
     pub tree: Vec<PathLine>,
-    /// Lines of depth 0, and the lines below them, that are left out because of the limit. Also the number of selected
-    /// objects that these lines lead to.
+    /// Number of lines that are left out because of the limit (lines of depth 0, and the lines below them), and number
+    /// of selected objects to which these lines lead.
     pub hidden: Hidden,
 }
 
@@ -38,8 +39,8 @@ pub struct PathLine {
     /// At depth 0: `static` if the path goes through a static field of an application class, otherwise the kind of the
     /// GC root. Null at other depths.
     pub root: Option<&'static str>,
-    /// How the objects of the line above refer to these: `com.acme.Foo.entries`, `[]` or `[12]` (elements),
-    /// `<local variable>`, `<class loader>` and so on; null at depth 0.
+    /// The reference by which the objects of the line above refer to these objects: `com.acme.Foo.entries`, `[]` or
+    /// `[12]` (elements), `<local variable>`, `<class loader>` and so on; null at depth 0.
     pub via: Option<String>,
     /// The kind of the reference. If a java.lang.ref object refers to the object, the kind is not strong.
     #[schemars(extend("enum" = ["strong", "soft", "final", "weak", "phantom"]))]
@@ -51,16 +52,16 @@ pub struct PathLine {
     pub id: Option<String>,
     /// Number of objects on this line.
     pub objects: u64,
-    /// True if some of these objects are reached through others of them, as in a linked list.
+    /// True if some of the objects on this line are reached through others on the same line, as in a linked list.
     pub folded: bool,
-    /// Number of selected objects that the line leads to, including those on the line itself.
+    /// Number of selected objects that are reached through this line, including those on the line itself.
     pub selected: u64,
     /// Number of selected objects on this line.
     pub selected_here: u64,
-    /// Shallow bytes of the selected objects that the line leads to.
+    /// Shallow bytes of the selected objects that are reached through this line, including those on the line itself.
     pub selected_bytes: u64,
-    /// Lines below this line, at any depth, that are left out because of the limit. Also the number of selected objects
-    /// that these lines lead to.
+    /// Number of lines below this line, at any depth, that are left out because of the limit, and number of selected
+    /// objects to which these lines lead.
     pub hidden: Hidden,
 }
 

@@ -60,7 +60,7 @@ pub enum QueryValue {
     Null,
 }
 
-/// A dump with its name in the statement.
+/// A dump with the name by which the statement refers to it.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct QueriedDump {
     /// Name of the dump in the statement.

@@ -17,9 +17,9 @@ pub struct RecordingReport {
     /// jdk.ObjectAllocationOutsideTLAB are added up.
     #[schemars(extend("enum" = EVENTS))]
     pub event: &'static str,
-    /// `sampled`: the objects in the JVM's list of old objects that were alive at its last dump; their figures
-    /// are not extrapolated. `live`: an estimate of live objects. `allocated`: an estimate of allocated
-    /// objects, dead or alive.
+    /// Meaning of the figures. `sampled`: the objects in the JVM's list of old objects that were alive at its last
+    /// dump; their figures are not extrapolated. `live`: an estimate of live objects. `allocated`: an estimate of
+    /// allocated objects, dead or alive.
     #[schemars(extend("enum" = ["sampled", "live", "allocated"]))]
     pub measure: &'static str,
     /// Kind of the rows: stacks (the default), or classes with --by class. Reports of earlier versions lack the
@@ -44,7 +44,7 @@ pub struct RecordingReport {
 pub struct RecordingInfo {
     /// Path of the recording as given on the command line.
     pub path: String,
-    /// Size of the file on disk in bytes, compressed if the file is compressed.
+    /// Size of the file on disk in bytes. For a compressed file, this is the compressed size.
     pub bytes: u64,
     /// Name and version of the JVM; null if the recording does not have them.
     pub jvm: Option<String>,
@@ -62,7 +62,7 @@ pub struct RecordingInfo {
     pub interval_bytes: Option<u64>,
     /// Number of events of each kind that has samples of objects.
     pub events: Vec<EventRow>,
-    /// True if damage keeps some of the recording out of the figures.
+    /// True if the figures lack some of the recording because of damage.
     pub partial: bool,
     /// Damage and missing data of the recording, one sentence each.
     pub warnings: Vec<String>,

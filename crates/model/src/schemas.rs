@@ -1,7 +1,7 @@
 //! The JSON schemas of the reports, generated from the structs.
 //!
 //! The doc comments become descriptions. Some keys exist in every report today, but not in reports of earlier versions.
-//! They have `extend("optional" = true)`, so that the schema does not require them.
+//! Their fields have `extend("optional" = true)`, so that the schema does not require them.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
@@ -31,7 +31,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
     ]
 }
 
-/// Returns the schema of one report. Its title is the value of the report's key `schema`.
+/// Returns the schema of one report. Its title is the value that the key `schema` has in the report.
 fn schema<T: JsonSchema>(name: &'static str) -> (&'static str, Schema) {
     // The schema describes JSON as it is written: a key without a value is null, unless the key is skipped.
     let settings = SchemaSettings::draft2020_12().for_serialize();

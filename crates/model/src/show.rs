@@ -55,7 +55,7 @@ pub struct ShownObject {
     pub superclass: Option<ObjectRef>,
     /// For a class object, its defining loader; null for the boot loader.
     pub loader: Option<ObjectRef>,
-    /// Text of a string, cut after 2000 characters with …; value of a boxed value; otherwise null.
+    /// For a string, its text, cut after 2000 characters with …; for a boxed value, its value; otherwise null.
     pub text: Option<String>,
     /// Fields of an instance: the fields of its own class first, then of the superclass, and so on; static
     /// fields of a class object.
@@ -65,7 +65,7 @@ pub struct ShownObject {
     /// Number of references to the object in the whole dump, including references from unreachable objects. References
     /// of instances to their class are not counted.
     pub referrer_count: u64,
-    /// The first references to the object. Their number is at most the number of elements that are shown.
+    /// The first references to the object. At most as many are listed as elements are shown.
     pub referrers: Vec<ShownReferrer>,
     /// Content of an object of a collection class of the JDK, or of a class that extends one; null for other
     /// objects.
@@ -141,8 +141,8 @@ pub struct ShownContents {
     /// Number of elements, entries or characters, as a field of the object records it. Null if no field records it and
     /// the elements were not counted.
     pub size: Option<u64>,
-    /// Capacity of the collection: the number of elements for which it has room, or of buckets for hash tables. Null
-    /// for other objects.
+    /// Capacity of the collection: the number of elements for which it has room; for hash tables, the number of
+    /// buckets. Null for other objects.
     pub capacity: Option<u64>,
     /// Position or limit of a buffer; null for other objects.
     pub position: Option<u64>,
@@ -152,11 +152,11 @@ pub struct ShownContents {
     pub text: Option<String>,
     /// Index of the first listed entry: 0, or the value of --offset.
     pub offset: u64,
-    /// Entries in the usual order of iteration, at most 20 unless --top sets another limit; for a buffer,
-    /// elements between position and limit.
+    /// Entries in the order in which the collection is usually iterated, at most 20 unless --top sets another limit;
+    /// for a buffer, the elements between position and limit.
     pub entries: Vec<ShownEntry>,
-    /// True if the content is consistent. False in damaged dumps, and if a thread was changing the collection when the
-    /// dump was taken.
+    /// True if the content is consistent. False if the dump is damaged, or if a thread was changing the collection when
+    /// the dump was taken.
     pub whole: bool,
 }
 
@@ -176,8 +176,8 @@ pub struct ShownValue {
     #[serde(rename = "type")]
     #[schemars(extend("enum" = ["Object", "boolean", "char", "float", "double", "byte", "short", "int", "long"]))]
     pub kind: &'static str,
-    /// Value as in Java source, without a suffix, so that no digit is lost; null for references, and if the
-    /// object's record is too short.
+    /// Value as in Java source, without a suffix, so that no digit is lost; null for references, and if the object's
+    /// record is too short to contain the value.
     pub value: Option<String>,
     /// Target of a reference; null for the null reference and for other values.
     pub object: Option<ObjectRef>,
@@ -194,7 +194,7 @@ pub struct ObjectRef {
     pub class: Option<String>,
     /// Length of an array; null for other objects.
     pub length: Option<u32>,
-    /// Text of a string, cut after 80 characters with …; value of a boxed value; otherwise null.
+    /// For a string, its text, cut after 80 characters with …; for a boxed value, its value; otherwise null.
     pub text: Option<String>,
 }
 

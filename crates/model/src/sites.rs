@@ -30,8 +30,8 @@ pub struct SitesReport {
     pub agent: Option<AgentReport>,
     /// Stacks, the most bytes first. All of them unless --top limits them; empty with --by class.
     pub stacks: Vec<Stack>,
-    /// The allocating frames for each class. Those with the most bytes come first. All of them unless --top limits
-    /// them; empty with --by class. Reports of earlier versions lack the key.
+    /// Allocating frames, each with a class. Those with the most bytes come first. Contains all of them unless --top
+    /// limits them; empty with --by class. Reports of earlier versions lack the key.
     #[schemars(extend("optional" = true))]
     pub frames: Vec<LiveFrame>,
     /// With --by class: classes with the most live bytes first, then classes without a live sample; otherwise
@@ -71,8 +71,8 @@ pub struct LiveClassRow {
     pub ci95: [u64; 2],
     /// Estimated number of objects.
     pub estimated_objects: u64,
-    /// Counted allocations of the class since the agent's start. Allocations that the agent's filters exclude, and
-    /// allocations of the last second, are not included. Null if the agent does not count classes (strategy=class).
+    /// Allocations of the class that the agent counted since its start. Allocations that the agent's filters exclude,
+    /// and allocations of the last second, are not included. Null if the agent does not count classes (strategy=class).
     pub allocated: Option<CountRow>,
 }
 
@@ -126,13 +126,13 @@ pub struct AllocatedTotals {
     pub bytes: u64,
     /// 95 % interval of the estimate; null if it is not known (strategy=time) and for counts.
     pub ci95: Option<[u64; 2]>,
-    /// The part of `bytes` that was allocated in stacks without a sample. This part is estimated from the stacks with
-    /// few samples. `stacks` does not include it. Absent in reports of earlier versions.
+    /// Bytes of the total that were allocated in stacks without a sample. These bytes are estimated from the stacks
+    /// with few samples. They are not in `stacks`. Absent in reports of earlier versions.
     #[schemars(extend("optional" = true))]
     pub other_stacks_bytes: u64,
     /// Number of objects.
     pub objects: u64,
-    /// Maximum number of bytes that have no sample because the agent could not store it. Intervals are wider by this
+    /// Maximum number of bytes that have no sample because the agent could not store it. Intervals are widened by this
     /// amount.
     pub unseen_bytes: u64,
     /// Estimated bytes of stacks whose samples have 8 KiB or more on average, in a JVM before JDK 25. Such a JVM
@@ -155,7 +155,7 @@ pub struct AllocatedStackRow {
     /// 95 % interval of the estimate; null if it is not known (strategy=time).
     pub ci95: Option<[u64; 2]>,
     /// Estimate from samples alone. Present if the bytes of the stack are computed as its share of the count at the
-    /// line of its first frame (count=on). Missing otherwise, and missing if samples and count of the line contradict
+    /// line of its first frame (count=on). Missing otherwise. Also missing if samples and count of that line contradict
     /// each other (counted.disagreements).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "SampledBytes")]
@@ -192,19 +192,21 @@ pub struct SiteTotals {
     pub ci95: [u64; 2],
     /// Estimated number of objects.
     pub estimated_objects: u64,
-    /// Number of samples of all stacks that are left out because no GC root reaches the object.
+    /// Number of samples that are left out because no GC root reaches the sampled object. Samples of all stacks are
+    /// included, whether or not they match --focus.
     pub unreachable_samples: u64,
-    /// Number of samples of all stacks that are left out because the dump was taken while the agent was recording them.
+    /// Number of samples that are left out because the agent was still recording them when the dump was taken. Samples
+    /// of all stacks are included, whether or not they match --focus.
     pub unfinished_samples: u64,
-    /// Maximum number of bytes that have no sample because the agent could not store it. Intervals of stacks are wider
-    /// by this amount.
+    /// Maximum number of bytes that have no sample because the agent could not store it. Intervals of stacks are
+    /// widened by this amount.
     pub unseen_bytes: u64,
-    /// The part of `estimated_bytes` that was allocated in stacks without a sample. This part is estimated from the
-    /// stacks with few samples. `stacks` and `frames` do not include it. Absent in reports of earlier versions.
+    /// Bytes of `estimated_bytes` that were allocated in stacks without a sample. These bytes are estimated from the
+    /// stacks with few samples. They are not in `stacks` and `frames`. Absent in reports of earlier versions.
     #[schemars(extend("optional" = true))]
     pub other_stacks_bytes: u64,
-    /// Reachable bytes of all stacks that are not covered by samples: classes without a sample, and objects
-    /// older than the agent.
+    /// Reachable bytes that no sample covers, whether or not the sample matches --focus. They belong to classes without
+    /// a sample, and to objects that are older than the agent.
     pub unsampled_bytes: u64,
     /// Estimated bytes of objects of 8 KiB or more, if the agent was attached to a JVM before JDK 25. Such a JVM
     /// samples too few of these objects, so there may be up to 50 % more bytes (intervals of stacks include this).
@@ -223,9 +225,9 @@ pub struct AgentReport {
     pub interval_bytes: u64,
     /// Mean number of allocations, or milliseconds, between samples; 0 with strategy=bytes.
     pub rate: u64,
-    /// Value of interval_bytes before the agent downsampled because its table was full.
+    /// Value of interval_bytes before the agent's table was full and it began to downsample.
     pub first_interval_bytes: u64,
-    /// Value of rate before the agent downsampled.
+    /// Value of rate before the agent's table was full and it began to downsample.
     pub first_rate: u64,
     /// Maximum number of frames of a stack.
     pub depth: u64,
@@ -251,7 +253,7 @@ pub struct CostReport {
     pub bytes_per_sample: u64,
     /// Number of stacks in the site table.
     pub sites: u64,
-    /// Bytes of the site table, names included, per stack.
+    /// Bytes of the site table, including names, divided by the number of stacks.
     pub bytes_per_site: u64,
 }
 
@@ -260,10 +262,11 @@ pub struct CostReport {
 pub struct CollectedReport {
     /// Number of samples.
     pub samples: u64,
-    /// Number of these samples whose details are in the heap: the most recent ones, and a random choice of all.
+    /// Number of these samples whose details are in the heap: the most recent samples, and a random choice of all
+    /// samples.
     pub remembered: u64,
-    /// Median time in milliseconds from the allocation of these objects until the agent found that they were collected;
-    /// null without such samples.
+    /// Median time in milliseconds from the allocation of these objects until the agent detected that they were
+    /// collected; null without such samples.
     pub median_age_ms: Option<u64>,
 }
 

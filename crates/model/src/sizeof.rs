@@ -17,7 +17,7 @@ pub struct SizeofReport {
     pub snapshot: SnapshotInfo,
     /// The selectors as given. All objects that they select are one set.
     pub selectors: Vec<String>,
-    /// Options that decide which objects deep sizes count and which references they follow.
+    /// Options that decide which objects are included in deep sizes, and which references are followed.
     pub options: SizeofOptions,
     /// The selected objects with the largest deep size, the largest first. At most 10 unless --top sets another
     /// limit.
@@ -28,12 +28,12 @@ pub struct SizeofReport {
     pub thread_local: Option<ThreadLocalValues>,
     /// The deep size of the set by class, most bytes first.
     pub by_class: Vec<SizeofClass>,
-    /// Shared values in the whole dump that skip_flyweights leaves out; null without that option.
+    /// Shared values that skip_flyweights leaves out, in the whole dump; null without that option.
     pub flyweights: Option<SizeofFlyweights>,
     /// Classes for which skip_final has no information about final fields; null without that option.
     pub finals: Option<SizeofFinals>,
-    /// The deep size of the set as a tree of lines, with --tree. Each object is counted on the line by which a
-    /// breadth-first search reaches it first. Each line is followed by the lines below it. Contains the 30 lines with
+    /// The deep size of the set as a tree of lines, with --tree. Each object is counted on only one line, where a
+    /// breadth-first search first reaches it. Each line is followed by the lines below it. Contains the 30 lines with
     /// the most bytes unless --top sets another limit. Null without --tree.
     pub tree: Option<Vec<SizeofLine>>,
 }
@@ -52,8 +52,8 @@ pub struct SizeofOptions {
     pub exclude: Vec<String>,
     /// Regular expressions. Objects of matching classes are counted, but their references are not followed.
     pub stop_at: Vec<String>,
-    /// Kinds of java.lang.ref references that are followed and that retain: only strong references (strong),
-    /// soft and final references too (soft), or all (all).
+    /// Kinds of java.lang.ref references that are followed and that retain their referent: only strong references
+    /// (strong), soft and final references too (soft), or all (all).
     #[schemars(extend("enum" = ["strong", "soft", "all"]))]
     pub refs: &'static str,
 }
@@ -94,15 +94,16 @@ pub struct SizeofSet {
     pub retained_bytes: Option<u64>,
     /// Number of objects that would be freed with them; null if all are unreachable.
     pub retained_objects: Option<u64>,
-    /// Number of selected objects whose own deep size was measured. This is all of them, or, if that would take too
-    /// long because they share many objects, those that retain the most.
+    /// Number of selected objects whose own deep size was measured. This is the number of all selected objects unless
+    /// measuring them all would take too long because they share many objects. Then those that retain the most are
+    /// measured.
     pub measured: u64,
-    /// Sum of the deep sizes of the selected objects. The sum is more than the deep size of the set if the selected
-    /// objects reach the same objects. Null if not all were measured.
+    /// Sum of the deep sizes of the selected objects. If several selected objects reach the same object, it is included
+    /// several times, so the sum is larger than the deep size of the set. Null if not all were measured.
     pub sum_deep_bytes: Option<u64>,
-    /// Sum of the retained sizes of the selected objects. The sum is more than the retained size of the set if some
-    /// selected objects retain others. It is less if some objects are retained only by several selected objects
-    /// together.
+    /// Sum of the retained sizes of the selected objects. The sum is larger than the retained size of the set if some
+    /// selected objects retain other selected objects. It is smaller if some objects are retained only by several
+    /// selected objects together.
     pub sum_retained_bytes: u64,
     /// Size that class tables of reports show: the sum over the instances that no other instance retains. Null
     /// unless the selected objects are all instances of one class.
@@ -151,15 +152,15 @@ pub struct SizeofFlyweights {
     pub enum_constants: u64,
     /// Number of cached boxes: Boolean.TRUE, Boolean.FALSE and the boxes that valueOf caches.
     pub cached_boxes: u64,
-    /// Number of strings that are known to be interned: string constants that classes resolved. A dump does not
-    /// mark other interned strings.
+    /// Number of strings that are known to be interned: string constants that classes resolved. Other interned strings
+    /// are not marked in a dump, so they are not included.
     pub interned_strings: u64,
 }
 
 /// Classes in the deep size whose final fields are not known. These fields are followed.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SizeofFinals {
-    /// Number of class names in the deep size for which --classpath has no class file with the fields of the
+    /// Number of classes in the deep size, by name, for which --classpath has no class file with the same fields as the
     /// dump. References in their final fields are followed.
     pub unknown_classes: u64,
     /// The first of these names, in alphabetical order.

@@ -10,7 +10,7 @@ use crate::diff::{self, AgentInfo, AssumedRoots, LayoutInfo};
 pub struct SnapshotInfo {
     /// Path of the dump as given on the command line.
     pub path: String,
-    /// Size of the file on disk in bytes, compressed if the file is compressed.
+    /// Size of the file on disk in bytes. For a compressed file, this is the compressed size.
     pub bytes: u64,
     /// When the dump was taken, in milliseconds since 1970, UTC.
     pub taken_ms: u64,
@@ -35,9 +35,9 @@ pub struct SnapshotInfo {
     pub partial: bool,
     /// Damage, missing data and oddities of the dump, one sentence each.
     pub warnings: Vec<String>,
-    /// Objects without referrers that count as GC roots, because the dump is complete but lacks roots. Such dumps have
-    /// no frames of parked virtual threads (JDK 19 to 21), or were written by jhsdb. Missing for other dumps, and if no
-    /// graph was built.
+    /// Objects without referrers that are treated as GC roots, because the dump is complete but lacks roots. Such dumps
+    /// have no frames of parked virtual threads (JDK 19 to 21), or were written by jhsdb. Missing for other dumps, and
+    /// if no graph was built.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "AssumedRoots")]
     pub assumed_roots: Option<AssumedRoots>,

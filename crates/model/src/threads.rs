@@ -83,7 +83,7 @@ pub struct LocalRow {
     pub kind: &'static str,
     /// The object; null if the dump lacks it.
     pub object: Option<ObjectRef>,
-    /// Bytes that would be freed without the object.
+    /// Bytes that would be freed if the object were removed.
     pub retained_bytes: u64,
 }
 

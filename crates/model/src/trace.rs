@@ -32,7 +32,7 @@ impl TraceInfoReport {
 pub struct TraceFile {
     /// Path of the trace as given on the command line.
     pub path: String,
-    /// Size of the trace in bytes, including data in files beside it that SQLite has not yet merged into it.
+    /// Size of the trace in bytes, including data that SQLite still keeps in other files beside it.
     pub bytes: u64,
     /// Damage and missing data of the trace, one sentence each.
     pub warnings: Vec<String>,
@@ -82,7 +82,8 @@ pub struct RunRow {
     pub collections: Collections,
     /// Number of samples.
     pub samples: u64,
-    /// Number of samples that were taken but not recorded. Live figures lack these samples, so they are too low.
+    /// Number of samples that were taken but not recorded. Live figures do not include these samples, so they are too
+    /// low.
     pub lost_samples: u64,
     /// Estimated bytes of the samples that were not recorded.
     pub lost_bytes: u64,
@@ -153,31 +154,31 @@ pub struct TraceTopReport {
     pub run: RunInfo,
     /// The part of the run that is analyzed.
     pub window: WindowRow,
-    /// Kind of the ranked rows: application frames that allocate (frame, the default), stacks (site), or classes
-    /// (class). With line, `candidates` is empty, and only `lines` has entries.
+    /// Kind of the ranked rows: application frames that allocate (frame, the default), stacks (site), classes (class),
+    /// or lines of code (line). With line, `candidates` is empty, and only `lines` has entries.
     #[schemars(extend("enum" = ["frame", "site", "class", "line"]))]
     pub by: &'static str,
     /// The regular expression of --focus; null without it.
     #[schemars(extend("optional" = true))]
     pub focus: Option<String>,
-    /// The figure that is compared. major: live bytes after each full GC. collections: the minimum between two GCs of
-    /// any kind. ticks: the minimum in each of several equal parts of the time, if there was no GC. survivors: for an
-    /// imported recording, the live objects of its last dump by allocation time.
+    /// The figures of live bytes that are compared. major: the live bytes after each full GC. collections: the minimum
+    /// between two GCs of any kind. ticks: the minimum in each of several equal parts of the time, if there was no GC.
+    /// survivors: for an imported recording, the live objects of its last dump by allocation time.
     #[schemars(extend("enum" = ["major", "collections", "ticks", "survivors"]))]
     pub basis: &'static str,
     /// Number of moments in time that are compared.
     pub points: u64,
-    /// The time for which live figures are valid: the end of the window (end), or the last full GC if only full GCs
-    /// find dead samples, as in generational ZGC (major). It is `unknown` if there was no full GC; then unreachable
-    /// objects are included.
+    /// The time for which the live figures are valid. end: the end of the window. major: the last full GC, if only full
+    /// GCs find dead samples, as in generational ZGC. unknown: there was no full GC, so unreachable objects are
+    /// included.
     #[schemars(extend("enum" = ["end", "major", "unknown"]))]
     pub alive_at: &'static str,
-    /// Time at which that full GC ended, in milliseconds since the run began; null otherwise.
+    /// If alive_at is major, the time at which that full GC ended, in milliseconds since the run began; null otherwise.
     pub alive_at_uptime_ms: Option<u64>,
-    /// Live figures include only objects that were allocated before this time, in milliseconds since the run began, and
-    /// that survived the full GC of alive_at. Later objects were in the young generation. Null if this time is not
-    /// known (live figures are then upper bounds), and null if alive_at is not major. Reports of earlier versions lack
-    /// the key.
+    /// Live figures include only objects that were allocated before this time and that survived the full GC of
+    /// alive_at. The time is in milliseconds since the run began. Objects that were allocated later were in the young
+    /// generation at that GC. Null if this time is not known (live figures are then upper bounds), and null if alive_at
+    /// is not major. Reports of earlier versions lack the key.
     #[schemars(extend("optional" = true))]
     pub alive_of_uptime_ms: Option<u64>,
     /// GCs in the window.
@@ -249,8 +250,8 @@ pub struct TraceTotals {
 pub struct CandidateRow {
     /// Rank of the candidate; 1 for the most suspicious.
     pub rank: u64,
-    /// leak: live bytes grow, and they grew from the first full GC to the last; growth: live bytes grow with less
-    /// certainty, or there were no two full GCs; unclear: there were too few GCs.
+    /// leak: live bytes grow, and they grew from the first full GC to the last; growth: live bytes grow, but the
+    /// evidence is weaker, or there were no two full GCs; unclear: there were too few GCs.
     #[schemars(extend("enum" = ["leak", "growth", "unclear", "plateau", "warmup", "level"]))]
     pub verdict: &'static str,
     /// How live bytes changed over time. Values as in `trend` of a suspect.
@@ -262,7 +263,7 @@ pub struct CandidateRow {
     pub sites: u64,
     /// The innermost application frame if frames are ranked; null otherwise.
     pub frame: Option<String>,
-    /// The stack, the leaf first. If the candidate has several stacks, the stack with the most live bytes.
+    /// The stack, the leaf first. If the candidate has several stacks, this is the stack with the most live bytes.
     pub frames: Vec<String>,
     /// Number of distinct stacks of the candidate's sites.
     pub stacks: u64,
@@ -281,8 +282,9 @@ pub struct CandidateRow {
     pub growth: HistoryGrowth,
     /// Growth per hour.
     pub slope: HistorySlope,
-    /// Growth per GiB that all sites together allocated. Null if the program allocated at an even rate over time, or if
-    /// there are too few samples. Reports of earlier versions lack the key.
+    /// Growth in relation to allocation: growth of live bytes per GiB that all sites together allocated. Null if the
+    /// program allocated at an even rate over time, or if there are too few samples. Reports of earlier versions lack
+    /// the key.
     #[schemars(extend("optional" = true))]
     pub per_work: Option<PerWorkRow>,
     /// True if the candidate grew from the first full GC to the last; null if there were no two full GCs.
@@ -303,9 +305,10 @@ pub struct CandidateRow {
     pub began_ms: Option<u64>,
     /// When the growth began, in milliseconds since the run began; null if there is no growth.
     pub began_uptime_ms: Option<u64>,
-    /// False if the growth began at the first data point, or perhaps earlier.
+    /// False if the growth began at the first data point or may have begun before it.
     pub began_within: Option<bool>,
-    /// Live figures over time: the minimum of each of at most 60 equal parts of the ticks.
+    /// Live figures over time. The window is divided into at most 60 parts with equally many ticks; each figure is the
+    /// minimum in one part.
     pub series: HistorySeries,
 }
 
@@ -319,7 +322,7 @@ pub struct PerWorkRow {
     pub bytes_per_gib: i64,
     /// 95 % interval of the estimate.
     pub ci95: Option<[i64; 2]>,
-    /// True if growth has stopped when it is measured over time, but not when it is measured over the bytes allocated.
+    /// True if the live bytes stopped growing over time, but still grow in relation to the bytes allocated.
     pub only_clock_is_over: bool,
 }
 
@@ -332,19 +335,19 @@ pub struct CountedClasses {
     pub objects: u64,
     /// Allocated bytes of all classes.
     pub bytes: u64,
-    /// Number of the allocated objects whose class is not known. Counts of single classes may be too low by at most
+    /// Number of allocated objects whose class is not known. So the count of a single class may be too low by at most
     /// this number.
     pub unknown_objects: u64,
-    /// Classes, the most bytes first; at most 100 unless --top sets another limit. `(other classes)` represents the
-    /// classes for which `trace_max` left no row.
+    /// Classes, the most bytes first; at most 100 unless --top sets another limit. `(other classes)` stands for all
+    /// classes that are left out because of the limit `trace_max`.
     pub rows: Vec<CountedClassRow>,
 }
 
 /// Allocation counts of lines of code.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CountedLines {
-    /// When the first counted span begins, in milliseconds since the run began. The report has the counted spans
-    /// that end in the window. Old spans are long.
+    /// When the first counted time span begins, in milliseconds since the run began. The report includes the counted
+    /// spans that end in the window. Old spans are long.
     pub from_uptime_ms: u64,
     /// When the last counted span ends, in milliseconds since the run began.
     pub to_uptime_ms: u64,
@@ -357,8 +360,8 @@ pub struct CountedLines {
     pub objects_per_second: u64,
     /// Known bytes per second, rounded.
     pub bytes_per_second: u64,
-    /// One entry for each method, line and allocated class, the most bytes first, then the most objects; at
-    /// most 100 unless --top sets another limit.
+    /// One entry for each combination of method, line and allocated class. Entries with the most bytes come first; of
+    /// equal entries, those with the most objects. At most 100 unless --top sets another limit.
     pub rows: Vec<CountedLineRow>,
     /// Allocations that are not counted.
     pub missed: CountedMissed,
@@ -374,9 +377,8 @@ pub struct CountedLineRow {
     pub objects_per_second: u64,
     /// Bytes per second, rounded; null if the bytes are not known.
     pub bytes_per_second: Option<u64>,
-    /// Estimates by samples for the same line and class. Null if samples cannot be compared with counts. This is so if
-    /// samples were not drawn by bytes, were downsampled, or were lost, and if the sampled allocations are not the
-    /// counted ones.
+    /// Estimates by samples for the same line and class. Null if samples cannot be compared with counts: samples were
+    /// not drawn by bytes, were downsampled, or were lost, or samples and counts do not cover the same allocations.
     pub sampled: Option<SampledLineRow>,
 }
 
@@ -417,8 +419,8 @@ pub struct TraceSamplesReport {
     pub trace: TraceFile,
     /// The run.
     pub run: RunInfo,
-    /// Samples that were alive at the last tick (live), that were freed last (recent), or a random choice of
-    /// all freed samples (chosen).
+    /// The listed samples: those that were alive at the last tick (live), those that were freed last (recent), or a
+    /// random choice of all freed samples (chosen).
     #[schemars(extend("enum" = ["live", "recent", "chosen"]))]
     pub which: &'static str,
     /// The order: the oldest first (age), or the largest first (bytes).
@@ -467,12 +469,13 @@ pub struct SampleReportRow {
     pub allocated_ms: u64,
     /// When the object was allocated, in milliseconds since the run began.
     pub allocated_uptime_ms: u64,
-    /// When the agent found that the object was collected, in milliseconds since 1970; null while it is alive.
+    /// When the agent detected that the object was collected, in milliseconds since 1970; null while it is alive.
     pub collected_ms: Option<u64>,
-    /// When the agent found that the object was collected, in milliseconds since the run began; null while it is alive.
+    /// When the agent detected that the object was collected, in milliseconds since the run began; null while it is
+    /// alive.
     pub collected_uptime_ms: Option<u64>,
-    /// Milliseconds from the allocation of the object until the agent found that it was collected. For a live object,
-    /// until the last tick.
+    /// Milliseconds from the allocation of the object until the agent detected that it was collected. For a live
+    /// object, until the last tick.
     pub age_ms: u64,
     /// The allocating stack, the leaf first.
     pub frames: Vec<String>,

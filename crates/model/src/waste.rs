@@ -43,20 +43,20 @@ pub struct WasteRow {
     /// that are all zero or null; long_arrays: arrays whose second half, 32 bytes or more, is zero or null.
     #[schemars(extend("enum" = ["duplicate_strings", "duplicate_arrays", "duplicate_boxes", "boxed_values", "empty_collections", "sparse_collections", "zero_arrays", "long_arrays"]))]
     pub kind: &'static str,
-    /// Number of objects. For duplicates, all objects that equal at least one other object, including the one that must
-    /// stay.
+    /// Number of objects. For duplicates, all objects that equal at least one other object, including the one that has
+    /// to stay.
     pub objects: Vec<u64>,
-    /// Sizes of these objects, including arrays that belong only to them.
+    /// Sum of the sizes of these objects, including arrays that belong only to them.
     pub shallow_bytes: Vec<u64>,
-    /// Savings. For duplicates, all objects but one; for empty collections, the collections and their arrays; for other
-    /// kinds, the bytes that shorter arrays would save.
+    /// Savings in bytes. For duplicates, the bytes of all equal objects but one; for empty collections, the bytes of
+    /// the collections and their arrays; for other kinds, the bytes that shorter arrays would save.
     pub bytes_to_win: Vec<u64>,
-    /// Number of distinct contents. For kinds without duplicates, number of classes.
+    /// Number of distinct contents. For kinds that are not about duplicates, number of classes.
     pub groups: Vec<u64>,
     /// The groups of the last dump that have the largest savings; at most 5 unless --top sets another limit.
     pub examples: Vec<WasteExample>,
-    /// The fields that hold the wasteful objects. Of each object, the nearest field above it that is not declared by a
-    /// JDK class or a class of a collection library. At most 5 unless --top sets another limit.
+    /// The fields that hold the wasteful objects. For each object, this is the nearest field above it that is not
+    /// declared by a JDK class or by a class of a collection library. At most 5 unless --top sets another limit.
     pub holders: Vec<WasteHolderRow>,
 }
 
@@ -84,7 +84,7 @@ pub struct WasteExample {
 /// A field that holds wasteful objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WasteHolderRow {
-    /// The field, as com.acme.Foo.name. `GC roots` if nothing else holds the objects; `(several paths)` if
+    /// The field, in the form com.acme.Foo.name. `GC roots` if only GC roots hold the objects; `(several paths)` if
     /// several fields of the named class lead to them.
     pub holder: String,
     /// Number of objects that could be removed or made smaller.

@@ -43,7 +43,7 @@ pub(crate) const EVENTS: [&str; 5] = [
     "jdk.ObjectAllocationOutsideTLAB",
 ];
 
-/// Returns the values of a key that has one of these words or is null.
+/// Returns the allowed values of a key whose value is one of these words or null.
 pub(crate) fn or_null(words: &[&'static str]) -> Vec<Option<&'static str>> {
     let words = words.iter().copied().map(Some);
     std::iter::once(None).chain(words).collect()

@@ -14,7 +14,7 @@ use crate::error::{PushError, TlsFault};
 use crate::headers::Header;
 use crate::requests::{INGEST, PUSH, Request, Series, ingest, push};
 
-/// Maximum number of bytes that are read from the body of an answer, and from its headers.
+/// Maximum number of bytes that are read of an answer's body, and of its headers.
 const MOST_READ: u64 = 64 << 10;
 /// Maximum number of characters that an error message quotes from an answer.
 const MOST_SAID: usize = 300;
@@ -46,7 +46,7 @@ impl Default for Patience {
 /// The interface by which a server accepts profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Interface {
-    /// The interface is not known yet, so both are tried.
+    /// The interface of this server is not known yet, so both interfaces are tried.
     Unknown,
     Push,
     Ingest,
@@ -78,8 +78,8 @@ impl Endpoint {
     /// CA certificates, which replace those of this machine.
     ///
     /// # Errors
-    /// The URL is invalid, or there is no CA certificate. A URL with credentials is an error, too, because every user
-    /// of this machine can read it.
+    /// Returns an error if the URL is invalid, or if there is no CA certificate. Also refuses a URL with credentials,
+    /// because every user of this machine can read a command line.
     pub fn new(
         url: &str,
         headers: Vec<Header>,
@@ -125,7 +125,7 @@ impl Endpoint {
         &self.base
     }
 
-    /// Returns true if nobody can listen, because the connection is encrypted or stays on this machine.
+    /// Returns true if nobody can listen in: the connection is encrypted, or does not leave this machine.
     #[must_use]
     pub fn is_private(&self) -> bool {
         self.base.starts_with("https:") || is_this_machine(&self.base)
@@ -151,7 +151,8 @@ impl Endpoint {
                 }
             };
             return match self.tried(&ingest(series)) {
-                // The server supports neither interface. Report the error of the first one, which is more useful.
+                // The server supports neither interface. The error of the first interface is more useful, so report
+                // that error.
                 Err(PushError::Refused {
                     status: 404 | 405, ..
                 }) => Err(missing),
@@ -174,7 +175,7 @@ impl Endpoint {
                 Err((error, _)) if !error.may_pass() => return Err(error),
                 Err(failed) => failed,
             };
-            // The connection was refused. Another attempt in a moment would fail, too.
+            // The server refused the connection, and would also refuse another attempt in a moment.
             if matches!(error, PushError::Unreachable { .. }) {
                 return Err(error);
             }
@@ -184,10 +185,10 @@ impl Endpoint {
         self.once(request).map_err(|(error, _)| error)
     }
 
-    /// Sends a request once. An error includes the pause that the server requests, if any.
+    /// Sends a request once. If the server requests a pause before the next attempt, the error includes this pause.
     fn once(&self, request: &Request) -> Result<(), (PushError, Option<Duration>)> {
         let url = format!("{}{}", self.base, request.path);
-        // Messages do not contain the query, because users cannot change it.
+        // Messages do not contain the query part of the URL, because users cannot change it.
         let shown = url.split('?').next().unwrap_or(&url).to_owned();
         let mut builder = self
             .agent
@@ -252,8 +253,8 @@ fn untrusted(url: String, why: &rustls::Error) -> PushError {
     }
 }
 
-/// Returns the CA certificates of a file. Without a file, returns those that this machine trusts, including a company's
-/// own.
+/// Returns the CA certificates in a file. Without a file, returns the certificates that this machine trusts, including
+/// those that a company has added.
 fn roots(url: &str, file: Option<&Path>) -> Result<Vec<Certificate<'static>>, PushError> {
     let found = match file {
         Some(_) => rustls_native_certs::load_certs_from_paths(file, None),
@@ -324,7 +325,7 @@ fn without_user(url: &str) -> String {
     }
 }
 
-/// Returns true if the URL is on this machine. In this case no proxy is used, and nobody can listen.
+/// Returns true if the host of the URL is this machine. In this case no proxy is used, and nobody can listen in.
 fn is_this_machine(base: &str) -> bool {
     let uri: Option<Uri> = base.parse().ok();
     let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();
@@ -354,7 +355,7 @@ fn judged(response: &mut Response<Body>, url: String) -> Result<(), PushError> {
         .take(MOST_READ)
         .read_to_end(&mut body);
     if !status.is_success() {
-        // The status has the same meaning if only a part of the body was read.
+        // The status has the same meaning even if only a part of the body was read.
         return Err(PushError::Refused {
             url,
             status: status.as_u16(),
@@ -376,7 +377,8 @@ fn judged(response: &mut Response<Body>, url: String) -> Result<(), PushError> {
     }
 }
 
-/// Returns the error message in an answer: the message of a Connect error, or otherwise the text of the body.
+/// Returns the error message in an answer: the message of a Connect error if the body is one, otherwise the text of the
+/// body.
 fn reason(body: &[u8], status: StatusCode) -> String {
     #[derive(serde::Deserialize)]
     struct Reason {

@@ -18,9 +18,9 @@ pub enum PushError {
     /// A header is invalid.
     #[error("{place}: {why}")]
     Header {
-        /// The place of the header: an option, or a file and line.
+        /// Where the header comes from: an option, or a line of a file.
         place: String,
-        /// The problem. It never contains the header's value, which may be secret.
+        /// The problem with the header. The text never contains the header's value, which may be secret.
         why: &'static str,
     },
     /// The server cannot be reached.
@@ -107,7 +107,7 @@ impl TlsFault {
             return Self::Other;
         };
         match bad {
-            // A bad signature means that another authority has the same name as a trusted one.
+            // If a signature is wrong, another authority has the same name as a trusted one.
             Bad::UnknownIssuer | Bad::BadSignature => Self::Authority,
             Bad::NotValidForName | Bad::NotValidForNameContext { .. } => Self::Name,
             Bad::Expired

@@ -22,8 +22,8 @@ const OWN: [&str; 6] = [
 ];
 
 impl Header {
-    /// Parses a header in HTTP syntax, `Name: value`. `place` is the origin of the header, which error messages
-    /// contain. `Debug` output does not contain the value.
+    /// Parses a header in HTTP syntax, `Name: value`. `place` says where the header comes from, for error messages.
+    /// `Debug` output does not contain the value.
     ///
     /// # Errors
     /// The header is invalid. The error does not contain the value.
@@ -42,7 +42,7 @@ impl Header {
     /// given.
     ///
     /// # Errors
-    /// The token contains characters that a header cannot contain.
+    /// Returns an error if the token contains characters that a header cannot contain.
     pub fn authorization(user: Option<&str>, token: &str, place: &str) -> Result<Self, PushError> {
         use base64::Engine;
         let value = match user {
@@ -81,7 +81,7 @@ impl Header {
 /// Parses a file with one header in each line. Empty lines and lines that begin with `#` are ignored.
 ///
 /// # Errors
-/// A line is not a valid header. The error describes the first such line.
+/// Returns an error if a line is not a valid header. The error describes the first such line.
 pub fn headers(text: &str, file: &str) -> Result<Vec<Header>, PushError> {
     let lines = (1..).zip(text.lines().map(str::trim));
     let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));

@@ -14,8 +14,8 @@ pub(crate) const INGEST: &str = "/ingest";
 
 /// The series name under which servers store heap profiles.
 const METRIC: &str = "memory";
-/// The length in seconds of the time span of a profile, for interfaces that require a time span although the profile is
-/// of one moment. Servers with such interfaces store data in steps of this length.
+/// Length in seconds of the time span that a profile covers. A profile is of one moment, but some interfaces require a
+/// time span. Servers with such interfaces store data in steps of this length.
 const SPAN_S: u64 = 10;
 
 /// A profile with its labels and time.
@@ -84,7 +84,7 @@ pub(crate) fn push(series: &Series<'_>) -> Request {
     Request {
         path: PUSH.to_owned(),
         content_type: "application/json",
-        // Writing strings and arrays of strings as JSON cannot fail.
+        // Converting strings and arrays of strings to JSON cannot fail.
         body: serde_json::to_vec(&request).unwrap_or_default(),
     }
 }
@@ -120,15 +120,15 @@ fn application(service: &str) -> String {
     name.collect()
 }
 
-/// Replaces those characters in a value that would end the value in the older interface.
+/// Replaces characters that would end a value in the older interface.
 fn plain(value: &str, ends: &str) -> String {
     let fits = |c: char| !ends.contains(c) && !c.is_control();
     let value = value.chars().map(|c| if fits(c) { c } else { '_' });
     value.collect()
 }
 
-/// Returns an id that depends only on the content, so a repeated push has the same id. It is a UUID of version 8, whose
-/// bits may be chosen freely.
+/// Returns an id that depends only on the content, so a profile that is pushed again has the same id. The id is a UUID
+/// of version 8, whose bits may be chosen freely.
 fn id(series: &Series<'_>) -> String {
     let mut all = Vec::new();
     let labels = series.labels.iter().flat_map(|(n, v)| [&**n, &**v]);

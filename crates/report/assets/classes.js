@@ -1,4 +1,5 @@
-// The table of classes. Only rows in view exist as elements; empty space takes the place of the others.
+// The table of classes. Only rows in view exist as elements. Empty space of the same height takes the place of the
+// other rows.
 
 const CLASS_ROW = 28;
 /** Maximum number of printed rows. */

@@ -17,8 +17,8 @@ const printable = (text) =>
   text.replace(/[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g, "\ufffd");
 
 /**
- * Creates an element for a name. Lines may break after its dots and dollar signs, and it does not change the direction
- * of the text beside it.
+ * Creates an element for a name. Lines may break after the dots and dollar signs of the name. A name with right-to-left
+ * characters does not change the direction of the text beside it.
  */
 const name = (text, tag = "code") => {
   const node = element(tag, { dir: "ltr", class: "name" });

@@ -5,7 +5,7 @@ const NARROWEST = 0.5;
 /** Maximum number of rows, because browsers limit the height of a canvas. */
 const MOST_ROWS = 400;
 /**
- * Maximum number of these rows above the zoomed frame. They show the outermost frame, and the frames nearest to the
+ * Maximum number of rows above the zoomed frame. These rows show the outermost frame, and the frames nearest to the
  * zoomed one.
  */
 const MOST_ABOVE = 200;
@@ -85,8 +85,8 @@ class FlameView {
   }
 
   /**
-   * Scrolls to a row if it is not in view. A zoomed frame is below all frames that lead to it, so it may be out of
-   * view.
+   * Scrolls to a row if it is not in view. For example, a zoomed frame may be out of view, because all frames that lead
+   * to it are drawn above it.
    */
   inSight(y) {
     const top = this.canvas.getBoundingClientRect().top + y;
@@ -96,8 +96,8 @@ class FlameView {
   }
 
   /**
-   * Marks frames whose name contains a text, and adds up their values. On each path only the topmost match is counted,
-   * because its value includes those below it.
+   * Marks frames whose name contains a text, and adds up their values. If a path has several matches, only the one
+   * nearest to the root is counted, because its value includes the values of the others.
    */
   find(wanted) {
     const { tree, values } = this;
@@ -243,7 +243,8 @@ class FlameView {
   }
 
   colours() {
-    // A canvas needs one colour, but the style sheet has a pair for light and dark mode. The probe element resolves it.
+    // A canvas needs one colour, but the style sheet has a pair: one for light mode and one for dark mode. The probe
+    // element gives the one that applies now.
     const probe = element("span", { hidden: true });
     this.host.append(probe);
     const get = (key) => {
@@ -286,7 +287,7 @@ class FlameView {
     this.width = this.host.clientWidth;
     const rows = (this.rows = []);
     const put = (row, x, width, node) => (rows[row] ||= []).push([x, x + width, node]);
-    // Frames above the zoomed frame are as wide as the view.
+    // Frames above the zoomed frame are drawn as wide as the view.
     const above = [];
     for (let p = tree.parent[this.zoomed]; p >= 0; p = tree.parent[p]) above.unshift(p);
     const folded = Math.max(0, above.length - MOST_ABOVE);

@@ -29,7 +29,8 @@ showSuspects(report.suspects);
 showClasses(report.classes);
 
 if (flameData) {
-  // Figures are estimates only with an agent. Otherwise the dump itself records the stack of each object.
+  // Figures are estimates only if the dump was taken with the agent. Otherwise the dump itself records the stack of
+  // each object.
   flameData.estimated = Boolean(report.snapshots.at(-1)?.agent);
   const view = new FlameView(byId("flame-graph"), stackTree(flameData), {
     mode: "grown",

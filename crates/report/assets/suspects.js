@@ -8,9 +8,9 @@ const FIRST = 25;
 const series = (list, shown) => list.map(shown).join(" \u2192 ");
 
 /**
- * Returns list items for frames, the leaf first. Frames of the JDK and of frameworks are folded, except the one that
- * the application called. Without application frames, frames of added frameworks take their place; without these,
- * frames of known frameworks.
+ * Returns list items for frames, the leaf first. Frames of the JDK and of frameworks are folded, except the frame that
+ * the application called. If there is no application frame, frames of the user's frameworks are shown in place of
+ * application frames; if there are none of these either, frames of known frameworks.
  */
 const framesView = (frames) => {
   const line = (frame) => element("li", isRuntime(frame) ? { class: "runtime" } : {}, name(frame));
@@ -39,7 +39,7 @@ const framesView = (frames) => {
   return lines;
 };
 
-/** Returns one stack. `figures` is a sentence with its figures. */
+/** Returns one stack. `figures` is a sentence with the figures of the stack. */
 const stackView = (stack, figures) => {
   const about = [figures];
   if (stack.threads.length) about.push(`in ${stack.threads.map(printable).join(", ")}`);
@@ -57,7 +57,10 @@ const stackView = (stack, figures) => {
 const fact = (list, label, ...values) =>
   list.append(element("dt", {}, label), ...values.map((value) => element("dd", {}, value)));
 
-/** Returns the history of a trace as a line chart: the minimum of live bytes in each part of the time. */
+/**
+ * Returns the history from a trace as a line chart. Each point is the minimum of the live bytes in one part of the
+ * time.
+ */
 const historyView = ({ series: { time_ms, live_bytes }, slope, began_ms, began_within }) => {
   const [width, height] = [480, 60];
   const most = Math.max(1, ...live_bytes);
@@ -81,11 +84,11 @@ const historyView = ({ series: { time_ms, live_bytes }, slope, began_ms, began_w
   return [chart, told, ...since];
 };
 
-/** Returns the details of a suspect. `said` has the sentences about its samples. */
+/** Returns the details of a suspect. `said` contains the sentences about the samples of the suspect. */
 const suspectDetails = (suspect, said) => {
   const facts = element("dl");
   fact(facts, "why", ...suspect.reasons.map(printable));
-  // Reports of some versions lack these keys.
+  // Reports of some older versions lack these keys.
   for (const key of ["detector", "trend"]) {
     if (typeof suspect[key] === "string") fact(facts, key, printable(suspect[key]));
   }

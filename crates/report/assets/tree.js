@@ -23,8 +23,8 @@ const completed = (tree) => {
 };
 
 /**
- * Decodes the tree of stacks. Each node is five LEB128 numbers: depth, name, bytes that grew, bytes that shrank, and
- * bytes after.
+ * Decodes the tree of stacks. Each node is five LEB128 numbers: depth, index of the name, bytes that grew, bytes that
+ * shrank, and live bytes in the last dump.
  */
 const stackTree = (data) => {
   const text = atob(data.tree);

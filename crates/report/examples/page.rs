@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: page SUSPECTS STACKS FILE".into());
     };
     let (mut report, allocated) = synthetic::large(suspects.parse()?, stacks.parse()?);
-    // Only few suspects have a history or a stack without frames.
+    // Only a few suspects have a history, and only a few have a stack without frames.
     if let [first, second, ..] = &mut report.suspects[..] {
         first.history = Some(History {
             series: HistorySeries {

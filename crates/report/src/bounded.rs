@@ -1,7 +1,8 @@
 //! Writes JSON and text of limited size, for readers with little room, such as AI assistants.
 //!
 //! Lists are cut to their first elements, and the middle of long strings is removed. Larger reports are cut more. The
-//! key `left_out` counts the removed elements of lists. Everything else is as in any JSON report.
+//! key `left_out` has the number of elements that were removed from each list. All other keys are the same as in a
+//! complete JSON report.
 
 use heapdiff_units::counted;
 use serde_json::{Map, Value, json};
@@ -26,7 +27,7 @@ struct Cut {
     text: usize,
 }
 
-/// Limits, the widest first. The first limits that make the report short enough are used.
+/// Sets of limits, the most generous first. The first set that makes the report short enough is used.
 const CUTS: [Cut; 7] = {
     const fn cut(rows: usize, nested: usize, frames: usize, columns: usize, text: usize) -> Cut {
         Cut {
@@ -50,9 +51,9 @@ const CUTS: [Cut; 7] = {
 
 /// Returns the report as at most `room` bytes of JSON without spaces; `None` if no limits make it that small.
 ///
-/// Lists with one figure for each dump are not cut. `left_out` counts the lost elements by the path of their list.
-/// Lists with the same path are counted together: `"suspects.stacks": 4`. `more` contains the numbers of elements that
-/// were removed from lists before this call.
+/// Lists with one figure for each dump are not cut. `left_out` has the number of removed elements for each path of a
+/// list. Lists with the same path have one number together: `"suspects.stacks": 4`. `more` contains the numbers of
+/// elements that were removed from lists before this call.
 #[must_use]
 pub fn data(report: &Value, more: &[(&str, u64)], room: usize) -> Option<Value> {
     CUTS.iter().find_map(|cut| {
@@ -95,8 +96,8 @@ pub fn text(text: &str, room: usize) -> String {
     kept
 }
 
-/// Returns how many elements were removed from the lists of a JSON report because of their limit (`--top`). For
-/// suspects, the result may be too low, because some reports record only that there are more suspects.
+/// Returns how many elements are missing in the lists of a JSON report because of the report's own limit (`--top`). For
+/// suspects, the result may be too low: some reports record only that there are more suspects, but not how many.
 #[must_use]
 pub fn left_out(report: &Report) -> Vec<(&'static str, u64)> {
     let rest = |all: u64, listed: usize| all.saturating_sub(listed as u64);
@@ -122,7 +123,7 @@ pub fn left_out(report: &Report) -> Vec<(&'static str, u64)> {
             vec![("classes", rest(r.totals.rows, r.classes.len()))]
         }
         Report::Allocated(r) => vec![("stacks", rest(r.totals.rows, r.stacks.len()))],
-        // Other reports contain these numbers themselves, or have no such limit.
+        // Other reports contain these numbers themselves, or their lists have no limit.
         _ => Vec::new(),
     };
     let is_cut = |list: &(&str, u64)| list.1 > 0;
@@ -136,8 +137,8 @@ struct Cutting<'a> {
 }
 
 impl Cutting<'_> {
-    /// Returns a value cut to the limits. `depth` is the number of lists that contain it. The recursion follows the
-    /// structs of the report, so its depth needs no limit.
+    /// Returns the value, cut to the limits. `depth` is the number of lists that contain the value. The recursion
+    /// follows the structs of the report, so its depth needs no limit.
     fn value(&mut self, value: &Value, path: &str, depth: usize) -> Value {
         match value {
             Value::String(text) => shortened(text, self.cut.text).into(),
@@ -166,7 +167,7 @@ impl Cutting<'_> {
     fn limit(&self, list: &[Value], path: &str, depth: usize) -> usize {
         let name = path.rsplit('.').next().unwrap_or(path);
         match (name, depth) {
-            // Figures refer to dumps by the position of the dump, so no dump may be removed.
+            // Lists of figures refer to dumps by their position, so no dump may be removed.
             ("snapshots" | "dumps", 0) => usize::MAX,
             ("rows", 1) | ("columns", 0) => self.cut.columns,
             _ if list.iter().all(Value::is_number) => usize::MAX,
@@ -189,7 +190,7 @@ impl Cutting<'_> {
 mod tests {
     use super::*;
 
-    /// Returns a report with `each` elements in every list. Names in it have `name` characters.
+    /// Returns a report that has `each` elements in every list, and names of `name` characters.
     fn report(each: usize, name: usize) -> Value {
         let name = "n".repeat(name);
         let names = vec![name.clone(); each];

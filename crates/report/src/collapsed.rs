@@ -7,14 +7,14 @@ use std::io::{self, Write};
 
 use crate::stacks::{StackLine, Stacks, collapsible};
 
-/// The figures at the end of a line, in bytes.
+/// The figures at the end of each line, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Columns {
-    /// The growth. The format cannot represent negative figures, so stacks that did not grow have no line.
+    /// Growth. The format cannot represent negative figures, so stacks that did not grow have no line.
     #[default]
     Growth,
-    /// Live bytes of the first dump and of the last, as `difffolded.pl` writes them. Stacks that shrank have a line,
-    /// too.
+    /// Live bytes in the first dump and in the last dump, as `difffolded.pl` writes them. Stacks that shrank have a
+    /// line, too.
     Both,
 }
 
@@ -34,13 +34,13 @@ pub fn render(stacks: &Stacks, columns: Columns, out: &mut dyn Write) -> io::Res
     Ok(())
 }
 
-/// Returns the line of a stack with the live bytes of both dumps.
+/// Returns the line of a stack, with its live bytes in both dumps.
 pub(crate) fn both(stacks: &Stacks, line: &StackLine) -> String {
     let text = text(stacks, line);
     format!("{text} {} {}", line.before.bytes, line.after.bytes)
 }
 
-/// Returns the line of a stack with the live bytes of the last dump.
+/// Returns the line of a stack, with its live bytes in the last dump.
 pub(crate) fn live(stacks: &Stacks, line: &StackLine) -> String {
     format!("{} {}", text(stacks, line), line.after.bytes)
 }

@@ -6,7 +6,7 @@ use heapdiff_units::Size;
 
 use crate::text::is_noted;
 
-/// Returns one sentence about the bytes that samples cover, and about the limits of the samples.
+/// Returns one sentence that says how many bytes the samples represent, and what limits the samples have.
 pub(crate) fn sentence(suspect: &Suspect) -> String {
     let (coverage, whole) = (&suspect.coverage, whole(suspect));
     let covered = Samples::Covered {
@@ -20,7 +20,7 @@ pub(crate) fn sentence(suspect: &Suspect) -> String {
     parts.join("; ")
 }
 
-/// Returns the figure that the covered part refers to: the growth, or the retained size in the report of one dump.
+/// Returns the bytes of which the samples cover a part: the growth, or the retained size in the report of one dump.
 const fn whole(suspect: &Suspect) -> Whole {
     if suspect.is_of_one_dump() {
         Whole::Retained
@@ -29,7 +29,8 @@ const fn whole(suspect: &Suspect) -> Whole {
     }
 }
 
-/// Returns the limits of the samples: lost samples, more sampled bytes than measured, and bytes without samples.
+/// Describes the limits of the samples: lost samples, samples that represent more bytes than were measured, and bytes
+/// without samples.
 pub(crate) fn doubts(suspect: &Suspect) -> Vec<Samples> {
     let (coverage, whole) = (&suspect.coverage, whole(suspect));
     let all = coverage.growth_bytes;
@@ -51,7 +52,7 @@ pub(crate) fn doubts(suspect: &Suspect) -> Vec<Samples> {
     .collect()
 }
 
-/// Returns the figures of a stack, without its bytes.
+/// Returns the figures of a stack except its bytes.
 pub(crate) const fn stack(stack: &Stack) -> Samples {
     Samples::Stack {
         objects: stack.estimated_objects,

@@ -1,7 +1,7 @@
 //! A report as a document: its blocks in reading order, without a layout.
 //!
-//! A builder creates a document, and so determines which data is shown. The printer of a format determines how the data
-//! is shown. For example, `text` wraps and aligns the blocks.
+//! The code that builds a document decides which data is shown. The printer of a format decides how the data is shown.
+//! For example, `text` wraps and aligns the blocks.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -10,10 +10,10 @@ use heapdiff_units::counted;
 
 /// Width of the text layout, in columns.
 pub(crate) const WIDTH: usize = 100;
-/// Columns before the text of a pair. The label of the pair fills them.
+/// Columns before the text of a pair. These columns contain the label of the pair.
 pub(crate) const INDENT: usize = 13;
 
-/// The meaning of a part of a line.
+/// What a part of a line means for the reader. A format decides how to show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
@@ -84,7 +84,7 @@ pub(crate) enum Column {
     Name,
     /// A sentence that contains names.
     Text,
-    /// A text with names. It is cut to this number of characters.
+    /// A text that contains names. The text is cut to this number of characters.
     Cut(usize),
     /// A fixed word of the report.
     Word,
@@ -120,7 +120,7 @@ impl Table {
 /// A stack that allocated something.
 #[derive(Debug)]
 pub(crate) struct Stack {
-    /// The number of the stack in a list; `None` for a stack of a suspect.
+    /// The number of the stack in a list of stacks. A stack of a suspect has no number.
     pub(crate) number: Option<u64>,
     pub(crate) class: String,
     pub(crate) figures: String,
@@ -138,13 +138,13 @@ pub(crate) enum Block {
     Gap,
     /// One line.
     Line(Vec<Span>),
-    /// A line that is shown only if internals are shown.
+    /// A line that is shown only if the user requests internals (`-v`).
     Internal(Span),
     /// Sentences that contain no names.
     Prose(Span),
-    /// A verdict, with the sentences of the report's answer.
+    /// A verdict, with the sentences that answer the user's question.
     Answer((&'static str, Tone), Vec<String>),
-    /// A warning that readers need before they rely on the rest.
+    /// A warning that readers need before they rely on the figures.
     Warning(String),
     /// A label and a text on one line.
     Pair(&'static str, String),
@@ -152,7 +152,7 @@ pub(crate) enum Block {
     Reason(&'static str, String),
     Table(Table),
     Stack(Stack),
-    /// Frames under a label. If the flag is true, all frames are shown, otherwise at most the given number.
+    /// Frames under a label. If the flag is true, all frames are shown; otherwise at most the given number of frames.
     Frames(String, Vec<String>, (bool, usize)),
 }
 
@@ -165,7 +165,7 @@ impl Document {
         self.0.push(Block::Gap);
     }
 
-    /// Adds a line. If the line is too long, its middle is removed.
+    /// Adds a line. If the line does not fit, its middle is removed.
     pub(crate) fn one_line(&mut self, text: impl Into<Span>) {
         self.line(text.into().within(WIDTH));
     }
@@ -208,13 +208,13 @@ impl Document {
             .extend(warnings.map(|w| Block::Warning(w.to_owned())));
     }
 
-    /// Adds the subject of the report and its figures.
+    /// Adds the subject of the report, with the figures of the subject.
     pub(crate) fn subject(&mut self, path: &str, figures: &str) {
         let room = WIDTH.saturating_sub(figures.chars().count() + 2).max(20);
         self.spans([bold(path).within(room), format!("  {figures}").into()]);
     }
 
-    /// Adds the first line of an item in a list.
+    /// Adds the first line of an item in a list of items.
     pub(crate) fn ranked(
         &mut self,
         rank: impl Display,

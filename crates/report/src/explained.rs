@@ -4,8 +4,8 @@ use heapdiff_diff::Report;
 use heapdiff_diff::sentence::Verdict;
 use heapdiff_units::Size;
 
-/// Returns the sentence about the part of the growth that belongs to the suspects; `None` if the heap did not grow by
-/// much.
+/// Returns the sentence that says how much of the growth belongs to the suspects; `None` if there is no growth to
+/// explain.
 pub(crate) fn sentence(report: &Report) -> Option<String> {
     let (grown, explained) = (report.grown_bytes(), report.explained_bytes);
     let rest = report.unexplained_bytes();
@@ -28,7 +28,8 @@ pub(crate) fn sentence(report: &Report) -> Option<String> {
     Some(sentence.to_string())
 }
 
-/// Returns the sentence of a report without suspects; `None` if the heap grew by much.
+/// Returns the sentence that replaces the list of suspects if there are none; `None` if the heap grew by more than the
+/// noise limit.
 pub(crate) fn nothing(report: &Report) -> Option<String> {
     let has_growth = report.unexplained_bytes() > 0;
     (!has_growth).then(|| Verdict::NoGrowth.to_string())

@@ -1,5 +1,5 @@
-//! Converts suspects to findings, as tools report that check code. A finding has a rule, a level, a message, and a
-//! place in the source.
+//! Converts suspects to findings, the form in which tools that check code report problems. A finding has a rule, a
+//! level, a message, and a place in the source.
 
 use heapdiff_diff::is_application_frame;
 use heapdiff_diff::{FrameParts, SnapshotInfo, Stack, Suspect, Through, Verdict};
@@ -52,7 +52,7 @@ pub(crate) struct Findings<'a> {
     /// Suspects that are known growth, each with the rule that matches it.
     pub(crate) known: Vec<(Finding<'a>, &'a str)>,
     pub(crate) warnings: &'a [String],
-    /// The reason why gates were not checked.
+    /// The reason why gates were not checked; `None` if they were.
     pub(crate) undecided: Option<&'a str>,
     /// The reasons why gates tripped.
     pub(crate) tripped: Vec<&'a str>,
@@ -98,7 +98,8 @@ impl<'a> From<&'a DumpReport> for Findings<'a> {
 }
 
 impl<'a> Finding<'a> {
-    /// Returns the finding of a suspect. `reachable` is the reachable bytes of one dump; a comparison does not use it.
+    /// Returns the finding of a suspect. In the report of one dump, `reachable` is the number of reachable bytes. In a
+    /// comparison, `reachable` is not used.
     pub(crate) fn new(suspect: &'a Suspect, reachable: u64) -> Self {
         let (class, holder) = (&*suspect.class, &*suspect.holder);
         let (level, about) = match suspect.verdict {
@@ -150,7 +151,8 @@ impl<'a> Finding<'a> {
             frames.find(|frame| is_application_frame(frame))
         };
         let through = self.through.map(|through| &*through.frame);
-        // If stacks differ only in the line of one method, their common frame has no line.
+        // If stacks differ only in the line of one method, their common frame has no line. Such a frame is not used
+        // here.
         let through = through.filter(|frame| Place::of(frame).is_some_and(|p| p.line.is_some()));
         through.or_else(|| self.stacks.iter().find_map(own))
     }
@@ -183,14 +185,14 @@ fn rule(verdict: &str, about: &str, detector: Option<&str>) -> Rule {
 /// A place in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The file, relative to the folder with the sources. Its parts are separated by slashes.
+    /// The path of the file, relative to the folder with the sources. The parts of the path are separated by slashes.
     pub(crate) file: String,
     pub(crate) line: Option<u32>,
 }
 
 impl Place {
-    /// Returns the place of a frame; `None` if the frame does not name a file. Sources are in the folders of their
-    /// packages.
+    /// Returns the place of a frame in the sources; `None` if the frame does not name a file. The folder of a source
+    /// file is that of its package.
     pub(crate) fn of(frame: &str) -> Option<Self> {
         let parts = FrameParts::parse(frame);
         let file = parts.file.filter(|file| is_file(file))?;
@@ -204,8 +206,8 @@ impl Place {
         .split('.')
         .filter(|part| !part.is_empty())
         .collect();
-        // Kotlin and Scala name nested classes with dots, and functions may have no class. So parts from the first
-        // capital letter on are not packages.
+        // In Kotlin and Scala, names of nested classes are separated by dots, and a function may have no class. So the
+        // package ends before the first part that begins with a capital letter.
         let is_package = |part: &&&str| !part.starts_with(char::is_uppercase);
         let packages = if file.ends_with(".java") {
             folders.len()
@@ -221,7 +223,7 @@ impl Place {
 }
 
 impl Place {
-    /// Returns the place with the folder in front, in which the repository has its sources.
+    /// Returns the place with a folder put in front: the folder of the repository that contains the sources.
     pub(crate) fn below(self, root: Option<&str>) -> Self {
         let root = root.map(|root| root.trim_end_matches('/'));
         match root.filter(|root| !root.is_empty()) {

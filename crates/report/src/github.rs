@@ -42,7 +42,7 @@ pub(crate) fn render(findings: &Findings<'_>, out: &mut dyn Write) -> io::Result
 #[derive(Default)]
 struct Annotations {
     lines: Vec<String>,
-    /// Number of annotations of each level, written or not.
+    /// Number of annotations of each level so far, whether they were written or not.
     counts: [usize; 3],
 }
 

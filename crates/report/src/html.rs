@@ -2,8 +2,8 @@
 //! the paths that hold it, all classes, and the JSON report.
 //!
 //! The page is one file and loads nothing. Its content security policy allows only the built-in script, by its hash. So
-//! a name that breaks out of its element still cannot run code. Data is embedded as JSON and inserted as text. Files
-//! stay below 10 MB, and the page lists the parts that were cut to keep this limit.
+//! a name that breaks out of its element still cannot run code. Data is embedded as JSON and inserted as text. A page
+//! has less than 10 MB. If parts were cut to keep this limit, the page lists them.
 
 mod flame;
 mod heap;
@@ -49,9 +49,9 @@ const SCRIPTS: [&str; 4] = [
     include_str!("../assets/page.js"),
 ];
 
-/// Maximum size of the suspects in the embedded JSON, in bytes, as [`suspect_bytes`] estimates it.
+/// Maximum size in bytes of the suspects in the embedded JSON, as estimated by [`suspect_bytes`].
 const SUSPECT_BYTES: usize = 3_000_000;
-/// Maximum size of the classes in the embedded JSON, in bytes (estimated).
+/// Maximum size in bytes of the classes in the embedded JSON. The size is estimated.
 const CLASS_BYTES: usize = 2_500_000;
 /// Maximum number of frames in the flame graph. A frame takes about ten bytes.
 const FRAMES: usize = 400_000;
@@ -73,7 +73,7 @@ struct Page<'a> {
     cut: Vec<String>,
     has_flame: bool,
     focus: Option<String>,
-    /// The JSON report, escaped so that no name can end the `script` element.
+    /// The JSON report. It is escaped so that no name in it can end the `script` element.
     report: String,
     flame: String,
     sentences: String,
@@ -82,7 +82,7 @@ struct Page<'a> {
 /// Sentences about the report, which the script shows.
 #[derive(Serialize)]
 struct Sentences {
-    /// The sentence of a report without suspects.
+    /// The sentence that replaces the list of suspects if there are none.
     none: Option<String>,
     no_stack: String,
     /// The sentences of each suspect, in the order of the report.
@@ -137,7 +137,7 @@ fn taken(dump: &SnapshotInfo, report: &Report) -> String {
     }
 }
 
-/// Returns the script with which all pages begin.
+/// Returns the script that every page begins with.
 #[must_use]
 pub fn parts() -> String {
     let list = |name: &str, prefixes: Vec<&str>| {
@@ -159,7 +159,7 @@ pub fn parts() -> String {
 struct FlameData<'a> {
     names: Vec<&'a str>,
     places: Vec<String>,
-    /// Index of the first class in `names`. The names before it are frames.
+    /// The index in `names` at which classes begin. The names before it are frames.
     first_class: usize,
     tree: String,
 }
@@ -261,8 +261,7 @@ fn suspect_bytes(suspect: &Suspect, stacks: usize) -> usize {
     own + 800 + history + stacks.sum::<usize>()
 }
 
-/// Cuts the report to the size limits. Adds a sentence to `cut` for each part that is cut. Stacks of suspects are cut
-/// first.
+/// Cuts the report to the size limits, the stacks of suspects first. For each cut, adds a sentence to `cut`.
 fn within_budget(report: &Report, cut: &mut Vec<String>) -> Report {
     let fits = |stacks: usize| {
         let suspects = report.suspects.iter();
@@ -322,11 +321,11 @@ fn within_budget(report: &Report, cut: &mut Vec<String>) -> Report {
     }
 }
 
-/// For the sentence about cut frames: the name of the flame graph, and the phrase for its figures.
+/// Words for the sentence about cut frames: the name of the flame graph, and a phrase for its figures.
 const GROWTH: (&str, &str) = ("flame graph", "of growth");
 
-/// Returns the data of a flame graph with at most `most` frames. Adds a sentence to `cut` if frames are cut or stacks
-/// were merged.
+/// Returns the data of a flame graph with at most `most` frames. If frames are cut or stacks were merged, adds a
+/// sentence to `cut`.
 fn flame_data(
     allocated: &Allocated,
     stacks: &Stacks,
@@ -497,7 +496,7 @@ mod tests {
             report.more.more_suspects.extend(more_suspects.then(one));
             render(&report, &mut out).unwrap();
             let page = String::from_utf8(out).unwrap();
-            // The script contains all sentences, so it is removed before the check.
+            // The script contains every sentence, so remove it before the check.
             page.split("<script>").next().unwrap().to_owned()
         };
         let mut sampled = plain.clone();

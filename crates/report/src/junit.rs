@@ -1,8 +1,8 @@
 //! JUnit XML, which continuous integration servers show: a test case for each gate and each suspect.
 //!
-//! A test case fails only if it is a reason for exit code 1. It has an error if gates cannot be checked (exit code 3).
-//! Test cases of known growth, and of suspects that no gate checks, are skipped: servers show skipped test cases, but
-//! the run does not fail. Test cases of caches and warm-up pass.
+//! A test case fails only if its gate or suspect makes the run end with exit code 1. If gates cannot be checked (exit
+//! code 3), the test case is reported as an error. Test cases of known growth, and of suspects that no gate checks, are
+//! skipped: servers show skipped test cases, but the run does not fail. Test cases of caches and warm-up pass.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -21,7 +21,7 @@ use crate::{series, size, verdict};
 pub struct Gate {
     /// The option on the command line: `--fail-on-growth 10MiB`.
     pub name: String,
-    /// The reason why the gate tripped; `None` if it did not trip.
+    /// The reason why the gate tripped, which makes the run fail; `None` if it did not trip.
     pub tripped: Option<String>,
 }
 
@@ -87,8 +87,8 @@ fn failure(kind: &str, message: &str, body: &str) -> TestCaseStatus {
     status
 }
 
-/// Returns the test case for dumps that cannot be compared, with the reasons. The test case has an error if gates need
-/// the comparison. Otherwise it is skipped.
+/// Returns the test case for dumps that cannot be compared. It contains the reasons. If gates need the comparison, the
+/// test case is reported as an error; otherwise it is skipped.
 fn inputs(report: &DiffReport) -> TestCase {
     let why = printable(report.warnings.first().map_or("", |w| w)).into_owned();
     let status = match report.undecided() {
@@ -141,7 +141,8 @@ fn case(suspect: &Suspect, status: TestCaseStatus) -> TestCase {
     case
 }
 
-/// Adds numbers to equal names of test cases, because servers treat test cases of one name as one.
+/// Adds a number to the name of a test case if the name occurs more than once, because servers treat test cases of one
+/// name as one.
 fn number_equals(cases: &mut [TestCase]) {
     let mut seen: HashMap<String, u32> = HashMap::new();
     for case in cases {

@@ -4,15 +4,15 @@ use heapdiff_diff::sentence::Verdict;
 use heapdiff_diff::{Died, HeapReport, HeapThread, Suspect};
 use heapdiff_units::Size;
 
-/// Returns a part of the reachable bytes in per cent, with one decimal place.
+/// Returns a number of bytes as a percentage of the reachable bytes, with one decimal place.
 pub(crate) fn part(bytes: u64, reachable: u64) -> String {
     let all = u128::from(reachable.max(1));
     let permille = u128::from(bytes) * 1000 / all;
     format!("{}.{} %", permille / 10, permille % 10)
 }
 
-/// Returns the sentence about the part of the heap that suspects retain, and the minimum size of a suspect. `left_out`
-/// is true if other suspects were left out; `None` if this is not known.
+/// Returns the sentence that says how much of the heap the suspects retain, and how large a suspect is at least.
+/// `left_out` is true if other suspects were left out; `None` if this is not known.
 pub(crate) fn sentence(report: &HeapReport, left_out: Option<bool>) -> String {
     let reachable = Size(report.snapshot.reachable_bytes);
     let least = Size(report.least_bytes);
@@ -51,7 +51,7 @@ pub(crate) fn figures(suspect: &Suspect, report: &HeapReport) -> String {
     }
 }
 
-/// Prefixes of the frames in which HotSpot defines or loads a class, which allocates class metadata.
+/// HotSpot defines or loads a class in frames with these prefixes. This allocates class metadata.
 const LOADS_CLASS: [&str; 6] = [
     "java.lang.ClassLoader.defineClass",
     "java.lang.ClassLoader.findBootstrapClass",
@@ -63,8 +63,8 @@ const LOADS_CLASS: [&str; 6] = [
 
 /// Returns the sentence about the error for which the JVM wrote the dump.
 ///
-/// A dump does not contain the error's message. If the thread was loading a class, perhaps the metadata space was full
-/// and not the heap.
+/// The dump does not contain the error's message. If the thread was loading a class, the metadata space may have been
+/// full and not the heap.
 pub(crate) fn died(died: &Died) -> String {
     let thread = died.thread.as_deref().unwrap_or("(unnamed)");
     let mut text = format!(

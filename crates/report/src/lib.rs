@@ -4,7 +4,7 @@
 //! [`render()`] writes it in a [`Format`].
 //!
 //! This crate is separate from the command line because it needs neither a dump nor arguments. A renderer takes a
-//! report, or the [`Stacks`] of allocated objects. It writes the same bytes for the same input.
+//! report, or the [`Stacks`] of allocated objects. For the same input it always writes the same bytes.
 //!
 //! Names come from a heap, so they are untrusted. Each renderer escapes them as its format requires.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -135,7 +135,7 @@ pub(crate) mod tests {
 
     use crate::view::{DiffReport, DumpReport};
 
-    /// Returns the view of a comparison without gates. The comparison leaves nothing out.
+    /// Returns the view of a comparison that has no gates and leaves nothing out.
     pub(crate) fn diff_report(diff: Report) -> DiffReport {
         diff.into()
     }

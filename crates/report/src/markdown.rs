@@ -81,7 +81,7 @@ pub(crate) fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()>
     text.write(out)
 }
 
-/// Returns the names of the dumps. If there are many, a number replaces some of the names.
+/// Returns the names of the dumps. If there are many dumps, a number replaces some of the names.
 fn paths(report: &Report) -> String {
     let all = &report.snapshots;
     let code = |s: &SnapshotInfo| code(&s.path);
@@ -95,7 +95,7 @@ fn paths(report: &Report) -> String {
     paths.join(" → ")
 }
 
-/// Writes as many warnings as fit, and the number of the others.
+/// Writes as many warnings as fit, and the number of warnings that do not fit.
 fn warnings<'a>(warnings: impl IntoIterator<Item = &'a String>, text: &mut Comment) {
     let line = |warning: &String| format!("> **Warning:** {}\n\n", prose(&cut(warning)));
     let left_out = text.add_all(HEAD, warnings.into_iter(), line);
@@ -105,7 +105,7 @@ fn warnings<'a>(warnings: impl IntoIterator<Item = &'a String>, text: &mut Comme
     }
 }
 
-/// Writes a table with as many suspects as fit, and the number of the others.
+/// Writes a table with as many suspects as fit, and the number of suspects that do not fit.
 fn table_of_suspects(suspects: &[Suspect], reachable: u64, text: &mut Comment) {
     let Some(first) = suspects.first() else {
         return;
@@ -133,8 +133,8 @@ fn table_of_suspects(suspects: &[Suspect], reachable: u64, text: &mut Comment) {
     }
 }
 
-/// Returns a suspect's verdict and growth. In the report of one dump, returns the share of the reachable bytes that the
-/// suspect retains.
+/// Returns a suspect's verdict and growth. For a suspect in the report of one dump, returns the share of the reachable
+/// bytes that the suspect retains.
 fn figures(suspect: &Suspect, reachable: u64) -> [String; 2] {
     if !suspect.is_of_one_dump() {
         let grown = signed_size(suspect.growth.retained_bytes);
@@ -148,7 +148,7 @@ fn figures(suspect: &Suspect, reachable: u64) -> [String; 2] {
     [retained, kept::part(suspect.retained(), reachable)]
 }
 
-/// Writes the rows of a table that fit before position `end`. Returns the number of the other rows.
+/// Writes the rows of a table that fit before position `end`. Returns the number of rows that do not fit.
 fn table(table: &Table, end: usize, text: &mut Comment) -> u64 {
     let line = |cells: Vec<&str>| format!("| {} |\n", cells.join(" | "));
     let align = table.columns.iter().map(|&(_, kind)| match kind {
@@ -172,7 +172,7 @@ fn table(table: &Table, end: usize, text: &mut Comment) -> u64 {
     text.add_all(end, table.rows.iter(), row)
 }
 
-/// Writes the details of as many suspects as fit, and the number of the others.
+/// Writes the details of as many suspects as fit, and the number of suspects that do not fit.
 fn all_details(suspects: &[Suspect], text: &mut Comment) {
     let left_out = text.add_all(DETAILS, suspects.iter(), details);
     if left_out > 0 {
@@ -253,7 +253,8 @@ fn allocated_in(suspect: &Suspect, text: &mut String) {
         );
     }
     for stack in suspect.stacks.iter().take(STACKS) {
-        // If an interval has no width, the figure is exact, because the dump records the stack of each object.
+        // If an interval has no width, the figure is exact: the dump records the stack of each object, so nothing is
+        // estimated.
         let basis = if stack.ci95 == [stack.estimated_bytes; 2] {
             counted(stack.estimated_objects, "object")
         } else {
@@ -300,7 +301,7 @@ fn classes(classes: &[ClassGrowth], more: usize, text: &mut Comment) {
     table_of_classes(&table, more, " that changed", text);
 }
 
-/// Writes a table with as many classes as fit, and the number of the others.
+/// Writes a table with as many classes as fit, and the number of classes that do not fit.
 fn table_of_classes(classes: &Table, more: usize, of: &str, text: &mut Comment) {
     if classes.rows.is_empty() {
         return;
@@ -329,13 +330,13 @@ fn named(name: &str) -> String {
     shortened(&printable(name), NAME).into_owned()
 }
 
-/// Returns the length of the longest run of backticks.
+/// Returns the length of the longest sequence of adjacent backticks.
 fn ticks(text: &str) -> usize {
     let runs = text.split(|c| c != '`');
     runs.map(str::len).max().unwrap_or(0)
 }
 
-/// Returns a code span. Its fence has more backticks than any run in the name.
+/// Returns a code span. Its fence has more backticks than any sequence of backticks in the name.
 fn code(name: &str) -> String {
     let name = named(name);
     let fence = "`".repeat(ticks(&name) + 1);
@@ -346,7 +347,8 @@ fn code(name: &str) -> String {
     }
 }
 
-/// Returns a code span for a table, where a bar ends the cell even within code.
+/// Returns a code span for a cell of a table. Within a table, a vertical bar ends the cell even in code, so bars are
+/// escaped.
 fn cell(name: &str) -> String {
     code(name).replace('|', "\\|")
 }
@@ -364,7 +366,7 @@ fn frames(frames: &[String], text: &mut String) {
     block(lines, text);
 }
 
-/// Writes a code block. Its fence has more backticks than any run in a line.
+/// Writes a code block. Its fence has more backticks than any sequence of backticks in a line.
 fn block(lines: Vec<String>, text: &mut String) {
     let longest = lines.iter().map(|l| ticks(l)).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
@@ -450,7 +452,7 @@ mod tests {
             if fenced {
                 continue;
             }
-            // Code spans of this name have fences of two backticks.
+            // The fences of this name's code span have two backticks, because the name contains one.
             let outside: String = line.split("``").step_by(2).collect();
             assert!(!outside.replace("\\<", "").contains("<script"), "{line}");
             assert!(!outside.replace("\\<", "").contains("<img"), "{line}");
@@ -545,7 +547,7 @@ mod tests {
             known: vec![(one(), String::new())],
             ..DiffView::default()
         };
-        // Each sentence is tested with a report that contains it and with a report that does not.
+        // Each sentence is tested with two reports: one that must contain it, and one that must not.
         let (grew, same) = (
             told(&grown, DiffView::default()),
             told(&level, DiffView::default()),

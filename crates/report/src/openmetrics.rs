@@ -3,8 +3,8 @@
 //! Metrics have no timestamp, because programs that collect such files reject timestamps. The time of the dump is a
 //! gauge.
 //!
-//! The labels of a suspect include its rank. Several suspects may have the same holder and class, but no two metrics
-//! may have the same labels.
+//! The labels of a suspect include its rank, because no two metrics may have the same labels, but several suspects may
+//! have the same holder and class.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -124,7 +124,7 @@ impl Families {
         for (own, value) in metrics {
             let own = own.iter().map(|(name, value)| label(name, value));
             let labels: Vec<String> = self.common.iter().cloned().chain(own).collect();
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = if labels.is_empty() {
                 writeln!(text, "heapdiff_{name} {value}")
             } else {
@@ -239,7 +239,7 @@ mod tests {
             .collect()
     }
 
-    /// Returns the labels up to the brace, and the text after it.
+    /// Splits a metric into its labels, which end at the brace, and the text after them.
     fn labels(mut rest: &str) -> (Vec<(String, String)>, &str) {
         let mut labels = Vec::new();
         loop {
@@ -324,7 +324,7 @@ mod tests {
         let help = "Reachable bytes that the suspects retain.";
         assert!(one.contains(help) && !both.contains(help));
         assert!(one.contains("heapdiff_heap_explained_bytes 2097152\n"));
-        // If a comparison has no dumps, there are no metrics of a dump.
+        // If a comparison has no dumps, it has no metrics about a dump.
         let mut nothing = report(Vec::new(), 0);
         nothing.snapshots.clear();
         let nothing = text(&nothing, &[]);

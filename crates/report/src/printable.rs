@@ -16,7 +16,8 @@ fn steers(c: char) -> bool {
         || c as u32 & 0xfffe == 0xfffe
 }
 
-/// Replaces characters by U+FFFD if they can control a terminal, or change how the text around them reads.
+/// Replaces unsafe characters by U+FFFD. These are characters that can control a terminal, or change how the text
+/// around them reads.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     if text.chars().any(steers) {
@@ -34,8 +35,8 @@ fn columns(c: char) -> usize {
     c.width().unwrap_or(1).max(1)
 }
 
-/// Removes the middle of a text that has more than `room` columns. Two thirds of the remaining text come from its end,
-/// because names differ most at their ends.
+/// Removes the middle of a text that has more than `room` columns. Two thirds of what remains come from the end of the
+/// text, because most names differ at their ends.
 #[must_use]
 pub fn shortened(text: &str, room: usize) -> Cow<'_, str> {
     if text.chars().map(columns).sum::<usize>() <= room {

@@ -83,8 +83,8 @@ fn heap(format: Format, report: &DumpReport, out: &mut dyn Write) -> io::Result<
     }
 }
 
-/// Returns how live bytes were measured: estimated from the samples of the agent, or measured exactly, because the dump
-/// records the stack of each object.
+/// Returns how the live bytes of a dump were determined. They are estimated from the samples of the agent, or they are
+/// exact because the dump records the stack of each object.
 const fn live(has_agent: bool) -> Measured {
     if has_agent {
         Measured::Estimated
@@ -168,7 +168,7 @@ fn flame(
     Drawn::of(&report.view, report.more.measured).write(format, &about, out)
 }
 
-/// All stacks, and the options with which they are drawn.
+/// All stacks, together with the options for drawing them.
 struct Drawn<'a> {
     allocated: Option<&'a Allocated>,
     measured: Measured,
@@ -203,7 +203,7 @@ impl<'a> Drawn<'a> {
         };
         match format {
             Format::Collapsed => collapsed::render(&stacks(Names::Functions), self.columns, out),
-            // Profiles have different sample types for allocated and for live bytes.
+            // Profiles have one set of sample types for allocated bytes, and another set for live bytes.
             Format::Pprof if self.measured == Measured::Allocated => {
                 allocated_profile(&stacks(Names::Frames), about, out)
             }

@@ -1,4 +1,4 @@
-//! The reports of the commands: data of `heapdiff_model`, with a view if the output has options.
+//! The reports of the commands. Each is data of `heapdiff_model`, together with a view if the output has options.
 
 use heapdiff_model::count::CountReport;
 use heapdiff_model::diff;
@@ -66,12 +66,12 @@ pub enum Report {
     TraceSamples(Viewed<TraceSamplesReport>),
 }
 
-/// The state of an input. The user of the command has to know it.
+/// The state of an input, which the user of the command has to know.
 #[derive(Debug)]
 pub struct Condition<'a> {
     /// Path of the input as given.
     pub path: &'a str,
-    /// True if damage keeps some of the dump's content out of the figures.
+    /// True if damage prevents some of the dump's content from being included in the figures.
     pub partial: bool,
     /// True if the dump is complete, but lacks GC roots.
     pub lacks_roots: bool,

@@ -19,7 +19,7 @@ use crate::printable::{printable, shortened};
 use crate::style::Style;
 use crate::text;
 
-/// The error of a query that cannot write its rows. The cause is an error of the source, or a [`TableError`] of the
+/// The error of a query that cannot write its rows. It comes from the source of the rows, or is a [`TableError`] of the
 /// writer.
 pub type RowError = Box<dyn Error + Send + Sync>;
 
@@ -32,9 +32,10 @@ pub trait RowSource: fmt::Debug {
     fn write_to(&self, sink: &mut dyn Sink) -> Result<Outcome, RowError>;
 }
 
-/// Maximum number of columns of a cell in text. The last cell of a row takes the remaining width.
+/// Maximum number of columns of a cell in text. The last cell of a row is not limited in this way: it takes the
+/// remaining width.
 const CELL: usize = 60;
-/// Number of rows from which the types of computed columns in Parquet are determined.
+/// Number of rows that are examined to determine the types of computed columns in Parquet.
 const SAMPLE: usize = 4096;
 
 /// Runs a query and writes its rows. Characters that can control a terminal are not written to a terminal.
@@ -184,7 +185,7 @@ fn table(report: &PendingQuery, style: Style, out: &mut dyn Write) -> Result<(),
             let last = cells.len().saturating_sub(1);
             let cells = cells.iter().enumerate().map(|(at, cell)| match cell {
                 Cell::Null => "-".to_owned(),
-                // The last cell of a row is cut later, to the remaining width.
+                // The last cell of a row is cut later, to the width that remains for it.
                 Cell::Text(text) if at < last => shortened(&printable(text), CELL).into_owned(),
                 Cell::Text(text) => printable(text).into_owned(),
                 other => other.to_string(),
@@ -243,7 +244,7 @@ fn json(report: &PendingQuery, out: &mut dyn Write) -> Result<(), RowError> {
                 .iter()
                 .map(|c| json!({ "name": c.name, "type": c.kind.map(Kind::name) }))
                 .collect();
-            // The JSON object stays open, because columns and rows are further keys of this object.
+            // Do not close the JSON object yet, because columns and rows are further keys of this object.
             let head = serde_json::to_string_pretty(self.report).map_err(io::Error::from)?;
             let head = head.strip_suffix("\n}").unwrap_or(&head);
             write!(out, "{head},\n  \"columns\": [")?;
@@ -332,7 +333,7 @@ pub fn parquet(report: &PendingQuery, out: &mut (dyn Write + Send)) -> Result<()
     struct ParquetRows<'a> {
         report: &'a PendingQuery,
         columns: Vec<ResultColumn>,
-        /// The first rows. They are stored until the types of the columns are known.
+        /// The first rows. They are stored until they determine the types of the columns.
         first: Vec<Vec<Held>>,
         out: Option<&'a mut (dyn Write + Send)>,
         parquet: Option<ParquetWriter<&'a mut (dyn Write + Send)>>,
@@ -347,7 +348,7 @@ pub fn parquet(report: &PendingQuery, out: &mut (dyn Write + Send)) -> Result<()
                     .first
                     .iter()
                     .filter_map(|row| row.get(at)?.cell().kind());
-                // A column that contains both integers and fractions gets the type of fractions.
+                // If a column contains both integers and fractions, its type is that of fractions.
                 kinds.reduce(|a, b| match (a, b) {
                     (Kind::Int, Kind::Double) => Kind::Double,
                     _ => a,

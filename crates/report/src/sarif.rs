@@ -1,5 +1,5 @@
-//! SARIF 2.1.0, which code scanning and editors show: a result for each suspect, a rule for each verdict or known leak
-//! pattern.
+//! SARIF 2.1.0, a format that code scanning and editors show. Each suspect becomes a result, and each verdict or known
+//! leak pattern becomes a rule.
 //!
 //! In the next run, a result is recognised by its holder and class. A result has a place in the source if a stack names
 //! a source file.
@@ -147,8 +147,8 @@ impl<'a> Run<'a> {
         json!({ "message": { "text": text }, "frames": frames })
     }
 
-    /// Returns the application calls that led to an allocation, the outermost first. `None` if fewer than two of them
-    /// have a line in the source.
+    /// Returns the calls in the application that led to an allocation, the outermost first. `None` if fewer than two of
+    /// these calls have a line in the source.
     fn flow(&self, stack: &Stack) -> Option<Value> {
         let own = stack.frames.iter().take(FRAMES).rev();
         let own = own.filter(|frame| is_application_frame(frame));
@@ -201,7 +201,7 @@ const fn level(level: Level) -> &'static str {
     }
 }
 
-/// Returns the fingerprint of a suspect, which is the same in each run: a hash of holder and class.
+/// Returns the fingerprint of a suspect: a hash of holder and class. So the fingerprint is the same in each run.
 fn fingerprint(finding: &Finding<'_>) -> String {
     let mut hash = Sha256::new();
     hash.update(finding.holder);
@@ -306,7 +306,7 @@ mod tests {
                 Some("com.acme.Web.put(Web.java:42)")
             ]
         );
-        // The fingerprint is the same for the same holder and class, in any run and at any rank.
+        // The fingerprint is the same for the same holder and class, in any run and with any rank.
         let prints = |r: &Value| r["partialFingerprints"]["holderAndClass/v1"].clone();
         assert_eq!(prints(&results[0]), prints(&results[3]));
         assert_ne!(prints(&results[0]), prints(&results[1]));

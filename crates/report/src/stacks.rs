@@ -9,7 +9,7 @@ use regex::Regex;
 
 use crate::printable::printable;
 
-/// The name that replaces the frames of a stack if the JVM reported none.
+/// The name that replaces the frames of a stack if the JVM reported no frames.
 const UNKNOWN: &str = "(no stack)";
 
 /// Live objects and bytes, as estimated from samples.
@@ -35,7 +35,7 @@ pub struct StackLine {
 }
 
 impl StackLine {
-    /// Returns the bytes in the last dump minus the bytes in the first.
+    /// Returns the growth in bytes: the bytes in the last dump minus the bytes in the first.
     #[must_use]
     pub fn growth(&self) -> i64 {
         less(self.after.bytes, self.before.bytes)
@@ -52,7 +52,7 @@ pub(crate) fn less(after: u64, before: u64) -> i64 {
 /// The form of the text for a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
-    /// Class and method. All lines of a method are one frame.
+    /// Class and method without file and line. All lines of a method become one frame.
     Functions,
     /// The whole frame, with file and line.
     Frames,
@@ -67,7 +67,7 @@ pub struct Stacks {
     pub classes: Vec<String>,
     /// The stacks with their figures.
     pub lines: Vec<StackLine>,
-    /// True if stacks begin with the class and end with the root (callees first).
+    /// True if stacks begin with the class and end with the root. Callees then come first.
     pub reversed: bool,
 }
 
@@ -151,7 +151,7 @@ impl Stacks {
         stacks
     }
 
-    /// Returns the same stacks with callees first.
+    /// Returns the same stacks in reverse, so that callees come first.
     #[must_use]
     pub fn reversed(mut self) -> Self {
         self.reversed = true;
@@ -186,8 +186,8 @@ impl Stacks {
         }
     }
 
-    /// Sorts stacks by the names of their steps. The indices of names cannot be compared, because they depend on the
-    /// order of the input.
+    /// Sorts stacks by the names of their steps (frames, then the class). Comparing the indices of names would not be
+    /// enough, because they depend on the order of the input.
     fn sort(&mut self) {
         let rank = |texts: &[String]| {
             let mut order: Vec<usize> = (0..texts.len()).collect();
@@ -244,8 +244,8 @@ impl Table {
 
 /// Returns the stacks of a suspect. They are cut to the focus as in [`Stacks::new`], and equal stacks are merged.
 ///
-/// Estimates of merged stacks are treated as independent: the half-width of an interval is the root of the sum of the
-/// squared half-widths. Survival is the mean, weighted by samples.
+/// To merge estimates, this function assumes that they are independent: the half-width of the merged interval is the
+/// root of the sum of the squared half-widths. The survival of a merged stack is the mean, weighted by samples.
 #[must_use]
 pub(crate) fn focused(stacks: &[Stack], focus: &Regex) -> Vec<Stack> {
     let mut merged: Vec<Stack> = Vec::new();

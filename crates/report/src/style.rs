@@ -11,7 +11,7 @@ use crate::printable::shortened;
 /// Minimum width of a cut name, in columns.
 const LEAST: usize = 20;
 
-/// The style in which text is written: with or without colours, and with names whole or cut to the width of a terminal.
+/// The style of text: with or without colours, and with names that are whole or cut to the width of a terminal.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
     on: bool,
@@ -43,8 +43,8 @@ impl Style {
         }
     }
 
-    /// Returns the style for a terminal with this number of columns. In other styles, names are never cut, so that
-    /// users can copy and paste them.
+    /// Returns the style for a terminal with this number of columns. Only this style cuts names. Elsewhere names stay
+    /// whole, so that users can copy and paste them.
     #[must_use]
     pub const fn within(self, columns: usize) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl Style {
         }
     }
 
-    /// Returns the style with a choice of frames for all stacks.
+    /// Returns the style, with the user's choice of frames for all stacks.
     #[must_use]
     pub const fn with_frames(self, frames: Option<Frames>) -> Self {
         Self { frames, ..self }
@@ -70,8 +70,8 @@ impl Style {
         self.internals
     }
 
-    /// Returns which frames of a stack to show. Returns the user's choice if there is one. Otherwise returns all frames
-    /// in a verbose report, and at most `limit` lines with folded frames in other reports.
+    /// Returns which frames of a stack to show. If the user has made a choice, returns this choice. Otherwise a verbose
+    /// report shows all frames, and other reports show at most `limit` lines, with folded frames.
     pub(crate) fn frames(self, verbose: bool, limit: usize) -> Frames {
         self.frames.unwrap_or(if verbose {
             Frames::All
@@ -80,8 +80,8 @@ impl Style {
         })
     }
 
-    /// Removes the middle of a text that does not fit. `room` is the width of the text in a line of [`WIDTH`] columns.
-    /// On a wider or narrower terminal, the room changes by the same number of columns as the line.
+    /// Removes the middle of a text that does not fit. `room` is the space for the text in a line of [`WIDTH`] columns.
+    /// If the terminal is wider or narrower than that, the space grows or shrinks by the same number of columns.
     pub(crate) fn fitted(self, text: &str, room: usize) -> Cow<'_, str> {
         match self.columns {
             Some(columns) => {
@@ -118,7 +118,7 @@ impl Style {
     }
 }
 
-/// A text with a colour. Width and alignment apply to the text without its colour codes.
+/// A text with a colour. When it is padded or aligned, its colour codes do not count.
 #[derive(Debug)]
 pub struct Painted<T> {
     code: Option<&'static str>,

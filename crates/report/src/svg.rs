@@ -31,7 +31,7 @@ impl Measured {
         }
     }
 
-    /// Returns a sentence about the source of the figures.
+    /// Returns a sentence that says where the figures come from.
     pub(crate) const fn basis(self) -> &'static str {
         match self {
             Self::Estimated | Self::Allocated => "Estimated from allocation samples",
@@ -91,7 +91,7 @@ pub fn render(
             *subtitle += &format!("; warning: {}", printable(warning));
         }
     }
-    // Without this option, inferno chooses colours at random.
+    // Without this option, inferno would choose colours at random.
     options.deterministic = true;
     // inferno merges only adjacent lines. By default it sorts them. Then `B$1` and `B (lambda)` come between `B` and
     // the frames that `B` calls, so `B` is drawn twice. With this option, inferno does not sort lines. It reads them
@@ -243,8 +243,7 @@ mod tests {
 
     #[test]
     fn each_frame_is_drawn_once() {
-        // Some of these stacks continue others. Some names sort between two such stacks if they are compared byte by
-        // byte.
+        // Some of these stacks continue others. In the order of their bytes, other names come between such stacks.
         let all = allocated(&[
             ("b.B", "X", [0, 3]),
             ("a.A b.B", "X", [0, 5]),

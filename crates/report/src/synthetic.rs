@@ -20,8 +20,8 @@ fn number(list: &mut Vec<String>, text: &str) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-/// Builds allocated objects. Each line has the frames (the root first, separated by spaces), the class, and the bytes
-/// before and after.
+/// Builds allocated objects from lines. A line has the frames (the root first, separated by spaces), the class, and the
+/// bytes before and after.
 #[must_use]
 pub fn allocated(lines: &[(&str, &str, [u64; 2])]) -> Allocated {
     let mut all = Allocated::default();
@@ -43,7 +43,7 @@ pub fn allocated(lines: &[(&str, &str, [u64; 2])]) -> Allocated {
     all
 }
 
-/// Splits frames at spaces. ` (lambda)` stays with its frame.
+/// Splits frames at spaces, except that ` (lambda)` stays with its frame.
 fn parted(frames: &str) -> Vec<String> {
     let frames = frames.replace(" (", "\u{1}(");
     frames.split(' ').map(|f| f.replace('\u{1}', " ")).collect()
@@ -244,8 +244,8 @@ pub fn heap(suspects: u32) -> HeapReport {
     }
 }
 
-/// Returns a report and stacks of the maximum size of a page: suspects with fifty stacks each, and distinct stacks of
-/// up to sixty frames.
+/// Returns a report and stacks that fill a page to its maximum size: suspects with fifty stacks each, and different
+/// stacks of up to sixty frames.
 #[must_use]
 pub fn large(suspects: u32, stacks: u32) -> (Report, Allocated) {
     let verdicts = [
@@ -273,7 +273,7 @@ pub fn large(suspects: u32, stacks: u32) -> (Report, Allocated) {
     };
     let report = report((1..=suspects).map(suspect).collect(), 20_000);
     let mut all = Allocated::default();
-    // A tree of calls. At every third level, each method calls ten methods. At the other levels, it calls one.
+    // A tree of calls. On every third level, each method calls ten methods. On the other levels, each method calls one.
     const WAYS: u32 = 10;
     for level in 0..60 {
         for way in 0..WAYS {

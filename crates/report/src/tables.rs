@@ -8,7 +8,7 @@ use crate::document::Column::{Cut, Figure, Name, Text, Word};
 use crate::document::Table;
 use crate::{kept, size};
 
-/// Maximum number of threads, and of kinds of waste, unless all are shown.
+/// Maximum number of rows of the table of threads, and of the table of waste, unless the user requests all rows.
 pub(crate) const ROWS: usize = 5;
 
 /// Returns at most `limit` threads, the most retained bytes first.
@@ -50,7 +50,8 @@ pub(crate) fn waste(heap: &HeapReport, limit: usize) -> Table {
     Table::new(&columns, rows).titled("Wasted memory")
 }
 
-/// Returns a table of at most `limit` classes. `is_exact` is true if figures are bytes, not rounded sizes.
+/// Returns a table of at most `limit` classes. If `is_exact` is true, figures are exact bytes; otherwise they are
+/// rounded sizes.
 pub(crate) fn classes(heap: &HeapReport, limit: usize, is_exact: bool) -> Table {
     let (bytes, columns): (fn(u64) -> String, _) = if is_exact {
         (grouped, ["shallow bytes", "retained bytes"])

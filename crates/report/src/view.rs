@@ -1,4 +1,4 @@
-//! Options of a report's output. They are stored beside the report's data.
+//! Options of a report's output, which are stored beside the report's data.
 
 use std::ops::{Deref, DerefMut};
 
@@ -13,7 +13,8 @@ use crate::junit::Gate;
 use crate::stacks::focused;
 use crate::svg::Measured;
 
-/// A report's data with the options of its output. `Deref` gives the data, and the JSON contains only the data.
+/// A report's data with the options of its output. Through `Deref` it can be used like the data, and its JSON contains
+/// only the data.
 #[derive(Debug)]
 pub struct Viewed<D, M = ()> {
     /// The data, which is also the JSON.
@@ -70,7 +71,7 @@ pub struct View {
     pub labels: Vec<(String, String)>,
     /// Folder in the repository that contains the sources.
     pub source_root: Option<String>,
-    /// True if weak and phantom references also count as holding their referents (`--refs all`).
+    /// True if an object counts as held even if only a weak or phantom reference points to it (`--refs all`).
     pub holds_weakly: bool,
 }
 
@@ -89,33 +90,34 @@ impl View {
 /// A comparison with its view.
 pub type DiffReport = Viewed<Report, DiffView>;
 
-/// The parts that the list of a comparison leaves out, and the gates.
+/// The parts of a comparison that the report does not list, and the gates.
 #[derive(Debug, Default)]
 pub struct DiffView {
-    /// Suspects that are not listed. All of them if there are gates, otherwise at most one.
+    /// Suspects that are not listed. If there are gates, these are all of them; otherwise there is at most one, which
+    /// shows that there are more.
     pub more_suspects: Vec<Suspect>,
     /// Number of classes that changed but are not listed.
     pub more_classes: usize,
-    /// Suspects that are known growth, each with the rule that matches it.
+    /// Suspects that match a rule of known growth, each with that rule.
     pub known: Vec<(Suspect, String)>,
     /// Requested gates.
     pub gates: Gates,
     /// The outcome of each gate.
     pub outcomes: Vec<Gate>,
-    /// True if gates are checked even if the dumps cannot be compared (`--allow-partial`).
+    /// True if gates are checked even when the dumps cannot be compared (`--allow-partial`).
     pub allow_partial: bool,
 }
 
 impl DiffReport {
-    /// Returns the warnings. If gates were not checked, a sentence about this is included.
+    /// Returns the warnings. If gates were not checked, one of the warnings says so.
     pub(crate) fn all_warnings(&self) -> impl Iterator<Item = &str> {
         let undecided = self.undecided().map(|_| crate::UNDECIDED);
         let warnings = self.data.warnings.iter().map(String::as_str);
         warnings.chain(undecided)
     }
 
-    /// Returns the reason why gates were not checked: the dumps cannot be compared, and `--allow-partial` was not
-    /// given. Otherwise `None`.
+    /// Returns the reason why gates were not checked: the dumps cannot be compared, and the user did not give
+    /// `--allow-partial`. Returns `None` if gates were checked.
     #[must_use]
     pub fn undecided(&self) -> Option<&str> {
         let more = &self.more;
@@ -128,7 +130,7 @@ impl DiffReport {
 /// A report of one dump with its view.
 pub type DumpReport = Viewed<HeapReport, HeapView>;
 
-/// Parts that the report of one dump leaves out.
+/// The parts of one dump that the report does not list.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HeapView {
     /// True if there are suspects that are not listed.
@@ -155,20 +157,20 @@ pub struct SitesView {
 /// The title of a flame graph of a trace, and the meaning of its widths.
 #[derive(Debug)]
 pub struct FlameView {
-    /// Names of the file and of the run, and the selected part of the run.
+    /// Names of the file and of the run, and a description of the selected part of the run.
     pub title: String,
     /// The meaning of the widths.
     pub measured: Measured,
 }
 
-/// Parts that the report of a recording leaves out.
+/// The parts of a recording that the report does not list.
 #[derive(Debug, Default)]
 pub struct RecordingView {
     /// Number of classes, listed or not; 0 if rows are stacks.
     pub class_count: u64,
 }
 
-/// True if the classes of a deep size are shown, and totals of the classes that are left out.
+/// How the report of `sizeof` shows classes.
 #[derive(Debug, Default)]
 pub struct SizeofView {
     /// True if text shows the classes.
@@ -177,16 +179,17 @@ pub struct SizeofView {
     pub more_classes: (u64, u64, u64),
 }
 
-/// Parts that the report of wasted memory leaves out.
+/// The parts of wasted memory that the report does not list.
 #[derive(Debug, Default)]
 pub struct WasteView {
     /// Number of holders that are not listed, for each kind in the order of the report.
     pub more_holders: Vec<u64>,
 }
 
-/// Parts that a report of a trace leaves out.
+/// The parts of a trace that the report does not list.
 #[derive(Debug, Default)]
 pub struct TraceTopView {
-    /// True if classes were counted, but the report covers only a part of the run or of the stacks.
+    /// True if the agent counted classes, but the counts are not shown, because the report covers only a part of the
+    /// run or of the stacks.
     pub counts_more: bool,
 }

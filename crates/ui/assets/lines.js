@@ -114,7 +114,7 @@ const overview = new Chart(byId("overview"), {
   },
 });
 
-/** Returns the point under the cursor, or the last point without a cursor. */
+/** Returns the point under the cursor. If the cursor is outside of the graph, returns the last point. */
 const cursorAt = () => graph.plot?.cursor.idx ?? (view ? view.x.length - 1 : -1);
 
 /** Shows the figures at the cursor. */
@@ -145,7 +145,7 @@ const verdictOf = (line) => {
   return element("span", { class: `taken ${line.verdict}` }, `${line.verdict}${trend}`);
 };
 
-/** Describes the basis of the verdicts. Each JVM has its own. */
+/** Describes on which figures the verdicts are based. Each JVM has its own basis. */
 const toldFrom = () => {
   if (view.told.length !== 1) return view.told.length ? "Each JVM has its own ranking; each line shows its worst verdict." : "";
   const [told] = view.told;

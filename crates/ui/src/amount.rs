@@ -39,7 +39,8 @@ impl From<heapdiff_trace::read::Amount> for Amount {
     }
 }
 
-/// Converts a figure of a trace to a signed number. If it is too large, returns the maximum.
+/// Converts an unsigned figure of a trace to a signed number. If the figure is too large, returns the largest signed
+/// number.
 pub(crate) fn signed(figure: u64) -> i64 {
     i64::try_from(figure).unwrap_or(i64::MAX)
 }

@@ -15,7 +15,8 @@ use crate::text::{self, cut};
 use crate::traces::{Traces, Unanswered};
 use crate::view::{Life, MOST_LINES, Question};
 
-/// Maximum number of rows per run whose names are read before the rows of all runs are merged.
+/// Maximum number of rows that are taken from each run before the rows of all runs are merged. Only for these rows,
+/// names are read.
 const MOST_NAMED: usize = 400;
 
 /// The answer to a `between` request.
@@ -113,7 +114,7 @@ struct Group {
     place: Option<String>,
 }
 
-/// Returns the changes in a window. Sites without changes are left out.
+/// Returns the changes of all sites in a window. Sites without changes are left out.
 pub(crate) fn between(
     traces: &Traces,
     question: &Question,
@@ -190,7 +191,8 @@ impl Between {
         if question.by == By::Stack {
             groups.truncate(MOST_NAMED);
         }
-        // For frames, all groups are still present, because the figures of a frame are the sum over all of its stacks.
+        // If rows are frames, keep all groups for now, because the figures of a frame are the sum over all of its
+        // stacks.
         let places = match question.by {
             By::Frame => Some(Places::of(trace)?),
             By::Class | By::Stack => None,

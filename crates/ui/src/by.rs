@@ -1,4 +1,4 @@
-//! The grouping of sites into lines of the page, as in `heapdiff trace top`.
+//! How sites are grouped into lines of the page, as in `heapdiff trace top`.
 
 use heapdiff_diff::allocating_frame;
 use heapdiff_trace::read::Site;
@@ -28,7 +28,7 @@ impl By {
         }
     }
 
-    /// Groups the sites of a timeline into lines, and ranks the lines.
+    /// Groups the sites of a timeline (one run in a window) into lines, and ranks the lines.
     pub(crate) fn rank(self, trace: &Trace, timeline: &Timeline) -> Result<Ranking, TraceError> {
         match self {
             Self::Class => rank_groups(trace, timeline, |_| Some(0)),

@@ -1,4 +1,5 @@
-//! Selects the lines to draw: the candidates of `heapdiff trace top`, from one run or merged from several.
+//! Selects the lines to draw. They are the candidates of `heapdiff trace top`, either from one run or merged from
+//! several runs.
 
 use heapdiff_diff::allocating_frame;
 use heapdiff_trace::{Ranking, Standing, Trace, TraceError, Trending};
@@ -9,16 +10,17 @@ use crate::by::By;
 use crate::key::Key;
 use crate::text::{self, cut};
 
-/// A line of the graph, from one run or merged from several.
+/// A line of the graph, either from one run or merged from several runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) class: String,
     /// The allocating frame.
     pub(crate) place: Option<String>,
-    /// Text that distinguishes lines of the same class: the frame, or the whole stack. It is the same in each run.
+    /// A text that distinguishes lines of the same class from each other: the frame, or the whole stack. The text is
+    /// the same in each run.
     pub(crate) stack: String,
     pub(crate) standing: Standing,
-    /// The trend in that run in which the line has the worst verdict.
+    /// The trend of the line in one run: the run in which the line has the worst verdict.
     pub(crate) trending: Trending,
     pub(crate) grown: Amount,
     pub(crate) sites: Vec<(Key, i64)>,
@@ -40,7 +42,7 @@ impl Line {
 pub(crate) struct Lines(FxHashMap<(String, String), Line>);
 
 impl Lines {
-    /// Adds the `most` worst lines of a run. Only their names are read.
+    /// Adds the `most` lines of a run that have the worst verdicts. Names are read only for these lines.
     pub(crate) fn add(
         &mut self,
         trace: &Trace,

@@ -12,13 +12,14 @@ use crate::text::cut;
 use crate::traces::{Traces, Unanswered};
 use crate::view::{Life, MOST_LINES, Question};
 
-/// Maximum number of lines per run whose names are read before the lines of all runs are merged.
+/// Maximum number of lines that are taken from each run before the lines of all runs are merged. Only for these lines,
+/// names are read.
 const MOST_NAMED: usize = 400;
 
 /// Cached lines, by run and maximum number of lines.
 pub(crate) type Counts = Cached<(i64, usize), Option<Lines>>;
 
-/// The counted lines, with the samples of the same lines if counts and samples can be compared.
+/// The counted lines. If counts and samples can be compared, each line also has the samples of the same line of code.
 pub(crate) type Lines = (TopLines, Option<Vec<SampledLine>>);
 
 /// The answer to a `counted` request.
@@ -29,7 +30,7 @@ pub(crate) struct Counted {
     /// The part of the window for which counts exist.
     from_ms: i64,
     to_ms: i64,
-    /// True if JDK classes are counted in all runs that have counts.
+    /// True if JDK classes are counted in every run that has counts.
     jdk: bool,
     objects_per_second: i64,
     bytes_per_second: i64,
@@ -38,7 +39,7 @@ pub(crate) struct Counted {
     all_rows: usize,
     /// The number of lines whose bytes are unknown.
     without_bytes: u64,
-    /// The number of sites, methods and classes without counters.
+    /// The number of sites, methods and classes that have no counters, added up.
     missed: u64,
 }
 
@@ -52,7 +53,8 @@ struct Row {
     bytes: Option<i64>,
     objects_per_second: i64,
     bytes_per_second: Option<i64>,
-    /// Objects per second according to samples. `null` unless they differ from the count by more than random variation.
+    /// Objects per second as estimated from samples. `null` if this differs from the count by no more than random
+    /// variation.
     sampled_per_second: Option<i64>,
 }
 

@@ -11,9 +11,9 @@ use crate::traces::Traces;
 
 /// The interval between checks of the traces. By default, the agent's ticks are at least a second long.
 const LOOK: Duration = Duration::from_millis(300);
-/// The interval between two checks if the connection of an idle listener is still open.
+/// The interval between two checks that the connection of a listener is still open, while the listener gets no events.
 const BEAT: Duration = Duration::from_secs(1);
-/// The interval between comments in the stream. If a comment cannot be written, the connection was closed.
+/// The interval between comments in the stream. If a comment cannot be written, the connection is known to be closed.
 const COMMENT_EVERY: Duration = Duration::from_secs(5);
 
 /// A version number that increases with each change.
@@ -35,8 +35,8 @@ impl Events {
 
     /// Wakes all waiting threads.
     pub(crate) fn wake(&self) {
-        // The lock is held while threads are notified. So no thread misses the notification between its check and its
-        // wait.
+        // Threads are notified while the lock is held. A waiting thread holds it from its check until it waits, so it
+        // cannot miss the notification.
         let _held = self.version();
         self.changed.notify_all();
     }
@@ -64,7 +64,7 @@ pub(crate) fn watch(traces: &Traces, events: &Events, ends: &AtomicBool) {
 
 /// Sends an event for each change to one listener until it disconnects.
 pub(crate) fn tell(stream: &mut TcpStream, events: &Events, ends: &AtomicBool) {
-    // The reason why a connection ended is of no interest.
+    // The connection has ended, and the reason does not matter.
     let _ = tell_on(stream, events, ends);
 }
 

@@ -73,7 +73,8 @@ impl Guard {
         if !request.header("origin").all(from_here) {
             return Err((Status::Forbidden, "request from a page of another origin"));
         }
-        // `none` means that a person typed the URL, or opened it outside of any page.
+        // `none` means that the request does not come from a page: a person typed the URL, or another program opened
+        // it.
         let mut sites = request.header("sec-fetch-site");
         if !sites.all(|site| matches!(site, "same-origin" | "none")) {
             return Err((Status::Forbidden, "request from a page of another site"));

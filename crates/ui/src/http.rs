@@ -1,8 +1,8 @@
 //! A minimal HTTP/1.1 server for a page on the same machine: one request without a body and one answer for each
 //! connection.
 //!
-//! These resources of a client are limited: the bytes and headers of a request's head, the time to send the head, and
-//! the time to read the answer.
+//! For each client, these are limited: the bytes and the headers in the head of a request, the time to send the head,
+//! and the time to read the answer.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -15,8 +15,8 @@ const MOST_HEADERS: usize = 64;
 pub(crate) const HEAD_TIME: Duration = Duration::from_secs(5);
 /// Time limit for a client to accept the next part of an answer.
 pub(crate) const WRITE_TIME: Duration = Duration::from_secs(10);
-/// Maximum number of bytes that are read of a body, which no request needs. If a socket is closed with unread bytes,
-/// the answer is lost.
+/// Maximum number of bytes that are read of a request's body. No request needs a body, but if a socket is closed before
+/// all bytes were read, the answer is lost.
 const MOST_DRAINED: usize = 64 * 1024;
 
 /// A request.
@@ -47,7 +47,7 @@ impl Request {
 /// The reason why a request could not be read.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// The client has disconnected or is too slow, so it gets no answer.
+    /// The client has disconnected or is too slow. It gets no answer.
     Gone,
     /// The client gets an answer with this status.
     With(Status),
@@ -192,10 +192,10 @@ impl Answer {
     }
 }
 
-/// Writes all bytes. There is a time limit for each part, so that a client cannot hold the connection by accepting a
-/// byte now and then.
+/// Writes all bytes. Each part has its own time limit, so that a client cannot hold the connection by accepting a byte
+/// now and then.
 fn send_all(stream: &mut TcpStream, bytes: &[u8], waits: &impl Fn()) -> io::Result<()> {
-    /// The loopback device accepts about this number of bytes at once.
+    /// The loopback device accepts about this number of bytes at once, without waiting for the client.
     const PART: usize = 256 * 1024;
     for part in bytes.chunks(PART) {
         waits();
@@ -216,7 +216,7 @@ fn send_all(stream: &mut TcpStream, bytes: &[u8], waits: &impl Fn()) -> io::Resu
     Ok(())
 }
 
-/// Returns the head of an answer. `more` contains whole header lines.
+/// Returns the head of an answer. `more` contains complete header lines to add.
 pub(crate) fn head(status: Status, kind: &str, policy: &str, more: &str) -> String {
     let allow = match status {
         Status::MethodNotAllowed => "Allow: GET, HEAD\r\n",

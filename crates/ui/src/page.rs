@@ -10,7 +10,8 @@ use sha2::{Digest, Sha256};
 
 use crate::http::{Answer, Status};
 
-/// Scripts in an order in which each comes after those that it needs. They come after the report's [`parts`].
+/// The scripts, in an order in which each script comes after those that it needs. They follow the scripts in the
+/// report's [`parts`].
 const SCRIPTS: [&str; 6] = [
     include_str!("../assets/ask.js"),
     include_str!("../assets/chart.js"),
@@ -31,7 +32,7 @@ struct Live<'a> {
     script: &'a str,
 }
 
-/// A document with its content security policy.
+/// A document together with its content security policy.
 pub(crate) struct Page {
     html: Vec<u8>,
     policy: String,

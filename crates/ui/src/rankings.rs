@@ -1,6 +1,6 @@
-//! Caches answers. A page sends the same request at each tick, and ranking a long trace takes a while. So a ranking is
-//! reused for ten times as long as its computation took. Each answer still draws its lines from current figures. Only
-//! the selection and order of the lines can be out of date.
+//! Caches answers. A page sends the same request at each tick, and ranking a long trace takes a while. So a computed
+//! ranking is used again until ten times its computing time has passed. Each answer still draws its lines from current
+//! figures. Only the selection and order of the lines can be out of date.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::by::By;
 const HOLDS: u32 = 10;
 /// Maximum number of cached answers of one kind for a trace, shared by all pages.
 const MOST: usize = 16;
-/// Tolerance for the movement of a window, in addition to the elapsed time. Ticks can be long or late.
+/// A window may have moved by this much in addition to the elapsed time, because ticks can be long or late.
 const STEP: Duration = Duration::from_secs(2);
 
 /// The cached rankings of one trace, by run.
@@ -69,8 +69,8 @@ impl<K: PartialEq, T> Cached<K, T> {
 }
 
 impl<K, T> CachedAnswer<K, T> {
-    /// Returns true if `window` is the window of this answer, or has moved by at most the elapsed time. The two windows
-    /// must have the same length or the same start.
+    /// Returns true if the answer can be used for `window`. The two windows must have the same length or the same
+    /// start, and `window` may have moved by at most the elapsed time.
     fn follows(&self, window: Window, now: Instant) -> bool {
         let moved = window.to_ms.checked_sub(self.window.to_ms);
         let passed = (now.saturating_duration_since(self.at) + STEP).as_millis();
@@ -98,7 +98,7 @@ mod tests {
         let trace = Trace::open(&path).unwrap();
         let run = trace.runs().unwrap().remove(0);
         let timeline = Timeline::of(&trace, &run, Window::ALL).unwrap();
-        // This is computed before the test, so that a busy machine does not change the simulated times.
+        // Compute this before the test, so that a busy machine does not change the simulated times.
         let ranking = By::Stack.rank(&trace, &timeline).unwrap();
         let mut rankings = Rankings::default();
         let mut made = 0;
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(ask(1, By::Class, 20_000, 60_000, 0), 3, "another part");
         assert_eq!(ask(1, By::Stack, 0, 60_000, 0), 4);
         assert_eq!(ask(2, By::Class, 0, 60_000, 0), 5);
-        // An answer that took no time to compute is not reused.
+        // If computing an answer took no time, the answer is not reused.
         std::thread::sleep(Duration::from_millis(500));
         assert_eq!(ask(2, By::Class, 0, 60_000, 0), 6);
     }

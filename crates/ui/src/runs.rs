@@ -18,7 +18,7 @@ const HUNT: &str = "hunt: ";
 pub(crate) struct Listed {
     traces: Vec<File>,
     runs: Vec<Run>,
-    /// The number of runs that are not listed.
+    /// The number of runs that are not listed because of the limit.
     more: u64,
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn keys(traces: &Traces) -> Vec<Key> {
     let mut keys = Vec::new();
     for (trace, opened) in traces.iter() {
         let room = MOST_RUNS.saturating_sub(keys.len());
-        // Ignore traces that cannot be read here. `list` reports them.
+        // Skip traces that cannot be read. `list` reports them.
         let runs = opened.ask(|open| Ok(open.trace.runs()?));
         let ids = runs.unwrap_or_default().into_iter().map(|run| run.id);
         keys.extend(ids.rev().take(room).map(|run| Key { trace, run }));

@@ -20,9 +20,9 @@ use crate::traces::Traces;
 
 /// Maximum number of open connections. A browser opens at most six connections to one server.
 const MOST_CONNECTIONS: usize = 64;
-/// Maximum number of connections for server-sent events. The other connections stay free for requests.
+/// Maximum number of connections for server-sent events. This leaves the other connections free for requests.
 const MOST_LISTENERS: usize = 40;
-/// The stack size of a connection's thread. Its call depth is small.
+/// The stack size of a connection's thread. Its calls are not deeply nested, so a small stack is enough.
 const STACK: usize = 1 << 20;
 
 /// The content to show.
@@ -32,7 +32,8 @@ pub enum Subject {
     Traces {
         /// The files of the traces.
         files: Vec<PathBuf>,
-        /// The mapping to the original names of classes and methods that a shrinker renamed.
+        /// The mapping from the shortened names of classes and methods to the original names, which a shrinker
+        /// replaced.
         names: Option<Arc<dyn Originals>>,
     },
     /// A finished page, such as a report.
@@ -96,7 +97,7 @@ impl Server {
     /// Starts a server on 127.0.0.1. If `port` is 0, the system chooses a free port.
     ///
     /// # Errors
-    /// One of the traces cannot be read, the port is taken, or the system has no more threads.
+    /// Returns an error if one of the traces cannot be read, the port is taken, or the system has no more threads.
     pub fn start(subject: Subject, port: u16) -> Result<Self, UiError> {
         let shown = match subject {
             Subject::Traces { files, names } => Shown::Traces {
@@ -172,7 +173,7 @@ impl Drop for Server {
     }
 }
 
-/// One of a limited number of places. Dropping it frees the place.
+/// One of a limited number of places. Dropping this value frees the place for others.
 struct Place(Arc<AtomicUsize>);
 
 impl Place {
@@ -196,7 +197,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             return;
         }
         let Ok((mut stream, peer)) = accepted else {
-            // The process may be out of file descriptors. Connections that end will release some.
+            // The process may have no file descriptors left. Connections that end will free some.
             std::thread::sleep(Duration::from_millis(50));
             continue;
         };
@@ -239,7 +240,7 @@ fn serve(stream: &mut TcpStream, slot: &Slot, shared: &Shared) {
         },
         Ok(path) => answer(path, &request, shared),
     };
-    // The client may be gone, which is not an error.
+    // The client may be gone already. This is not an error.
     let _ = answer.send(stream, only_head, waits);
 }
 

@@ -1,5 +1,6 @@
-//! Limits the number of open connections. If all slots are in use, a new connection replaces the one that has kept the
-//! server waiting longest. So clients that send or read slowly do not block others.
+//! Limits the number of open connections. Each connection has a slot. If all slots are in use, a new connection
+//! replaces the one for whose client the server has waited longest. So clients that send or read slowly do not block
+//! others.
 
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,9 +19,9 @@ pub(crate) struct Slots {
 
 struct Open {
     number: u64,
-    /// Shutting down this socket ends the connection.
+    /// The socket of the connection. Shutting it down ends the connection.
     stream: TcpStream,
-    /// The start of the server's wait for the client. `None` while the client waits for the server.
+    /// The time at which the server began to wait for the client. `None` while the client waits for the server.
     waits: Option<Instant>,
 }
 
@@ -37,8 +38,8 @@ impl Slots {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a slot for a connection. If no slot is free, ends another connection. Waits at most [`GRACE`]. Returns
-    /// `None` if all slots belong to clients that wait for the server.
+    /// Returns a slot for a connection. If no slot is free, ends another connection to free its slot, and waits for
+    /// this at most [`GRACE`]. Returns `None` if all slots belong to clients that wait for the server.
     pub(crate) fn take(self: &Arc<Self>, stream: &TcpStream, number: u64) -> Option<Slot> {
         let stream = stream.try_clone().ok()?;
         let end = Instant::now() + GRACE;

@@ -40,11 +40,11 @@ pub(crate) struct Tree {
     first_class: usize,
     depth: Vec<u32>,
     name: Vec<u32>,
-    /// Bytes by which the live objects of a node grew in the window, without its children.
+    /// Bytes by which the live objects of a node grew in the window. Children of the node are not included.
     grown: Vec<i64>,
-    /// Bytes by which the live objects of a node shrank in the window, without its children.
+    /// Bytes by which the live objects of a node shrank in the window. Children of the node are not included.
     shrunk: Vec<i64>,
-    /// Live bytes of a node at the end of the window, without its children.
+    /// Live bytes of a node at the end of the window. Children of the node are not included.
     after: Vec<i64>,
     /// The number of sites that were left out because the tree had reached its maximum size.
     left_out: u64,
@@ -114,7 +114,8 @@ impl Builder {
     }
 
     fn tree(self) -> Tree {
-        // Frames come first, so compute each name's position within its kind.
+        // Frames come before classes in the list of names, so compute the position of each name among the names of its
+        // kind.
         let first_class = self.names.iter().filter(|(class, _)| !class).count();
         let (mut frames, mut classes) = (0, first_class);
         let places: Vec<u32> = self

@@ -69,7 +69,7 @@ impl Traces {
 
     /// Checks all traces. Returns true if any of them has changed since the last check.
     pub(crate) fn look(&self) -> bool {
-        // Count instead of stopping at the first change, so that every trace is checked.
+        // Count the changed traces. Stopping at the first change would leave the other traces unchecked.
         self.0.iter().filter(|t| t.look()).count() > 0
     }
 }
@@ -84,7 +84,7 @@ pub(crate) struct Trace {
 #[derive(Default)]
 struct State {
     open: Option<Open>,
-    /// The reason why the trace is not open, or the last error of a request.
+    /// The reason why the trace is not open, or else the error of the last request.
     fault: Option<String>,
     tried: Option<Instant>,
 }
@@ -94,15 +94,15 @@ pub(crate) struct Open {
     pub(crate) trace: heapdiff_trace::Trace,
     /// Rankings that were computed recently.
     pub(crate) rankings: RefCell<Rankings>,
-    /// Counts by line that were read recently.
+    /// Cached answers about counts by line.
     pub(crate) counts: RefCell<Counts>,
     file: Option<Identity>,
-    /// SQLite's counter of commits by other connections.
+    /// The value of SQLite's counter of commits by other connections at the last check.
     version: i64,
 }
 
 impl Open {
-    /// Opens a trace. Waits a little if the file exists but has no tables yet.
+    /// Opens a trace. If the file exists but has no tables yet, waits a little for them.
     fn once_made(path: &Path, names: &OriginalNames) -> Result<Self, TraceError> {
         let begun = Instant::now();
         loop {
@@ -148,7 +148,7 @@ struct Held<'a>(&'a heapdiff_trace::Trace);
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        // Ending the transaction needs no time limit. It cannot fail, because the transaction changed nothing.
+        // Ending the transaction needs no time limit. It cannot fail, because nothing was changed in it.
         self.0.set_deadline(None);
         let _ = self.0.release();
     }
@@ -165,7 +165,7 @@ impl Trace {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // After a panic in another thread, the trace may have to be reopened, but its state is valid.
+        // A panic in another thread leaves a valid state. At most, the trace has to be opened again.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -230,7 +230,7 @@ fn still_there(path: &Path, open: &mut Open) -> Result<bool, String> {
     if open.file.is_some_and(|file| file != Identity::of(&now)) {
         return Err(words(&"the trace file was replaced with another file"));
     }
-    // SQLite could still serve cached pages and the log long after the file was truncated.
+    // After the file was truncated, SQLite could still answer from cached pages and the log for a long time.
     if now.len() < SMALLEST {
         return Err(words(&"the trace file was overwritten"));
     }
@@ -238,7 +238,7 @@ fn still_there(path: &Path, open: &mut Open) -> Result<bool, String> {
     Ok(std::mem::replace(&mut open.version, version) != version)
 }
 
-/// Identifies a file. Another file with the same name has a different identity.
+/// The identity of a file. If the file is replaced by another one with the same name, the identity changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Identity(u64, u64);
 

@@ -1,7 +1,7 @@
 //! The content of the page for a time window: lines that grow, the heap, GCs, dumps and notes.
 //!
-//! Times are milliseconds since 1970, computed as the start of the run plus its uptime. So changes of the wall clock
-//! have no effect.
+//! Times are milliseconds since 1970, computed as the start of the run plus its uptime. So they do not jump if the wall
+//! clock is changed during the run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,14 +24,15 @@ pub(crate) const MOST_LINES: usize = 50;
 const MOST_COLLECTIONS: usize = 1000;
 /// Maximum number of marks for dumps, and for notes.
 const MOST_NOTES: usize = 100;
-/// Maximum number of lines per run whose names are read before the lines of all runs are merged.
+/// Maximum number of lines that are taken from each run before the lines of all runs are merged. Only for these lines,
+/// names are read.
 const MOST_NAMED: usize = 400;
 
 /// A request of the page.
 #[derive(Clone, Debug)]
 pub(crate) struct Question {
     pub(crate) runs: Vec<Key>,
-    /// The window. A missing bound means the first or last tick.
+    /// The window. If a bound is missing, the window begins at the first tick or ends at the last tick.
     pub(crate) from: Option<i64>,
     pub(crate) to: Option<i64>,
     pub(crate) by: By,
@@ -52,13 +53,13 @@ pub(crate) struct View {
     /// The times of the points.
     x: Vec<i64>,
     lines: Vec<Drawn>,
-    /// The number of lines, drawn or not.
+    /// The number of all lines, whether they are drawn or not.
     all_lines: usize,
     heap: Vec<Heap>,
     collections: Vec<Collection>,
     dumps: Vec<NoteMark>,
     notes: Vec<NoteMark>,
-    /// The basis of the verdicts, for each run.
+    /// For each run, the figures on which its verdicts are based.
     told: Vec<VerdictBasis>,
     lost_samples: i64,
     lost_bytes: i64,
@@ -70,9 +71,9 @@ pub(crate) struct View {
 
 #[derive(Debug, Serialize)]
 struct Drawn {
-    /// A key that is the same for the same line in every answer.
+    /// The key of the line, by which the page recognizes the same line in each answer.
     key: String,
-    /// The sites of the line, to request their stacks.
+    /// The sites of the line. The page uses them to request the stacks of the line.
     at: Vec<String>,
     class: String,
     place: Option<String>,
@@ -188,8 +189,8 @@ impl Life {
         self.started.saturating_add(signed(uptime_ms))
     }
 
-    /// Returns the window that begins after one time, or at the start of the run, and ends at another time. A tick
-    /// belongs to the window in which it ends.
+    /// Returns the window that begins after `after`, or at the start of the run, and ends at `to`. A tick belongs to
+    /// the window in which it ends.
     pub(crate) fn window(&self, after: Option<i64>, to: i64) -> Window {
         let uptime = |ms: i64| u64::try_from(ms.saturating_sub(self.started)).ok();
         match uptime(to) {
@@ -206,7 +207,7 @@ impl Life {
     }
 }
 
-/// A run, with its ticks that are in the window.
+/// A run, with those of its ticks that are in the window.
 struct Part {
     life: Life,
     timeline: Timeline,
@@ -217,7 +218,8 @@ struct Part {
 struct Grid(Vec<i64>);
 
 impl Grid {
-    /// Returns the times of the ticks if there are at most `most` ticks. Otherwise returns `most` equal steps.
+    /// Returns the times of the ticks if there are at most `most` ticks. Otherwise returns `most` times at equal
+    /// distances.
     fn new(parts: &[Part], from: i64, to: i64, most: usize) -> Self {
         let mut moments = BTreeSet::new();
         for Part { life, timeline } in parts {
@@ -373,7 +375,7 @@ impl View {
                 (&mut heap.metaspace_used, tick.metaspace_used),
                 (&mut heap.metaspace_committed, tick.metaspace_committed),
             ] {
-                // Points without a tick repeat the previous figure.
+                // A point without a tick repeats the figure of the point before it.
                 let before = filled
                     .checked_sub(1)
                     .and_then(|p| column.get(p).copied())
@@ -393,12 +395,13 @@ impl View {
         self.heap.push(heap);
     }
 
-    /// Adds marks for GCs. There are at most as many marks as points, because more marks would overlap.
+    /// Adds marks for GCs. There are at most as many marks as points, because more marks would overlap on the screen.
     fn collections(&mut self, Part { life, timeline }: &Part, points: usize) {
         let (Some(first), Some(last)) = (timeline.ticks().first(), timeline.ticks().last()) else {
             return;
         };
-        // GCs are merged by time and kind. The mark shows the longest pause of each group.
+        // GCs of the same kind (full or not) at nearly the same time share a mark. The mark shows the one with the
+        // longest pause.
         let from = first.uptime_ms.saturating_sub(first.span_ms);
         let most = points.min(MOST_COLLECTIONS / 2) as u64;
         let step = (last.uptime_ms.saturating_sub(from) / most).max(1);
@@ -426,7 +429,7 @@ impl View {
         }
     }
 
-    /// Limits the number of marks after marks of several runs were added. Marks of full GCs are kept first.
+    /// Limits the number of marks after the marks of several runs were added. Marks of full GCs are dropped last.
     fn thin(&mut self) {
         if self.collections.len() > MOST_COLLECTIONS {
             self.collections
@@ -463,7 +466,7 @@ impl View {
 
 impl Drawn {
     fn new(line: &Line, by: By) -> Self {
-        /// Maximum number of sites in `at`. For lines with more sites, stacks are requested by class and frame.
+        /// Maximum number of sites in `at`. For a line with more sites, the page requests stacks by class and frame.
         const NAMED: usize = 200;
         let named = if by == By::Stack { NAMED } else { 0 };
         let at = line.sites.iter().take(named);
@@ -481,9 +484,10 @@ impl Drawn {
         }
     }
 
-    /// Adds the live objects of some sites of a run to each point.
+    /// Adds the live objects of some sites of a run to the values at each point.
     fn add(&mut self, Part { life, timeline }: &Part, grid: &Grid, measure: Measure, line: &Steps) {
-        // Each step is the change at a point. The sum of the steps up to a point is the number of live objects there.
+        // Each element is the change at a point. The number of live objects at a point is the sum of all elements up to
+        // this point.
         let mut steps = vec![Amount::default(); grid.0.len() + 1];
         let mut step = |place: usize, by: Amount| {
             if let Some(step) = steps.get_mut(place) {
@@ -497,7 +501,7 @@ impl Drawn {
             step(grid.place(life.at(tick.uptime_ms)), next.less(now));
             now = next;
         }
-        // A run that ended before the end of the window has no live objects afterwards.
+        // If a run ended before the end of the window, it has no live objects after its end.
         let over = grid.0.partition_point(|&x| x <= life.last);
         step(over, Amount::default().less(now));
         let mut now = Amount::default();

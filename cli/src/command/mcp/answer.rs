@@ -9,8 +9,8 @@ use crate::failure::{Failure, Result};
 use crate::job::Job;
 use crate::{messages, write};
 
-/// Maximum number of bytes of an answer's JSON, and of its text when encoded as JSON. A token has about four bytes, so
-/// an answer has fewer than 4,000 tokens.
+/// Maximum number of bytes of an answer: of its JSON, and of its text when the text is encoded as JSON. A token has
+/// about four bytes, so each of the two has fewer than 4,000 tokens.
 const DATA: usize = 10_000;
 const TEXT: usize = 5_000;
 
@@ -23,7 +23,7 @@ const WARNINGS: usize = 3;
 /// The answer of a tool.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// The report in the format of `--format json`. It also counts the elements that were left out.
+    /// The report in the format of `--format json`, with the number of elements that were left out.
     pub(super) data: Value,
     /// The report in the text format.
     pub(super) text: String,
@@ -31,7 +31,7 @@ pub(super) struct Answer {
 
 /// Runs a job and returns its report as an answer.
 pub(super) fn of(job: &Job) -> Result<Answer> {
-    // Forget changes of files that were detected before this job.
+    // Forget that a file changed during an earlier job.
     let _ = bytes::changed_file();
     let mut reports = job.task.run(&job.setup)?;
     for report in &mut reports {
@@ -39,7 +39,8 @@ pub(super) fn of(job: &Job) -> Result<Answer> {
             rows::find(query, CELL).map_err(|e| write::no_rows(query, e))?;
         }
     }
-    // The first report is for the text, the last one for the JSON. A single report is used for both.
+    // The first report is used for the text, and the last one for the JSON. They are the same if there is only one
+    // report.
     let (Some(shown), Some(kept)) = (reports.first(), reports.last()) else {
         return Err(Failure::usage("the command produced no report"));
     };
@@ -72,7 +73,8 @@ pub(super) fn refusal(failure: &Failure) -> String {
     bounded::text(&text, TEXT).trim_end().to_owned()
 }
 
-/// Returns the first warnings about a dump as lines of text. A command would print them to standard error.
+/// Returns the first warnings about a dump as lines of text, because an answer has no standard error. A command prints
+/// these warnings there.
 fn warnings(dump: &Condition<'_>) -> String {
     let mut lines = String::new();
     for warning in dump.warnings.iter().take(WARNINGS) {

@@ -1,5 +1,5 @@
-//! Reads messages of the client. Each line of standard input is a request or a notification. Any other line is refused,
-//! with an error for the client.
+//! Reads messages of the client. Each line of standard input is a request or a notification. For any other line, the
+//! client gets an error.
 
 use std::io::{self, BufRead};
 
@@ -54,7 +54,7 @@ enum Line {
     TooLong,
 }
 
-/// Reads a line with bounded memory. A last line without a line end is dropped.
+/// Reads a line with bounded memory. If the last line has no line end, it is dropped.
 fn line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
     let mut line = Vec::new();
     let mut is_long = false;
@@ -97,7 +97,8 @@ fn message(line: &[u8]) -> Result<Option<Message>, Value> {
         Err(e) => return refused(PARSE_ERROR, &format!("not JSON: {e}")),
     };
     let id = message.remove("id");
-    // The error repeats the id if it has a valid type, so that the client can match the error to its request.
+    // The error contains the id of the message if the id has a valid type, so that the client can match the error to
+    // its request.
     let known = id.clone().filter(|id| id.is_string() || id.is_number());
     let known = known.unwrap_or_default();
     let refused = |code, message: &str| Err(refusal(&known, code, message));

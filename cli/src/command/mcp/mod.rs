@@ -49,7 +49,7 @@ impl Mcp {
         match Server::run(setup) {
             Stop::Idle => Ok(Exit::Done),
             Stop::Busy => {
-                // Nobody waits for the answer. Exit at once, after removing unfinished files.
+                // Nobody waits for the answer of the running job. Exit at once, after removing unfinished files.
                 let _state = interrupt::remove_unfinished();
                 std::process::exit(Exit::Done as i32);
             }

@@ -11,9 +11,10 @@ use serde_json::{Map, Value, json};
 use super::lines::{INVALID_PARAMS, METHOD_NOT_FOUND};
 use super::tools::Tool;
 
-/// Versions that begin with `initialize`. A client that requests any other version is offered the last one.
+/// Versions in which a client begins with `initialize`. If a client requests a version that is not in this list, the
+/// server offers the last one.
 const WITH_INITIALIZE: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
-/// The version since which requests need no `initialize`.
+/// From this version on, clients do not send `initialize`.
 const STATELESS: &str = "2026-07-28";
 /// The key in `_meta` for the version of a request, since [`STATELESS`].
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
@@ -47,7 +48,7 @@ impl Refused {
 pub(super) struct Call {
     pub(super) tool: &'static Tool,
     pub(super) arguments: Map<String, Value>,
-    /// The token that progress notifications repeat, if the client requests them.
+    /// The token that progress notifications of this request contain. `None` if the client requests no notifications.
     pub(super) progress: Option<Value>,
     pub(super) is_stateless: bool,
 }
@@ -55,7 +56,7 @@ pub(super) struct Call {
 /// The content of a valid request.
 #[derive(Debug)]
 pub(super) enum Asked {
-    /// A request whose result is known at once.
+    /// The outcome of a request that is answered at once.
     Answer(Value),
     Call(Call),
 }
@@ -160,7 +161,7 @@ fn versions() -> Vec<&'static str> {
     WITH_INITIALIZE.into_iter().chain([STATELESS]).collect()
 }
 
-/// Marks a result as private to this client and expired at once, so that it is not cached.
+/// Marks a result as private to this client and as expired, so that nobody caches it.
 fn cached(mut result: Value) -> Value {
     result["resultType"] = json!("complete");
     result["ttlMs"] = json!(0);

@@ -18,12 +18,12 @@ use crate::index;
 use crate::job::Setup;
 use crate::watch::{Followed, Step, Watch};
 
-/// How long the last job and its index may take after a pipe is closed.
+/// After a pipe is closed, the last job and the writing of its index may take this long.
 const GRACE: Duration = Duration::from_secs(2);
 /// Maximum number of calls that wait or run. Further calls are refused.
 const CALLS: usize = 256;
 
-/// The state in which the server stopped.
+/// The reason why the server stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     /// No job is running.
@@ -48,7 +48,7 @@ struct State {
     /// When a pipe was closed.
     closed: Option<Instant>,
     is_other_protocol: bool,
-    /// Calls that wait or run, by the JSON of their id.
+    /// Calls that wait or run. The key is the JSON of the call's id.
     calls: HashMap<String, Arc<Watch>>,
 }
 
@@ -60,7 +60,7 @@ struct Waiting {
 }
 
 impl Server {
-    /// Serves one client. Returns at most [`GRACE`] after a pipe is closed.
+    /// Serves one client until a pipe is closed. After that, it returns within [`GRACE`].
     pub(super) fn run(setup: Setup) -> Stop {
         let server = Arc::new(Self {
             setup,
@@ -72,7 +72,7 @@ impl Server {
         thread::spawn(move || worker.work(&waiting));
         let reader = Arc::clone(&server);
         thread::spawn(move || {
-            // A read error has the same effect as the end of the input.
+            // A read error is treated like the end of the input.
             let _ = reader.listen(&calls);
             reader.close();
         });
@@ -172,7 +172,7 @@ impl Server {
         }
     }
 
-    /// Runs the jobs one after the other. Two jobs at once would need the memory of both.
+    /// Runs the jobs one after the other, because two jobs at once would need the memory of both.
     fn work(&self, waiting: &Receiver<Waiting>) {
         for Waiting { id, call, watch } in waiting {
             if !watch.is_cancelled() {
@@ -188,7 +188,8 @@ impl Server {
                     index::forget_pending();
                 } else {
                     self.send(&answered(&id, &result(done, is_stateless)));
-                    // Write the index, as after other commands, so that the next question is answered faster.
+                    // Write the index after the answer, as other commands do, so that the next question is answered
+                    // faster.
                     index::write_pending();
                 }
             }
@@ -201,7 +202,7 @@ impl Server {
         answer::of(&call.tool.job(&self.setup, call.arguments)?)
     }
 
-    /// Writes a line. If this fails, nobody reads the output and the server stops.
+    /// Writes a line. If writing fails, nobody reads the output, so the server stops.
     fn send(&self, message: &Value) {
         let mut output = io::stdout().lock();
         let sent = writeln!(output, "{message}").and_then(|()| output.flush());

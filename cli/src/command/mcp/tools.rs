@@ -29,7 +29,7 @@ use crate::fits::ClassFilter;
 use crate::job::{Job, Output, Setup, Task};
 use crate::watch;
 
-/// Maximum number of rows that a call may request. If the answer gets too large, it has fewer rows.
+/// Maximum number of rows that a call may request. The answer has fewer rows if it would be too large.
 const ROWS: usize = 200;
 /// Maximum number of dumps in one call.
 const DUMPS: usize = 8;
@@ -345,8 +345,8 @@ fn bounded_rows<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
     }
 }
 
-/// Checks that a path can be read to its end. Standard input carries the protocol, and pipes and devices may have no
-/// end.
+/// Checks that reading from a path comes to an end. Standard input is not allowed, because it carries the protocol.
+/// Pipes and devices are not allowed, because they may have no end.
 fn file(path: PathBuf) -> Result<PathBuf> {
     match fs::metadata(&path) {
         Ok(meta) if !meta.is_file() && !meta.is_dir() => Err(Failure::usage(format!(

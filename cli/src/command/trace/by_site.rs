@@ -1,4 +1,4 @@
-//! Ranks the sites in a part of a run. Each site is ranked separately, not merged by class or frame.
+//! Ranks the sites in a part of a run. Each site has its own rank: sites are not merged by class or frame.
 
 use heapdiff_trace::read::{Run, Tick};
 use heapdiff_trace::{Ranking, Stacks, Timeline, Trace, rank_groups};

@@ -8,7 +8,8 @@ use heapdiff_trace::{Candidate, CountedClass, Trace, UNKNOWN_CLASS};
 
 use crate::failure::{Failure, Result};
 
-/// Number of rows that are stored in addition to the requested ones, so that rows are sorted and truncated only rarely.
+/// Number of rows that are stored in addition to the requested ones. The more rows are stored, the less often they are
+/// sorted and truncated.
 const SPARE: usize = 4096;
 
 /// The counts of all classes together, and of single classes.
@@ -19,8 +20,8 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Reads the counts of a run: of the `most` largest classes, and of the classes of some candidates. Returns `None`
-    /// if the agent counted no classes.
+    /// Reads the counts of a run: those of the `most` classes with the most bytes, and those of the candidates'
+    /// classes. Returns `None` if the agent counted no classes.
     pub(super) fn of(
         trace: &Trace,
         run: i64,

@@ -251,7 +251,7 @@ fn write(
                 created_by: format!("heapdiff version {}", env!("CARGO_PKG_VERSION")),
                 ..ParquetOptions::default()
             };
-            // `ParquetWriter` needs an output that can be sent to another thread, which a `Vec` can.
+            // `ParquetWriter` needs an output that can be sent to another thread. A `Vec` has this property.
             let mut writer = ParquetWriter::new(Vec::new(), &columns, options)?;
             let rows = rows(trace, table, &mut writer)?;
             out.write_all(&writer.finish()?).map_err(Fault::Output)?;

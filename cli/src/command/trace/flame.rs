@@ -77,8 +77,8 @@ impl Task for Flame {
         );
         let measured = match (self.live, &*run.strategy) {
             (false, _) => Measured::Allocated,
-            // For a JFR recording, only objects that the JVM tracked are known to be live. Their bytes are not scaled
-            // up to all live objects.
+            // In a JFR recording, only the objects that the JVM tracked are known to be live. The figures are the bytes
+            // of these objects. They are not scaled up to an estimate for all live objects.
             (true, "recording") => Measured::Followed,
             (true, _) => Measured::Estimated,
         };

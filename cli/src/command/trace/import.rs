@@ -74,7 +74,7 @@ impl Import {
         log.push("-wal");
         let log = PathBuf::from(log);
         if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
-            // SQLite would apply the log of the replaced file to the new file.
+            // If this log still existed after the file was replaced, SQLite would apply the log to the new file.
             let message = format!(
                 "-o {shown}: the SQLite write-ahead log {} contains data that is not in the trace yet",
                 log.display()
@@ -161,11 +161,11 @@ fn write(import: &Import, trace: &heapdiff_import::Import<'_>) -> Result<()> {
             if import.force {
                 return fs::rename(&path, output);
             }
-            // A hard link, unlike a rename, never replaces a file that appeared in the meantime.
+            // A rename could replace a file that appeared in the meantime. Creating a hard link never does.
             fs::hard_link(&path, output).or_else(|e| match e.kind() {
                 io::ErrorKind::AlreadyExists => Err(e),
                 _ if output.exists() => Err(io::ErrorKind::AlreadyExists.into()),
-                // The file system has no hard links.
+                // The file system does not support hard links.
                 _ => fs::rename(&path, output),
             })
         })

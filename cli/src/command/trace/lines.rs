@@ -8,8 +8,8 @@ use regex::Regex;
 
 use crate::failure::{Failure, Result};
 
-/// Returns the `most` lines with the most bytes, among those in focus, in a window of a run. Returns `None` if the
-/// agent did not count lines in this run or window.
+/// Returns the `most` lines that allocated the most bytes in a window of a run. Only lines that match the focus are
+/// returned. Returns `None` if the agent did not count lines in this run or window.
 pub(super) fn lines(
     trace: &Trace,
     run: &Run,

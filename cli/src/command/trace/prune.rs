@@ -37,7 +37,7 @@ impl Prune {
         let path = &self.trace;
         let before = Content::of(&open(path)?)?;
         if before.triggers > 0 {
-            // Triggers of the database would run during the removal, and they could do anything.
+            // A trace may contain triggers, which would run during the removal and could do anything.
             let message = format!(
                 "{}: not a trace, because the database contains triggers",
                 path.display()

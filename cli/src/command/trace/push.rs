@@ -26,9 +26,9 @@ use crate::merge::in_focus;
 use crate::messages;
 use crate::report_file::{self, ReportFile};
 
-/// Maximum number of stacks in a profile. By default, servers accept 16,000 stacks and 4 MiB.
+/// Maximum number of stacks in a profile, which is below the default limits of servers: 16,000 stacks and 4 MiB.
 const STACKS: usize = 10_000;
-/// The name of the entry into which the remaining stacks are merged.
+/// The name of the entry that represents all stacks above the maximum.
 const OTHERS: &str = "(other stacks)";
 /// Maximum number of bytes of a label: half of what servers accept by default.
 const LABEL: usize = 1024;
@@ -154,7 +154,7 @@ impl Push {
                         last = moment;
                     }
                     Ok(()) => last = moment,
-                    // The server was reachable before, so the command waits until it is reachable again.
+                    // The server was reachable before, so wait until it is reachable again.
                     Err(Unsent::Now(error)) if last.is_some() => {
                         messages::warn(&format!("{error}; trying again"));
                     }
@@ -232,9 +232,9 @@ struct Profile {
     run: Run,
     from_ms: u64,
     time_ms: u64,
-    /// Merged stacks, those with the most bytes first.
+    /// Merged stacks. Stacks with the most bytes come first.
     stacks: Vec<(Alive, Amount)>,
-    /// Number of stacks that are merged into the last entry. Zero if there are not too many.
+    /// Number of stacks that were merged into the last entry. Zero if the number of stacks is below the maximum.
     merged: usize,
     warnings: Vec<String>,
 }
@@ -304,12 +304,12 @@ impl Profile {
         })
     }
 
-    /// Distinguishes this profile from other profiles of the same trace.
+    /// A text that distinguishes this profile from other profiles of the same trace.
     fn moment(&self) -> (i64, u64) {
         (self.run.id, self.time_ms)
     }
 
-    /// Returns the live bytes and objects of the stacks for which `such` is true.
+    /// Returns the live bytes and objects of those stacks for which `such` returns true.
     fn sum(&self, such: impl Fn(&Alive) -> bool) -> Amount {
         let amounts = self.stacks.iter().filter(|(alive, _)| such(alive));
         amounts.fold(Amount::default(), |sum, (_, amount)| sum.plus(*amount))
@@ -417,7 +417,7 @@ fn cut(text: &str) -> String {
 /// The holders of the objects that each stack allocates, according to a report.
 #[derive(Debug, Default)]
 struct Holders {
-    /// The holder of each stack, with the bytes of the stack in the report.
+    /// The holder of each stack. It is stored with the bytes that the report gives for the stack.
     by_stack: HashMap<String, (u64, String)>,
 }
 
@@ -449,8 +449,8 @@ impl Holders {
         self.by_stack.is_empty()
     }
 
-    /// Adds the stacks of a suspect. If several suspects share a stack, the stack belongs to the suspect that has the
-    /// most bytes of it. If several have equally many, it belongs to the first of them.
+    /// Adds the stacks of a suspect. If several suspects share a stack, the stack belongs to the suspect with the most
+    /// bytes of the stack. If several suspects have equally many bytes, the stack belongs to the first of them.
     fn add(&mut self, holder: &str, stacks: &[Stack]) {
         for stack in stacks {
             let bytes = stack.estimated_bytes;

@@ -22,12 +22,12 @@ use crate::time::Moment;
 
 /// Default number of rows of a list, in text and in other formats.
 const ROWS: [usize; 2] = [10, 100];
-/// Maximum number of moments of a series in a report.
+/// Maximum number of points in time of a series in a report.
 const MOMENTS: usize = 60;
-/// Maximum number of notes of a run that are listed. The last ones are kept.
+/// Maximum number of notes of a run that are listed. If there are more, the last notes are listed.
 const NOTES: usize = 50;
 
-/// Explains the moments of `--since` and `--until`.
+/// Explains which points in time `--since` and `--until` accept.
 pub(super) const MOMENT_HELP: &str = "
 
 MOMENT: 10m (10 minutes before the end of the run), +5m (5 minutes after the start of the run), or
@@ -71,7 +71,7 @@ pub(super) fn rows(setup: &Setup) -> usize {
     setup.top.unwrap_or(ROWS[usize::from(!is_text)])
 }
 
-/// Opens a trace. All later reads see the state of the trace at this moment.
+/// Opens a trace. All later reads return the data that the trace contains at this moment.
 pub(super) fn open(path: &Path) -> Result<Trace> {
     readable(path)?;
     let trace = Trace::open(path).map_err(|e| Failure::trace(&e))?;
@@ -153,8 +153,8 @@ pub(super) fn file(trace: &Trace) -> TraceFile {
     }
 }
 
-/// Returns the facts about the file of a trace. If live bytes of a run are only a lower bound, the facts include a
-/// warning about this.
+/// Returns the facts about the file of a trace. If the live bytes of a run are only a lower bound, these facts include
+/// a warning.
 pub(super) fn file_of_run(trace: &Trace, run: i64) -> Result<TraceFile> {
     let mut file = file(trace);
     let full = trace.last_note(run, LIVE_TABLE_FULL);

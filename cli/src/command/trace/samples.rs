@@ -16,8 +16,8 @@ use crate::failure::{Failure, Result};
 use crate::frame;
 use crate::job::{Setup, Task};
 
-/// Number of samples that are collected in addition to the shown ones. When this number is reached, the samples that
-/// are last in the sort order are dropped.
+/// Number of samples that are collected in addition to the shown ones. When this many extra samples have been
+/// collected, the samples that come last in the sort order are dropped.
 const AT_HAND: usize = 1 << 16;
 const OLD: &str =
     "this trace has only totals, not the single samples, because an older agent wrote the trace";

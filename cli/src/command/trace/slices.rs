@@ -1,5 +1,5 @@
-//! Converts a trace to profiles, one per slice of time. Each contains the bytes that were allocated in the slice, and
-//! the live bytes at its end.
+//! Converts a trace to profiles, one per slice of time. A profile contains the bytes that were allocated in its slice,
+//! and the live bytes at the end of the slice.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -50,7 +50,7 @@ pub(super) fn write(trace: &Trace, run: &Run, slice: Option<Span>, folder: &Path
     for together in ticks.chunk_by(|a, b| number(a) == number(b)) {
         for tick in together {
             for row in trace.tick_sites(tick.id).map_err(failure)? {
-                // In rows of `tick_sites`, the field `tick` contains the id of the site.
+                // In a row from `tick_sites`, the field `tick` does not contain a tick but the id of the site.
                 if let Some(state) = sites.get(&row.tick).and_then(|&at| states.get_mut(at)) {
                     state.allocated = state.allocated.plus(row.allocated);
                     state.live = row.live;

@@ -103,7 +103,8 @@ impl Task for Top {
         if by.is_none() && lines.is_none() {
             return Err(without_lines(trace, &run)?);
         }
-        // Counts by class cover the whole run and all stacks, so they are not shown for a part of it.
+        // Counts by class exist only for the whole run and all stacks, so they are not shown for a part of the run or
+        // of the stacks.
         let is_part = focus.is_some() || part.is_part();
         let counts_more = is_part && counted.is_some();
         let counted = counted.filter(|_| !is_part);
@@ -195,7 +196,7 @@ fn without_lines(trace: &Trace, run: &Run) -> Result<Failure> {
     })
 }
 
-/// The data from which candidates are described.
+/// The data from which the descriptions of candidates are made.
 struct Shown<'a> {
     trace: &'a Trace,
     timeline: &'a Timeline,

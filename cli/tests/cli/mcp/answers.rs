@@ -122,7 +122,7 @@ fn answers_are_those_of_the_commands() {
         assert_eq!(faults(schema, &data), [] as [String; 0], "{tool} {asked}");
         let shown = String::from_utf8(run("text")).expect("text");
         assert_eq!(text(&result), shown, "{tool} {asked}");
-        // The answer counts the omitted entries exactly if the text says that there are more.
+        // If the text says that there are more entries, the answer has the exact number of omitted entries.
         let more = |text: &str| {
             text.lines()
                 .any(|line| line.starts_with("and ") && line.contains(" more"))

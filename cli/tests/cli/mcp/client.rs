@@ -30,7 +30,7 @@ pub(crate) enum Line {
 /// The state and output of a server after its end.
 pub(crate) struct End {
     pub(crate) status: ExitStatus,
-    /// Lines that the client had not read yet.
+    /// Output lines that the client had not read before the server ended.
     pub(crate) unread: Vec<String>,
     pub(crate) stderr: String,
     pub(crate) took: Duration,

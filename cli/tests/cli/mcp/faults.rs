@@ -1,4 +1,4 @@
-//! Tests that errors do not end a server, and that a server ends if its client is gone.
+//! Tests that the server continues after errors, and that it ends when its client is gone.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -157,7 +157,7 @@ fn arguments_that_do_not_fit_are_told() {
 fn what_is_no_request_is_refused_and_the_next_answered() {
     let folder = folder();
     let mut client = Client::start(folder.path(), &[]);
-    // Errors must not end the server before initialization either.
+    // Errors before the initialization must not end the server either.
     client.send_line(br#"{"jsonrpc":"2.0","id":"first","method":"initialize","params":{}}"#);
     let first = client.receive();
     assert_eq!(
@@ -248,7 +248,8 @@ fn a_server_ends_with_its_standard_input() {
     assert!(end.status.success() && end.unread.is_empty() && end.stderr.is_empty());
     let end = Client::begin(folder.path(), &[]).close();
     assert!(end.status.success() && end.stderr.is_empty());
-    // A request right before the end is still answered, if it takes no time.
+    // The client sends a request and closes its side at once. If answering takes no time, the request is still
+    // answered.
     let mut client = Client::begin(folder.path(), &[]);
     let none = json!({ "name": "summary", "arguments": { "dump": "none.hprof" } });
     client.request("tools/call", none);
@@ -283,7 +284,7 @@ fn a_server_ends_when_nobody_reads() {
     let mut output = BufReader::new(server.stdout.take().expect("its output"));
     output.read_line(&mut String::new()).expect("an answer");
     drop(output);
-    // The server's input stays open. It ends because it cannot write the answer.
+    // The server's input stays open. The server ends because it cannot write the answer.
     let _ = input.write_all(ping);
     let end = std::time::Instant::now() + SOON;
     let status = loop {
@@ -315,7 +316,7 @@ fn what_is_no_protocol_is_told() {
     );
 }
 
-/// A message for users who type the command explains that it waits for messages.
+/// If a user types the command, a message explains that it waits for messages of a client.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_terminal_is_told_what_the_command_is_for() {
@@ -344,7 +345,7 @@ fn a_terminal_is_told_what_the_command_is_for() {
     );
 }
 
-/// Warnings about dumps are in the answer, and also on standard error as with other commands.
+/// The answer contains warnings about dumps. Standard error contains them, too, as with other commands.
 #[test]
 fn damage_is_told_and_refused_where_that_is_asked_for() {
     let folder = folder();

@@ -1,4 +1,5 @@
-//! Tests a whole session: from two dumps to the holder of the leak, and to the stack that allocated it.
+//! Tests a whole session: the assistant has two dumps, and finds the field that holds the leak and the stack that
+//! allocated it.
 
 use std::fs;
 use std::path::Path;

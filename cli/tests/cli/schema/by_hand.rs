@@ -1,5 +1,5 @@
-//! The generated schemas accept and reject the same reports as the schemas that were written by hand before. Keys that
-//! were added since then are not compared.
+//! The schemas were first written by hand and are now generated. Both must accept and reject the same reports. Keys
+//! that were added since then are not compared.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// The schemas that were written by hand, by the name of their report.
 const BY_HAND: &[u8] = include_bytes!("by-hand.json.gz");
 
-/// The allowed differences of the schemas: a report, the beginning of a path, and the reason.
+/// The differences that the two schemas may have: a report, the beginning of a path, and the reason.
 const DIFFERENCES: [(&str, &str, &str); 2] = [
     (
         "heap",
@@ -110,8 +110,8 @@ fn keep_keys(schema: &mut Value, known: &BTreeSet<String>) {
     }
 }
 
-/// Checks that both schemas accept a report, and that they agree on each change of it. Reports that were added later
-/// have only a generated schema.
+/// Checks that both schemas accept a report, and that they agree on each changed version of it. Reports that were added
+/// later have only a generated schema.
 pub(super) fn agree(name: &str, report: &Value) {
     if by_hand().get(name).is_none() {
         return;
@@ -143,7 +143,8 @@ pub(super) fn agree(name: &str, report: &Value) {
     }
 }
 
-/// Checks that both schemas agree if any one key of an object is removed, and if an unknown key is added.
+/// Changes the keys of an object: removes each of them in turn, and adds an unknown key. Checks each time that both
+/// schemas agree.
 fn remove_keys(both: &Both, report: &mut Value, (pointer, path): (&str, &str)) {
     let Some(Value::Object(whole)) = report.pointer(pointer).cloned() else {
         return;

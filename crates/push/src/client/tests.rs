@@ -76,7 +76,7 @@ fn a_server_that_has_only_the_older_interface_is_asked_there() {
             profile: b"bytes",
         };
         endpoint.push(&series).unwrap();
-        // The interface is known from now on.
+        // From now on, the client knows the interface of the server.
         endpoint.push(&series).unwrap();
         let received = server.received();
         assert_eq!(paths(&received), [PUSH, INGEST, INGEST], "{status}");

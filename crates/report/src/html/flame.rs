@@ -8,7 +8,7 @@ use crate::stacks::{StackLine, Stacks, Step};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Node {
     name: Step,
-    /// The depth in the tree; 1 for the first step of a stack.
+    /// The depth in the tree. The first step of a stack has depth 1.
     depth: u32,
     own: Figures,
 }
@@ -39,8 +39,8 @@ impl Figures {
         self.after = self.after.saturating_add(other.after);
     }
 
-    /// Returns the weight of a node, which decides if the node is kept. For a single stack, the weight is the larger of
-    /// the bytes before and after.
+    /// Returns the weight of a node. The nodes with the largest weights are kept. For a single stack, the weight is the
+    /// larger of the bytes before and after.
     const fn weight(self) -> u64 {
         self.after.saturating_add(self.shrunk)
     }
@@ -51,7 +51,7 @@ impl Figures {
 pub(super) struct Rest {
     /// Number of nodes.
     pub(super) frames: u64,
-    /// The growth of the cut nodes. It is now included in the growth of their callers.
+    /// The growth of the removed nodes. It is now included in the growth of their callers.
     pub(super) grown: u64,
 }
 
@@ -62,7 +62,8 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Builds the tree in one pass. This is possible because stacks are sorted, so neighbours share their first steps.
+    /// Builds the tree in one pass. This is possible because stacks are sorted, so that stacks with the same first
+    /// steps (frames) are adjacent.
     pub(super) fn new(stacks: &Stacks) -> Self {
         let mut nodes: Vec<Node> = Vec::new();
         let mut previous: Vec<Step> = Vec::new();
@@ -77,8 +78,8 @@ impl Tree {
                     own: Figures::default(),
                 });
             }
-            // No two lines have the same steps, and a line comes before the lines that continue it. So no other line
-            // ends at the last node.
+            // No two lines have the same steps, and a line comes before the lines that continue it. So the last node is
+            // the end of this line only.
             if let Some(last) = nodes.last_mut() {
                 last.own.add(Figures::of(line));
             }
@@ -125,8 +126,7 @@ impl Tree {
             let own = self.nodes[i].own;
             rest.frames += 1;
             match parents[i] {
-                // A removed node passes on its own figures and the figures that it received from removed nodes below
-                // it.
+                // A removed node passes on its own figures and those that it received from removed nodes below it.
                 Some(parent) => self.nodes[parent].own.add(own),
                 None => rest.grown = rest.grown.saturating_add(own.grown),
             }
@@ -205,7 +205,8 @@ mod tests {
 
     #[test]
     fn stacks_share_their_beginning() {
-        // The tree in preorder, with the depth of each node: a 1, b 2, c 3, X 4, Y 4, X 3 (allocated in b), d 1, X 2.
+        // The expected tree in preorder, each name with its depth: a 1, b 2, c 3, X 4, Y 4, X 3 (allocated in b), d 1,
+        // X 2.
         let tree = tree();
         assert_eq!(
             tree.nodes

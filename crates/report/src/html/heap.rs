@@ -38,7 +38,7 @@ struct Section {
     /// The name in the navigation.
     name: &'static str,
     title: &'static str,
-    /// The headings of the columns. The flag is true for columns of text.
+    /// The headings of the columns. For columns of text, the flag is true.
     headings: Vec<(String, bool)>,
     rows: Vec<Vec<Cell>>,
     more: Option<String>,
@@ -54,7 +54,7 @@ struct Cell {
 impl Section {
     fn new(id: &'static str, name: &'static str, table: Table) -> Self {
         let is_text = |kind: Column| kind != Column::Figure;
-        // The first column of text is the heading of the row.
+        // The first cell of a row is its heading if its column contains text.
         let subject = table.columns.iter().position(|c| is_text(c.1));
         let cell = |(at, text): (usize, &String)| {
             let kind = table.columns[at].1;

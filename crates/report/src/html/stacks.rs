@@ -23,7 +23,7 @@ pub struct StackPage<'a> {
     pub allocated: &'a Allocated,
     /// The unit and meaning of the figures of the stacks.
     pub measured: Measured,
-    /// The pattern for the frame with which stacks begin.
+    /// The pattern of `--focus`. Stacks begin with the frame that it matches.
     pub focus: Option<&'a Regex>,
     /// True if the page shows callees first when it is opened.
     pub reverse: bool,
@@ -51,7 +51,7 @@ struct Page<'a> {
     callees: String,
 }
 
-/// For the sentence about cut frames: the names of the two flame graphs, and the phrase for their figures.
+/// Words for the sentence about cut frames: the names of the two flame graphs, and a phrase for their figures.
 const CALLERS: (&str, &str) = ("flame graph", "in total");
 const CALLEES: (&str, &str) = ("flame graph with callees first", "in total");
 

@@ -1,4 +1,4 @@
-//! Limits the size of a comment: parts of a report that do not fit are left out.
+//! Limits the size of a comment on a pull request: parts of the report that do not fit are left out.
 
 /// Maximum number of characters of a comment. GitHub allows somewhat more.
 pub(crate) const MOST: usize = 65_000;
@@ -14,7 +14,8 @@ pub(crate) const DETAILS: usize = 50_000;
 pub(crate) struct Comment(pub(crate) String);
 
 impl Comment {
-    /// Adds the parts of the items in order, until a part would end after `end`. Returns the number of omitted items.
+    /// Adds the parts of a list in order. Stops before the first part that would end after the position `end`. Returns
+    /// the number of omitted items.
     pub(crate) fn add_all<T>(
         &mut self,
         end: usize,

@@ -20,8 +20,8 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    /// Creates a profile. Each sample has the number of objects and of bytes for each of these kinds: `inuse` becomes
-    /// `inuse_objects` and `inuse_space`.
+    /// Creates a profile. Each kind of figures gives two values of each sample, objects and bytes: the kind `inuse`
+    /// gives `inuse_objects` and `inuse_space`.
     pub(super) fn new(kinds: &[&str]) -> Self {
         let mut strings = Strings::new();
         let mut sample_type = Vec::new();
@@ -85,8 +85,8 @@ impl Builder {
         id
     }
 
-    /// Adds a stack that allocated objects of a class. `location_id` has the leaf first, and `value` has a value for
-    /// each sample type.
+    /// Adds a stack that allocated objects of a class. The locations in `location_id` begin with the leaf. `value` has
+    /// one value for each sample type.
     pub(super) fn sample(&mut self, location_id: Vec<u64>, value: Vec<i64>, class: &str) {
         self.labelled(location_id, value, Some(("class", class)));
     }

@@ -6,7 +6,7 @@ use super::builder::{self, Builder};
 use super::proto::Profile;
 use super::{About, whole};
 
-/// The allocations of a stack in a period, and the objects among them that are alive at its end.
+/// The objects that a stack allocated in a period, and those of them that are alive at the end of the period.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeapSample<'a> {
     /// Frames with file and line, the leaf first.

@@ -65,7 +65,7 @@ pub(super) struct Label {
     pub(super) num_unit: i64,
 }
 
-/// A binary. It only records that names, files and lines are already resolved.
+/// A binary. Its only purpose here is to record that names, files and lines are already resolved.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message)]
 pub(super) struct Mapping {
     #[prost(uint64, tag = "1")]

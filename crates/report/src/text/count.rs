@@ -59,7 +59,7 @@ pub(crate) fn build(report: &CountReport, doc: &mut Document) {
     jdk(report.jdk, NO_JDK, doc);
 }
 
-/// Adds the notes on JDK classes. `none` is the note for the case that JDK classes have no counters.
+/// Adds the notes on JDK classes. If JDK classes have no counters, adds the note `none`.
 pub(super) fn jdk(counted: bool, none: &str, doc: &mut Document) {
     let lines = if counted { &AT_LEAST[..] } else { &[none] };
     for &line in lines {
@@ -90,7 +90,7 @@ fn sites(listed: &[CountSite], all: u64, doc: &mut Document) {
     doc.rest(all.saturating_sub(listed.len() as u64), "more site");
 }
 
-/// Returns the place of a site: `com.acme.Foo.add:42`.
+/// Returns the place of an allocation in the source: `com.acme.Foo.add:42`.
 pub(super) fn place(site: &CountSite) -> String {
     let line = site.line.map_or(String::new(), |line| format!(":{line}"));
     format!("{}.{}{line}", site.class, site.method)
@@ -115,7 +115,7 @@ pub(super) fn in_dump(report: &CountedInDump, doc: &mut Document) {
     disagreements(report, doc);
 }
 
-/// Adds the lines whose counts and samples contradict each other, with the possible reasons.
+/// Adds the lines of code for which counts and samples contradict each other, with the possible reasons.
 fn disagreements(report: &CountedInDump, doc: &mut Document) {
     for (is_less, sentence) in [
         (true, Samples::LessThanCounted),
@@ -175,7 +175,7 @@ pub(super) fn not_counted(missed: &CountMissed, doc: &mut Document) {
             "not counted: {} that cannot be instrumented",
             counted(missed.classes, "class")
         );
-        // Only the name is shown. JSON also contains the reason, which follows the name.
+        // Only the name before the reason is shown. JSON contains both.
         if let Some((name, _)) = missed
             .class_names
             .first()

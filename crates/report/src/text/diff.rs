@@ -67,16 +67,16 @@ pub(crate) fn build(report: &DiffReport, doc: &mut Document) {
     classes(&report.classes, *more_classes, doc);
 }
 
-/// Returns the reason that refers to the number of dumps, if several suspects all have it. It is then printed only
-/// once. Other common reasons stay with their suspects, because a reader would take them for statements about the whole
-/// heap.
+/// Returns the reason about the number of dumps if several suspects all have it. This reason is then printed only once,
+/// for all of them. Other common reasons are printed with each suspect, because a reader would otherwise take them for
+/// statements about the whole heap.
 fn common_reason(suspects: &[Suspect]) -> Option<&'static str> {
     let has = |suspect: &Suspect| suspect.reasons.iter().any(|reason| reason == TWO_DUMPS);
     (suspects.len() > 1 && suspects.iter().all(has)).then_some(TWO_DUMPS)
 }
 
-/// Adds the answer: sentences about each of the first suspects. `has_more` is true if there are suspects that are not
-/// listed.
+/// Adds the answer: sentences about each of the first suspects. `has_more` is true if there are suspects that the
+/// report does not list.
 fn headlines(report: &Report, has_more: bool, doc: &mut Document) {
     if report.suspects.is_empty() {
         return;

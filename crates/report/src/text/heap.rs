@@ -11,7 +11,7 @@ use crate::kept;
 use crate::tables::{self, ROWS};
 use crate::view::DumpReport;
 
-/// Maximum number of frames shown of the thread that ran out of memory, unless all are requested.
+/// Maximum number of frames shown for the thread that ran out of memory, unless the user requests all frames.
 const FRAMES: usize = 8;
 
 pub(crate) fn build(report: &DumpReport, doc: &mut Document) {

@@ -19,7 +19,7 @@ pub(crate) fn build(report: &HistoReport, doc: &mut Document) {
         columns.extend([("reachable bytes", Figure), ("retained bytes", Figure)]);
     }
     columns.push(("class", Name));
-    // If classes have the same name, their loaders distinguish them.
+    // If several classes have the same name, their loaders are shown to distinguish them.
     let mut names: HashMap<&str, u32> = HashMap::new();
     for row in &report.classes {
         *names.entry(&row.class).or_default() += 1;

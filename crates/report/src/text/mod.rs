@@ -53,8 +53,8 @@ fn document(report: &Report) -> Document {
         Report::Sizeof(report) => sizeof::build(report, doc),
         Report::Waste(report) => waste::build(report, doc),
         Report::Export(report) => export::build(report, doc),
-        // A flame graph has no text form. The rows of a query are written while the query finds them, see
-        // [`crate::rows`].
+        // A flame graph has no text form. The rows of a query are not written here: [`crate::rows`] writes them while
+        // the query finds them.
         Report::Flame(_) | Report::Query(_) => {}
         Report::TraceInfo(report) => trace::info(report, doc),
         Report::TraceTop(report) => trace::top(report, doc),

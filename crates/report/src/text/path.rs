@@ -5,7 +5,8 @@ use heapdiff_diff::{is_application_frame, is_jdk_frame};
 use crate::document::{Document, INDENT, WIDTH};
 use crate::printable::printable;
 
-/// Maximum number of steps shown at each end, unless all are requested.
+/// Maximum number of steps shown at each end of a path, unless the user requests all. A step is an object or field on
+/// the path.
 const STEPS: usize = 6;
 /// Minimum number of adjacent steps through JDK and framework classes that are folded.
 const FOLDED: usize = 3;
@@ -60,8 +61,8 @@ impl HolderPath<'_> {
         std::iter::once(first).chain(others.cloned()).collect()
     }
 
-    /// Replaces runs of steps through JDK and framework classes by the number of steps. The first step and the holder
-    /// are never replaced.
+    /// If several adjacent steps lead through JDK and framework classes, replaces these steps by their number. The
+    /// first step and the holder are never replaced.
     fn folded(&self, steps: Vec<String>) -> Vec<String> {
         let mut shown = Vec::with_capacity(steps.len());
         let mut run: Vec<String> = Vec::new();
@@ -158,7 +159,7 @@ mod tests {
             "path static org.springframework.Context.beans -> … 4 JDK and framework steps (-v shows them) \
              -> com.shop.Carts.open -> java.util.ArrayList.elementData"
         );
-        // Only one or two steps are left on either side of the holder, too few to be folded.
+        // With this holder, only one or two steps on either side of it could be folded, which is too few.
         let all = written(root, &steps, "java.util.HashMap$Node[*]", false);
         assert!(!all.contains('…'), "{all}");
         assert!(!written(root, &steps, "com.shop.Carts.open", true).contains('…'));

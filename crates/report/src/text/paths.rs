@@ -1,4 +1,4 @@
-//! Prints paths as a tree. Lines are indented further only below a branch.
+//! Prints paths as a tree. The indent grows only at a branch.
 
 use heapdiff_model::paths::{Hidden, PathLine, PathsReport};
 use heapdiff_units::{Size, counted, grouped};
@@ -58,7 +58,7 @@ pub(crate) fn build(report: &Viewed<PathsReport>, doc: &mut Document) {
     more(report.hidden, 0, doc);
 }
 
-/// A line of the tree, while the lines below it are written.
+/// A line of the tree for which the lines below it are not all written yet.
 struct Above {
     /// Indentation of the lines below this line, in levels.
     level_below: usize,
@@ -100,8 +100,8 @@ fn line(line: &PathLine, level: usize, doc: &mut Document) {
     doc.spans([number.into(), text]);
 }
 
-/// Returns a field without the name of its class, which the line above contains: `.entries`. Other references are
-/// returned unchanged.
+/// Returns the name of a field. The name of its class is left out, because the line above contains it: `.entries`.
+/// References that are not fields are returned unchanged.
 fn field(via: &str) -> String {
     match via.rsplit_once('.') {
         Some((_, name)) if !via.starts_with(['[', '<']) => format!(".{name}"),

@@ -13,7 +13,7 @@ use crate::style::Style;
 const WARNING: &str = "warning:";
 /// Columns before a sentence of the report's answer.
 const ANSWER: usize = 8;
-/// Maximum number of frames of a stack, unless all are shown.
+/// Maximum number of frames of a stack, unless the user requests all.
 const FRAMES: usize = 12;
 /// Columns before the frames of a stack that has a number.
 const NUMBER: usize = 5;
@@ -168,7 +168,7 @@ fn in_threads(first: &str, others: &[String]) -> String {
     }
 }
 
-/// Prints a table. Figures are aligned to the right. The last column takes the remaining width.
+/// Prints a table. Figures are aligned to the right. The last column uses the remaining width of the line.
 pub(crate) fn table(table: &Table, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let Some(last) = table.columns.len().checked_sub(1) else {
         return Ok(());
@@ -216,7 +216,7 @@ pub(crate) fn table(table: &Table, style: Style, out: &mut dyn Write) -> io::Res
     Ok(())
 }
 
-/// Wraps words into lines of at most `room` columns. A longer word has a line of its own.
+/// Wraps words into lines of at most `room` columns. A word that is longer than that has a line of its own.
 fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

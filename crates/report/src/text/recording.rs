@@ -113,7 +113,8 @@ fn by_class(report: &Viewed<RecordingReport, RecordingView>, doc: &mut Document)
 
 /// Returns the meaning of the figures.
 fn meaning(report: &RecordingReport) -> String {
-    // For this event, the JVM gives each sample a weight, so the sampling interval of other events does not apply.
+    // Samples of this event have weights from the JVM, so the sampling interval, which belongs to other events, does
+    // not apply.
     let is_weighed = report.event == "jdk.ObjectAllocationSample";
     let interval = report.recording.interval_bytes.filter(|_| !is_weighed);
     match (report.measure, interval) {
@@ -144,7 +145,7 @@ fn figures(stack: &RecordedStack, report: &RecordingReport) -> String {
     };
     match report.measure {
         "allocated" => figures,
-        // The times show what may leak. A leak is allocated again and again, but data that was loaded at the start is
+        // The times help to find leaks: a leak is allocated again and again, but data that was loaded at the start is
         // not.
         _ => format!(
             "{figures}, allocated from {} to {}",
@@ -238,7 +239,8 @@ mod tests {
             let with = meanings.iter().filter(|m| text.contains(m.1)).count();
             assert!(text.contains(words) && with == 1, "{text}");
         }
-        // The JVM weights the samples of this event, so the sampling interval of other events does not apply.
+        // Samples of this event have weights from the JVM, so the sampling interval, which belongs to other events,
+        // does not apply.
         let mut weighed = report("allocated", Some(1024), 1);
         weighed.event = "jdk.ObjectAllocationSample";
         assert!(told(weighed).contains("alive or not\n"));
@@ -291,7 +293,7 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("stack"), "{text}");
-        // With the measure `sampled`, nothing is estimated, so there is no interval.
+        // With the measure `sampled`, nothing is estimated, so there is no confidence interval.
         let text = by_class("sampled", None, None);
         let table = "\n\n   live  samples  class\n3.0 KiB        3  byte[]\n";
         assert!(text.contains(table), "{text}");

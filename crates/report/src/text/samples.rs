@@ -8,7 +8,7 @@ use crate::document::Document;
 use crate::times::{span, utc};
 use crate::view::Viewed;
 
-/// Maximum number of lines of a stack, unless all are requested.
+/// Maximum number of lines of a stack, unless the user requests all.
 const FRAMES: usize = 4;
 
 pub(crate) fn build(report: &Viewed<TraceSamplesReport>, doc: &mut Document) {
@@ -81,7 +81,7 @@ mod tests {
     use crate::report::Report;
     use heapdiff_model::trace::{RunInfo, SampleTotals};
 
-    /// Returns the text of a report that lists two of `all` samples of this kind, in this order.
+    /// Returns the text of a report that lists two samples of this kind and in this order. The run has `all` of them.
     fn told(which: &'static str, by: &'static str, all: u64) -> String {
         let collected = (which != "live").then_some(5000);
         let row = || SampleReportRow {

@@ -82,8 +82,8 @@ fn object(object: &ShownObject, unheld: &str, doc: &mut Document) {
     referrers(object, doc);
 }
 
-/// Returns the remark on an object that HotSpot may have created to fill a gap between objects. Since JDK 19, small
-/// fillers have their own class. Others are `int[]` in a dump, like arrays of the application.
+/// Returns a remark if HotSpot may have created the object to fill a gap between other objects. Since JDK 19, small
+/// fillers have their own class. Other fillers are `int[]` in a dump, like arrays of the application.
 fn filler(object: &ShownObject) -> Option<&'static str> {
     let is_unreferenced = object.retained_bytes.is_none() && object.referrer_count == 0;
     match &*object.class {
@@ -107,7 +107,8 @@ fn array(object: &ShownObject, doc: &mut Document) {
     more(rest.saturating_sub(shown.len() as u64), "more element", doc);
 }
 
-/// Adds elements: primitive values in rows, references one per line, and the number of nulls.
+/// Adds the elements of an array. Several primitive values share a row, and each reference has a line. Nulls are only
+/// counted.
 fn elements(elements: &[&ShownValue], offset: u64, doc: &mut Document) {
     let mut row = String::from("   ");
     let mut nulls = 0;
@@ -232,7 +233,7 @@ fn thread_local(values: &ThreadLocalValues, doc: &mut Document) {
     }
 }
 
-/// Returns the sentence on the values of a ThreadLocal.
+/// Returns the sentence about the values of a ThreadLocal.
 pub(super) fn values_of(values: &ThreadLocalValues) -> String {
     match values.threads {
         0 => "no thread has a value of this ThreadLocal".to_owned(),
@@ -252,7 +253,7 @@ fn buckets(capacity: u64) -> String {
     format!(" in {}", counted(capacity, "bucket"))
 }
 
-/// Returns a key in short form: its text, if it has one.
+/// Returns a key in short form: its text if it is a string or a boxed value.
 fn short(key: &ShownValue) -> String {
     match &key.object {
         Some(ObjectRef {
@@ -277,7 +278,7 @@ fn referrers(object: &ShownObject, doc: &mut Document) {
             "strong" => String::new(),
             kind => format!(", {kind}"),
         };
-        // The name of the field comes first, because it says more than the class of the object.
+        // The name of the field comes before the class of the object, because it tells a reader more.
         let from = mention(&referrer.object);
         doc.one_line(format!("    {}{weak}  {from}", referrer.via));
     }

@@ -55,7 +55,7 @@ pub(crate) fn build(report: &Viewed<SitesReport, SitesView>, doc: &mut Document)
     doc.rest_of_blocks(more, "more stack");
 }
 
-/// Adds a line about the part of a total that was allocated in stacks without a sample.
+/// Adds a line that says which part of a total was allocated in stacks without a sample.
 pub(super) fn other_stacks(part: u64, total: u64, doc: &mut Document) {
     if is_noted(part, total) {
         doc.note(Samples::OtherStacks { size: Size(part) });
@@ -140,7 +140,8 @@ pub(super) fn more_classes(all: u64, shown: usize, doc: &mut Document) {
     doc.rest(all.saturating_sub(shown as u64), "more class");
 }
 
-/// Adds the warning that the JVM may have sampled too few large objects. `is_live` is true if the objects are alive.
+/// Adds the warning that the JVM may have sampled large objects too rarely. `is_live` is true if the figures are about
+/// live objects.
 pub(super) fn large_objects(bytes: u64, is_live: bool, doc: &mut Document) {
     if bytes > 0 {
         let size = Size(bytes);
@@ -148,7 +149,8 @@ pub(super) fn large_objects(bytes: u64, is_live: bool, doc: &mut Document) {
     }
 }
 
-/// Adds the source of the stacks: the settings and losses of the agent, or the stack traces in the dump.
+/// Adds a description of where the stacks come from: the agent, with its settings and losses, or the stack traces in
+/// the dump.
 pub(super) fn origin(agent: Option<&AgentReport>, unseen: u64, doc: &mut Document) {
     let Some(agent) = agent else {
         return doc.note(Samples::Exact);
@@ -156,7 +158,7 @@ pub(super) fn origin(agent: Option<&AgentReport>, unseen: u64, doc: &mut Documen
     let count = |name| agent.counters.iter().any(|c| c.name == name && c.count > 0);
     let few = count("few_followed");
     let (filtered, is_full) = (count("filtered"), count("dropped_full"));
-    // If the agent tracks only some of the samples, a sample that has no room in the table is still counted.
+    // If the agent tracks only some of the samples, it still counts a sample for which the table has no room.
     let uncounted = ["dropped_failed", "dropped_pending"].into_iter().any(count);
     let lost = uncounted || is_full;
     let uncounted = uncounted || is_full && !few;
@@ -178,7 +180,7 @@ pub(super) fn origin(agent: Option<&AgentReport>, unseen: u64, doc: &mut Documen
         ("class", _) => Rate::OfClass(rate),
         _ => Rate::Objects(rate),
     };
-    // With a rate of one, each allocation is sampled, regardless of the strategy.
+    // With a rate of one, each allocation is sampled, whatever the strategy is.
     let first = match (agent.first_interval_bytes, agent.first_rate) {
         first if first == (agent.interval_bytes, agent.rate) => First::Same,
         (0, 0 | 1) if agent.strategy != "time" => once(Rate::Each {
@@ -350,7 +352,7 @@ pub(super) mod tests {
         told_by(sampling, first, lost, false)
     }
 
-    /// Like [`told`], but if `few` is true, the agent tracks only few of its samples.
+    /// Like [`told`], but if `few` is true, the agent tracks only a few of its samples.
     fn told_by(
         sampling: (&'static str, u64, u64),
         first: (u64, u64),
@@ -485,7 +487,7 @@ pub(super) mod tests {
             text.contains("every allocation except lost ones is sampled\n5 sampled objects "),
             "{text}"
         );
-        // If the agent tracks only some of the samples, samples that have no room in the table are still counted.
+        // If the agent tracks only some of the samples, it still counts samples for which the table has no room.
         let text = told_by(("bytes", 4096, 0), (0, 0), 3, true);
         assert!(
             text.starts_with("one sample every 4.0 KiB allocated is tracked, every allocation is counted\n5 sampled objects ")

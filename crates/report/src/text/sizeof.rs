@@ -1,4 +1,4 @@
-//! Prints sizes of objects, and the reasons why the sizes of a set differ from the sums over its objects.
+//! Prints sizes of objects. Explains why the sizes of a set of objects differ from the sums over its objects.
 
 use std::cmp::Ordering;
 
@@ -114,7 +114,7 @@ fn sizes(set: &SizeofSet, unheld: &str, doc: &mut Document) {
     }
 }
 
-/// Explains why the class table of a report shows a smaller figure for these objects.
+/// Explains why the class tables of reports show a smaller figure for these objects.
 fn class_table(set: &SizeofSet, doc: &mut Document) {
     let bytes = set.class_table_bytes;
     if let Some(bytes) = bytes.filter(|&b| set.retained_bytes.is_some_and(|r| r != b)) {
@@ -197,8 +197,8 @@ fn objects(report: &SizeofReport, doc: &mut Document) {
 /// Adds the deep size by field. Objects below the last line of a path are included in that line.
 fn tree(lines: &[SizeofLine], all: u64, doc: &mut Document) {
     let mut rows = Vec::new();
-    // The number of hidden lines comes after the listed lines below the same object. The numbers of deeper levels come
-    // first.
+    // The number of hidden lines comes after the listed lines below the same object. If several such numbers follow
+    // each other, those of deeper levels come first.
     let mut hidden: Vec<&SizeofLine> = Vec::new();
     for at in 0..=lines.len() {
         let depth = lines.get(at).map_or(0, |line| line.depth);
@@ -236,7 +236,7 @@ fn tree(lines: &[SizeofLine], all: u64, doc: &mut Document) {
     doc.table(&columns, rows.into_iter());
 }
 
-/// Returns the field and the class of a line, indented.
+/// Returns the field and the class of a line, indented by the depth of the line.
 fn place(line: &SizeofLine) -> String {
     let class = line.class.as_deref().unwrap_or(match line.objects {
         0 => "(nothing)",

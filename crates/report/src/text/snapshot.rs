@@ -37,7 +37,7 @@ pub(super) fn heading_with(snapshot: &SnapshotInfo, shallow_bytes: u64, doc: &mu
     layout(snapshot.jvm.as_deref(), &snapshot.layout, doc);
 }
 
-/// Adds the object layout if internals are shown, or if sizes may be wrong because the layout is assumed.
+/// Adds the object layout if the user requests internals, or if the layout is only assumed, so that sizes may be wrong.
 pub(super) fn layout(jvm: Option<&str>, layout: &LayoutInfo, doc: &mut Document) {
     let line = layout_line(jvm, layout);
     if layout.source == MEASURED {
@@ -47,7 +47,7 @@ pub(super) fn layout(jvm: Option<&str>, layout: &LayoutInfo, doc: &mut Document)
     }
 }
 
-/// Returns the phrase for objects without a path from a GC root.
+/// Returns the phrase about objects without a path from a GC root.
 pub(super) const fn unheld(view: &View) -> &'static str {
     if view.holds_weakly {
         "unreachable: no path from a GC root"

@@ -12,7 +12,7 @@ use crate::{coverage, document, kept, series, size};
 
 /// The report that contains a suspect.
 pub(super) enum About<'a> {
-    /// A comparison. `common` is a reason that all suspects share. It is printed elsewhere.
+    /// A suspect of a comparison. `common` is a reason that all suspects share, which is printed elsewhere.
     Growth { common: Option<&'a str> },
     /// One dump.
     Heap(&'a HeapReport),
@@ -29,14 +29,14 @@ pub(super) const fn tone(suspect: &Suspect) -> Tone {
 
 /// Separator of the figures of two dumps.
 const ARROW: &str = " -> ";
-/// Maximum number of stacks shown of the first suspect, unless all are requested.
+/// Maximum number of stacks shown for the first suspect, unless the user requests all.
 const STACKS: usize = 2;
-/// Maximum number of stacks shown of each other suspect.
+/// Maximum number of stacks shown for each other suspect.
 const STACKS_OF_OTHERS: usize = 1;
 
 pub(super) fn suspect(suspect: &Suspect, about: &About<'_>, verbose: bool, doc: &mut Document) {
-    // The commands and stacks of the first suspect are shown as an example. Users continue with other suspects in the
-    // same way.
+    // The commands and stacks are shown only for the first suspect, as an example: users can do the same for other
+    // suspects.
     let is_first = suspect.rank == 1 || matches!(about, About::Heap(_));
     match about {
         About::Growth { .. } => grown(suspect, verbose, doc),
@@ -112,7 +112,7 @@ fn reasons(suspect: &Suspect, about: &About<'_>, verbose: bool, doc: &mut Docume
         About::Growth { common } => ("why", *common),
         About::Heap(_) => ("about", None),
     };
-    // The figures of a known leak pattern already contain this reason.
+    // The figures of a known leak pattern already contain this reason, so it is not printed again.
     let more_held = more_held();
     let is_obvious = |reason: &str| !verbose && suspect.detector.is_some() && reason == more_held;
     for reason in &suspect.reasons {
@@ -123,7 +123,7 @@ fn reasons(suspect: &Suspect, about: &About<'_>, verbose: bool, doc: &mut Docume
     }
 }
 
-/// Adds the history, from a trace, of the objects that the suspect's stacks allocated.
+/// Adds the history of the objects that the suspect's stacks allocated. The history comes from a trace.
 fn history(history: &History, doc: &mut Document) {
     doc.pair("history", sparkline(&history.series.live_bytes));
     match history.slope.ci95 {
@@ -139,8 +139,8 @@ fn history(history: &History, doc: &mut Document) {
     }
 }
 
-/// Returns the first stacks. If at least one stack allocated the accumulating class itself, the first such stack is
-/// included.
+/// Returns the first stacks. If at least one stack allocated objects of the accumulating class itself, the result
+/// includes the first stack that did so.
 fn first_stacks<'a>(stacks: &'a [Stack], class: &str, limit: usize) -> Vec<&'a Stack> {
     let mut first: Vec<&Stack> = stacks.iter().take(limit).collect();
     let direct = stacks.iter().find(|stack| stack.class == class);
@@ -152,7 +152,7 @@ fn first_stacks<'a>(stacks: &'a [Stack], class: &str, limit: usize) -> Vec<&'a S
     first
 }
 
-/// Adds at most `limit` stacks, and the bytes that samples cover.
+/// Adds at most `limit` stacks, and the number of bytes that the samples represent.
 fn sampled(suspect: &Suspect, limit: usize, verbose: bool, doc: &mut Document) {
     let stacks = &suspect.stacks;
     if let Some(through) = &suspect.allocated_through {
@@ -170,8 +170,8 @@ fn sampled(suspect: &Suspect, limit: usize, verbose: bool, doc: &mut Document) {
     doc.reason("sampled", text);
 }
 
-/// Adds the stacks that allocated the suspect's class. The report contains them if no sample of the suspect's content
-/// is tracked.
+/// Adds the stacks that allocated objects of the suspect's class. The report contains these stacks only if the agent
+/// tracks no sample of the suspect's content.
 fn allocated_at(suspect: &Suspect, limit: usize, verbose: bool, doc: &mut Document) {
     if suspect.allocated_at.is_empty() {
         return;

@@ -9,8 +9,8 @@ use crate::document::{Document, WIDTH, bold};
 
 /// Number of frames that are always shown. Another frame is shown only if one of its local variables is shown.
 const FRAMES: usize = 8;
-/// Minimum retained size of an object for its local variable to be shown, in thousandths of the bytes that the thread
-/// retains.
+/// A local variable is shown only if its object retains at least this part of the bytes that the thread retains, in
+/// thousandths.
 const WORTH: u64 = 10;
 
 pub(crate) fn build(report: &ThreadsReport, doc: &mut Document) {
@@ -103,8 +103,8 @@ mod tests {
     use crate::report::Report;
     use heapdiff_model::threads::{LocalRow, ThreadTotals};
 
-    /// Returns the text of a report with one thread out of `threads` threads. The thread holds `outside` bytes outside
-    /// of its frames.
+    /// Returns the text of a report that lists one of `threads` threads. Objects of `outside` bytes are held by the
+    /// thread, but not by one of its frames.
     fn told(threads: u64, virtual_threads: u64, outside: u64) -> String {
         let local = LocalRow {
             kind: "JNI local",

@@ -14,11 +14,11 @@ use crate::document::{Document, Tone, dim, yellow};
 use crate::times::{span, utc};
 use crate::view::{TraceTopView, Viewed};
 
-/// Maximum number of frames shown of a stack, unless all are requested.
+/// Maximum number of frames shown for each stack, unless the user requests all.
 const FRAMES: usize = 8;
-/// Maximum number of stacks shown of a candidate, unless all are requested.
+/// Maximum number of stacks shown for a candidate, unless the user requests all.
 const PATHS: usize = 3;
-/// Maximum number of callers shown of each stack.
+/// Maximum number of callers shown for each stack.
 const CALLERS: usize = 4;
 
 pub(crate) fn top(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Document) {
@@ -251,7 +251,7 @@ fn with_interval(bytes: i64, ci95: Option<[i64; 2]>, per: &str) -> String {
     format!("{}{per}{interval}", size(bytes))
 }
 
-/// Returns a line of block characters. Their height shows the figures.
+/// Returns a line of block characters, whose heights represent the figures.
 pub(super) fn sparkline(figures: &[u64]) -> String {
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = figures.iter().copied().max().unwrap_or(0).max(1);
@@ -320,7 +320,8 @@ pub(super) mod tests {
 
     const FRAME: &str = "com.acme.Cache.put(Cache.java:31)";
 
-    /// Returns a class whose live bytes grow. It is allocated at this frame, on `stacks` stacks.
+    /// Returns a class whose live bytes grow. All of its objects are allocated at this frame, on `stacks` different
+    /// stacks.
     pub(in crate::text) fn growing(stacks: usize) -> CandidateRow {
         let stack = |i: usize| vec![FRAME.to_owned(), format!("com.acme.Web.get{i}(Web.java:7)")];
         CandidateRow {
@@ -416,7 +417,7 @@ pub(super) mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        // Three stacks are shown. The common frame is shown once, above them.
+        // Three stacks are shown. The frame that they have in common is shown once, above them.
         assert!(!text.contains("get3") && text.matches("Cache.put").count() == 1);
         let mut all = top_of(vec![growing(5)]);
         all.view.verbose = true;
@@ -464,7 +465,7 @@ pub(super) mod tests {
             "alive: objects from the first 9s of the run that survived the full GC at 10s; later objects: unknown",
             tried,
         );
-        // If it is unknown which objects the full GC examined, live bytes are an upper bound.
+        // If it is not known which objects the full GC examined, the live bytes are only an upper bound.
         let mut report = top_of(Vec::new());
         tried(&mut report);
         assert!(!said(&report).contains("at most "));

@@ -54,7 +54,8 @@ pub(crate) fn build(report: &Viewed<WasteReport, WasteView>, doc: &mut Document)
     }
 }
 
-/// True if the savings of a kind, or their change, are at least one per cent of all savings.
+/// True if a kind of waste is worth its own section: its savings, or the change of its savings, are at least one per
+/// cent of all savings.
 fn is_worth_a_list(row: &WasteRow, all: u64) -> bool {
     let first = row.bytes_to_win.first().copied().unwrap_or(0);
     let last = last(&row.bytes_to_win);
@@ -62,7 +63,7 @@ fn is_worth_a_list(row: &WasteRow, all: u64) -> bool {
     most > 0 && most.saturating_mul(100) >= all
 }
 
-/// Returns the last figure minus the first, with its sign.
+/// Returns the last figure minus the first, with a sign unless it is 0.
 fn change(figures: &[u64]) -> String {
     let (first, last) = (figures.first().copied(), figures.last().copied());
     let (first, last) = (first.unwrap_or(0), last.unwrap_or(0));
@@ -78,7 +79,8 @@ fn last(figures: &[u64]) -> u64 {
     figures.last().copied().unwrap_or(0)
 }
 
-/// Returns the columns of a table: savings, their change if there are several dumps, and the columns in `middle`.
+/// Returns the columns of a table: the savings, the change of the savings if there are several dumps, and the columns
+/// in `middle`.
 fn headings(several: bool, middle: &[(&'static str, Column)]) -> Vec<(&'static str, Column)> {
     let mut columns = vec![("savings", Figure)];
     columns.extend(several.then_some(("change", Figure)));

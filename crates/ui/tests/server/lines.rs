@@ -39,7 +39,7 @@ fn the_leak_is_the_first_line_with_its_figures() {
     assert_eq!(counted, 60, "one at every second tick");
     assert_eq!(view["dumps"][0]["text"], "before.hprof");
     assert_eq!(view["heap"][0]["committed"][7], 268_435_456);
-    // If a window is requested with fewer points than ticks, lines end at the same value.
+    // If a window is requested with fewer points than it has ticks, the lines must still end at the same value.
     let from = STARTED_MS + 30_000;
     let few = asked.json(&format!(
         "api/view?by=site&measure=objects&points=10&from={from}"
@@ -48,7 +48,7 @@ fn the_leak_is_the_first_line_with_its_figures() {
     assert_eq!(few["x"][9], STARTED_MS + 120_000);
     assert_eq!(few["lines"][0]["objects"][9], (SITES[0].live)(120));
     assert_eq!(few["lines"][0]["objects"][0], (SITES[0].live)(39));
-    // The stacks contain all live objects, callers first.
+    // The tree of stacks contains all live objects. Callers come first.
     let at = line["at"][0].as_str().unwrap();
     let stacks = asked.json(&format!("api/stacks?at={at}"));
     let names: Vec<_> = stacks["name"]
@@ -94,7 +94,7 @@ fn all_of_it_is_sent_as_the_line_that_is_drawn() {
     assert_eq!(counted.sum::<i64>(), 60);
 }
 
-/// A leak of one class through two callers of one method.
+/// One class leaks through two callers of one method.
 #[test]
 fn stacks_of_one_frame_are_one_line() {
     const PUT: SceneFrame<'static> = ("com.acme.Cache", "put", "Cache.java", 7);
@@ -190,7 +190,8 @@ fn lines_stand_in_the_order_of_trace_top() {
             ),
         ];
         for (part, window) in parts {
-            // Each stack of the scene allocates in a different method, so the line of a frame is the line of its stack.
+            // In this scene, each stack allocates in a different method. So each frame has exactly one stack, and the
+            // lines for both are equal.
             for (name, by) in [
                 ("class", By::Class),
                 ("site", By::Site),
@@ -213,7 +214,7 @@ fn lines_stand_in_the_order_of_trace_top() {
             }
         }
     }
-    // If there are several JVMs, the worst verdict is used.
+    // If a line occurs in several JVMs, the worst of its verdicts is used.
     let calm = folder.trace(
         "calm.db",
         &Scene {

@@ -129,7 +129,7 @@ fn only_who_has_the_url_and_comes_by_its_name_is_let_in() {
         assert_eq!(get(&page, &host, ""), 200, "{host}");
         assert_eq!(get(&runs, &host, ""), 200, "{host}");
     }
-    // These are host names that another site could let resolve to this machine.
+    // Host names that another site could let resolve to this machine.
     for host in [
         "evil.example".to_owned(),
         format!("evil.example:{port}"),
@@ -207,7 +207,7 @@ fn nothing_is_served_but_the_page_and_its_questions() {
     }
     let head = asked.request("HEAD", &asked.base, &host, "");
     assert_eq!((status(&head), body(&head)), (200, ""));
-    // Send the request form for proxies, and input that is not HTTP.
+    // Send a request in the form that is used for proxies, and input that is not HTTP.
     let absolute = format!("http://{host}{}", asked.base);
     assert_ne!(status(&asked.request("GET", &absolute, &host, "")), 200);
     assert_eq!(status(&asked.raw(b"\x16\x03\x01\x02\x00\x01\r\n\r\n")), 400);
@@ -304,7 +304,7 @@ fn names_from_a_jvm_are_data() {
         !asked.get("").contains("alert(1)"),
         "the page itself has no names"
     );
-    // The stacks of this line can be requested by its name.
+    // The page can request the stacks of this line by its name.
     let query: String = form_urlencoded::byte_serialize(HOSTILE.as_bytes()).collect();
     let stacks = asked.json(&format!("api/stacks?class={query}"));
     assert_eq!(stacks["depth"], serde_json::json!([1, 2]));
@@ -377,7 +377,7 @@ fn several_traces_are_one_page() {
         assert_eq!(last(&both), last(&first).map(|n| 2 * n), "{by}");
         assert_eq!(both["heap"].as_array().unwrap().len(), 2);
     }
-    // A second run in the same file has separate figures, although it has the same sites.
+    // A second run in the same file has the same sites, but its figures are kept separate.
     write(&one, &Scene { ticks: 10, ..scene }).unwrap();
     let second = asked.until("api/view?measure=objects&runs=0.2&by=site", |v| {
         !v["x"].as_array().unwrap().is_empty()
@@ -475,7 +475,7 @@ fn clients_that_misbehave_take_nothing_from_others() {
         );
         std::thread::sleep(Duration::from_millis(100));
     }
-    // There are more silent clients than slots. Surplus clients are rejected, and the others time out.
+    // There are more silent clients than slots. Some of them are rejected, and the others time out.
     let silent: Vec<_> = (0..200).map(|_| asked.connect()).collect();
     let begun = Instant::now();
     while status(&asked.get("api/runs")) != 200 {
@@ -504,7 +504,7 @@ fn slow_clients_leave_room_for_requests() {
     let folder = Folder::new();
     let asked = Asked::of(&[&folder.trace("t.db", &Scene::default())]);
     assert_eq!(status(&asked.get("api/runs")), 200);
-    // Half of the clients send nothing. The others send a byte now and then.
+    // Half of the clients send nothing. Each of the others sends a byte now and then.
     let mut slow: Vec<TcpStream> = (0..100).map(|_| asked.connect()).collect();
     let over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -556,7 +556,7 @@ fn a_trace_that_is_lost_or_damaged_is_told_of_and_the_server_lives_on() {
     );
     let view = asked.json("api/view");
     assert_eq!(view["lines"][0]["class"], "byte[]");
-    // A new trace with the same name replaces it.
+    // Another trace with the same name takes the place of the trace.
     write(
         &trace,
         &Scene {
@@ -650,7 +650,7 @@ fn a_page_that_is_there_already_is_served_as_it_is() {
     assert_eq!(status(&asked.get("api/runs")), 404);
 }
 
-/// The page has a sentence for each basis of verdicts. The last sentence is for the basis without GCs.
+/// The page has a sentence for each basis of verdicts. The last sentence is for traces without GCs.
 #[test]
 fn the_page_says_what_is_compared() {
     use heapdiff_trace::Basis;
@@ -660,7 +660,8 @@ fn the_page_says_what_is_compared() {
     assert!(!told(Basis::Ticks));
 }
 
-/// The mapping gives two original names for `record` of the interceptor: two methods, one inlined into the other.
+/// The mapping gives two original names for the interceptor's method `record`: those of two methods, because one was
+/// inlined into the other.
 #[derive(Debug)]
 struct Names;
 

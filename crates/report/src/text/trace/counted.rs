@@ -1,4 +1,5 @@
-//! Prints the allocations of classes. They are counted if the agent counts classes, otherwise estimated.
+//! Prints how much of each class was allocated. The figures are counts if the agent counts classes; otherwise they are
+//! estimates.
 
 use heapdiff_model::trace::{CandidateRow, TraceTopReport};
 use heapdiff_units::{Size, counted, grouped};
@@ -109,8 +110,8 @@ mod tests {
         );
         assert!(!with.contains("estimated from samples") && !with.contains(unknown));
         assert!(by_class(|report| count(report, 3)).contains(unknown));
-        // A frame or stack may allocate several classes, or only a part of a class. So counts by class do not apply to
-        // it.
+        // One frame or stack may allocate several classes, or only some of the objects of a class. So the counts by
+        // class say nothing about it.
         let frames = said(&top_of(vec![growing(1)]));
         assert!(!frames.contains("    created "), "{frames}");
     }

@@ -94,7 +94,7 @@ pub(crate) fn info(report: &TraceInfoReport, doc: &mut Document) {
     }
 }
 
-/// True if the agent's options, as the user wrote them, exclude some classes of allocations.
+/// True if the agent's options, as the user wrote them, leave out some allocations.
 fn is_filtered(options: &str) -> bool {
     let options = options.replace("\\,", "");
     let mut keys = options.split(',').map(str::trim_start);
@@ -236,7 +236,7 @@ mod tests {
         }
         let text = of(ended("recording", 0), 0, dump, false);
         assert_eq!(told(&text), [no, no, no, yes, no, no, no, no, no], "{text}");
-        // After the table of samples was full, the initial rate no longer applies.
+        // After the table of samples was full, the agent drew fewer samples, so the initial rate no longer applies.
         let text = of(ended("bytes", 0), 0, dump, true);
         assert_eq!(
             told(&text),
