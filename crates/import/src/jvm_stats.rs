@@ -1,4 +1,4 @@
-//! Heap, class and GC figures of a recording, by tick.
+//! Heap, class and GC figures of a recording, for each tick of the trace.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ impl<'a> JvmStats<'a> {
         }
     }
 
-    /// Returns the next tick, without its sites. Must be called for each tick in order.
+    /// Returns the figures of the next tick, without its sites. The caller must request the ticks in order.
     pub(super) fn tick(&mut self, number: i64) -> NewTick {
         let Self {
             recording, ticks, ..

@@ -37,8 +37,8 @@ const MOST_CHARS: usize = 1 << 16;
 const DEFAULT_INTERVAL: u64 = 524_287;
 
 /// If a recording has at least this many [`Event::Old`] samples, the JVM's list of 256 objects is assumed to have been
-/// full. The missing objects died before the recording was written. Objects that were allocated late had little chance
-/// to enter a full list.
+/// full. If the recording has fewer samples than the list has entries, the other objects of the list died before the
+/// recording was written. Objects that were allocated late had little chance to enter a full list.
 pub const MANY_OLD: u64 = 128;
 
 /// Maximum number of live objects that async-profiler tracks. If a recording has this many, further live objects are
@@ -226,7 +226,7 @@ pub struct Recording {
     pub interval: Option<u64>,
     /// True if sizes of `Old` samples are only minimum sizes.
     pub lacks_sizes: bool,
-    /// The number of chunks that were read.
+    /// Number of chunks that were read.
     pub chunks: u64,
     /// The number of chunks that were also in an earlier file, and were skipped.
     pub repeated: u64,
@@ -264,7 +264,7 @@ impl Recording {
         self.read(Chunks::open(path)?)
     }
 
-    /// Replaces the names of classes and frames by the original ones from before a shrinker renamed them.
+    /// Restores the original names of classes and frames if a shrinker, such as ProGuard, had renamed them.
     pub fn rename(&mut self, originals: &dyn Originals) {
         let stacks = self.names.rename(originals);
         let mut classes: FxHashMap<NameId, NameId> = FxHashMap::default();
@@ -514,7 +514,7 @@ fn least(class: &str, elements: u64) -> u64 {
 }
 
 const SETTING: &str = "jdk.ActiveSetting";
-/// Events that are read and are not samples.
+/// The events that are read in addition to the samples.
 const OTHERS: [&str; 6] = [
     SETTING,
     "jdk.GarbageCollection",

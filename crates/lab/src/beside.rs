@@ -1,6 +1,6 @@
-//! Counts allocations in a JVM where other tools change or observe the same code: JaCoCo and async-profiler, loaded
-//! before the agent and after it, and started and stopped while counts run. The counts must be the same as without the
-//! other tools, and JaCoCo's coverage must be the same as without counts.
+//! Counts allocations in a JVM where other tools change or observe the same code: JaCoCo and async-profiler, Each of
+//! them is loaded before the agent in some runs and after it in others, and started and stopped while the agent counts.
+//! The counts must be the same as without the other tools, and JaCoCo's coverage must be the same as without counts.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -31,7 +31,7 @@ pub struct Options {
 
 /// Number of objects by method, line and allocated class.
 type Counts = BTreeMap<(String, u64, String), u64>;
-/// The executed probes of JaCoCo, by the checksum and name of the class.
+/// Which probes of JaCoCo were executed, by the checksum and name of the class.
 type Coverage = BTreeMap<(u64, String), Vec<u8>>;
 
 struct Bench {
@@ -210,9 +210,9 @@ fn covered(file: &Path) -> Result<Coverage> {
     while let Some((&kind, after)) = rest.split_first() {
         rest = after;
         match kind {
-            // This block has a magic number and a version.
+            // The block is the header: a magic number and a version.
             0x01 => drop(take(&mut rest, 4)?),
-            // This block describes a session: its name and two times.
+            // The block describes a session: its name, its start and its end.
             0x10 => {
                 text(&mut rest)?;
                 take(&mut rest, 16)?;

@@ -1,8 +1,8 @@
 //! Reads a dump as large as those of large servers, within a memory limit.
 //!
-//! No machine that builds this has a heap of 40 GB. The dump consists of a real one of about a gigabyte and copies of
-//! its objects, so sizes, shapes and their mixture are real. The totals must be in proportion to those of a dump with a
-//! tenth of the copies, which is read without a limit.
+//! The machines that run this task are too small for a JVM with a heap of 40 GB. So the dump consists of a real dump of
+//! about a gigabyte and copies of its objects. Sizes of objects, shapes of structures and their mixture are therefore
+//! real. The totals must be in proportion to those of a dump with a tenth of the copies, which is read without a limit.
 
 mod copies;
 
@@ -214,7 +214,7 @@ fn same(parts: &[(&Totals, u64); 2], whole: &Totals, copies: u64) -> Result<()> 
     }
 }
 
-/// Fails if the largest object of the small dump has another retained size in the whole dump.
+/// Fails if the retained size of the small dump's largest object is different in the whole dump.
 fn retained(tenth: &Value, whole: &Value) -> Result<()> {
     let largest = |report: &Value| -> Option<(String, i64)> {
         let objects = report["objects"].as_array()?;

@@ -1,4 +1,4 @@
-//! An analyzed dump, with data that queries need. Each part is computed when it is first used.
+//! An analyzed dump, with data that queries need. These data are computed when they are first used.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -9,7 +9,7 @@ use hprof::{ObjectId, ObjectIndex, Snapshot};
 
 use crate::error::{Error, Result};
 
-/// Maximum number of parts of the file whose records are cached.
+/// Maximum number of file parts whose records are cached. A part is a range of consecutive records in the dump file.
 const PARTS: usize = 32;
 /// Maximum number of references of a part that are cached. A part with more references, such as one with a huge array,
 /// is read each time.
@@ -186,7 +186,7 @@ impl Heap {
     }
 
     /// Describes what is wrong with the agent's samples, if anything: the reason why the table `samples` cannot be read
-    /// ([`Error::Samples`]), or what it lacks.
+    /// ([`Error::Samples`]), or the data that are missing in it.
     #[must_use]
     pub fn doubt_of_samples(&self) -> Option<&str> {
         self.read_samples().1.as_deref()
@@ -253,11 +253,11 @@ impl Heap {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // The lock protects only complete values, so they are valid after a panic.
+    // The lock protects only complete values, so the values are valid even if a thread panicked while it had the lock.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The records of the most recently used parts, latest first.
+/// The records of the most recently used file parts, latest first.
 #[derive(Debug)]
 struct Recent<T>(Vec<(u32, T)>);
 

@@ -79,7 +79,7 @@ fn translated(list: &[Token<'_>], source: &Source, after: &[Token<'_>]) -> Optio
         }
         _ => return None,
     };
-    // The table `strings` has columns for length and content, so it is tried first.
+    // Try the table `strings` first, because it has columns for length and content.
     let of_strings = matches!(source, Source::Class(name) if name == STRING);
     let tables: &[bool] = if of_strings { &[true, false] } else { &[false] };
     tables.iter().find_map(|&of_strings| {

@@ -75,7 +75,8 @@ pub fn check_over(names: &[String], sql: &str) -> Result<Vec<ResultColumn>> {
     }
 }
 
-/// Runs a statement over a dump. Rows are passed on as they are found; with `ORDER BY`, after all are found.
+/// Runs a statement over a dump. Each row is passed on when it is found. With `ORDER BY`, rows are passed on after all
+/// of them are found.
 ///
 /// # Errors
 /// Returns the errors of [`check`], and an error if the statement fails while it runs.
@@ -103,7 +104,8 @@ pub fn run_over(dumps: &Dumps, sql: &str, limits: Limits, sink: &mut dyn Sink) -
     let failed = |e| reason(of_sqlite(e, sql, limits));
     let mut statement = prepare(&connection, sql, limits, dumps.names()).map_err(reason)?;
     let columns = columns_of(&statement);
-    // The rewritten statement has the same result and is faster.
+    // If the statement sums over `objects`, run a statement over `object_sums` instead, which has the same result and
+    // is faster.
     if let Some(faster) = &faster {
         statement = prepare(&connection, faster, limits, dumps.names()).map_err(reason)?;
     }
@@ -197,7 +199,7 @@ fn connect(
     functions::add(&connection, dumps, kinds).map_err(failed)?;
     let mut memory = limits.memory;
     if !bounds::can_watch_files() {
-        // If the files cannot be watched, nothing could stop their growth.
+        // If the temporary files cannot be watched, nothing could stop their growth, so sort in memory.
         connection
             .execute_batch("PRAGMA temp_store = MEMORY")
             .map_err(failed)?;
@@ -224,7 +226,7 @@ fn protect(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LENGTH)?;
     connection.set_limit(Limit::SQLITE_LIMIT_SQL_LENGTH, 1 << 20)?;
     connection.authorizer(Some(|context: AuthContext<'_>| match context.action {
-        // Pragmas can also be read as tables.
+        // Also forbid pragmas that are read as tables, such as `pragma_table_info`.
         AuthAction::Read { table_name, .. } if table_name.starts_with("pragma_") => {
             Authorization::Deny
         }

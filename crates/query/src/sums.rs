@@ -5,7 +5,7 @@
 
 use crate::schema::Table;
 
-/// Columns of `objects` that group the rows of `object_sums`.
+/// Columns of `objects` that `object_sums` has too. Its rows are grouped by these columns.
 const GROUPS: [&str; 3] = ["class", "class_id", "reachable"];
 
 /// Columns of `objects` with sums, in the order of `object_sums`.
@@ -22,7 +22,7 @@ const WORDS: [&str; 21] = [
     "glob", "regexp", "in", "is", "null", "true", "false", "escape", "round", "abs",
 ];
 
-/// A word, a number, a string or a sign of a statement.
+/// A token of a statement: a word, a number, a string or a punctuation character.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Token<'s> {
     Word(&'s str),
@@ -68,7 +68,7 @@ pub(crate) fn from_sums(sql: &str) -> Option<String> {
     faster.push(&parts.from);
     if !parts.filter.is_empty() {
         faster.push("WHERE");
-        // A condition may compare any grouping column, but no sum.
+        // The condition after `where` may use grouping columns, but not summed columns.
         let words = Words {
             grouped: &GROUPS,
             aliases: &[],
@@ -341,8 +341,8 @@ fn tokens(sql: &str) -> Option<Vec<Token<'_>>> {
         } else {
             Token::Other(token)
         });
-        // A quote inside a string is written twice. These tokens would be two strings, so the statement is not
-        // rewritten.
+        // SQL writes a quote inside a string twice (`'it''s'`). This function would split such a string into two
+        // strings, so the statement is not rewritten.
         if first == '\'' && left.starts_with('\'') {
             return None;
         }

@@ -30,11 +30,11 @@ pub(super) struct Judged {
 #[derive(Debug)]
 struct Leak {
     expected: Expected,
-    /// Position of the holder among the suspects, from 1.
+    /// Position of the holder in the list of suspects, counted from 1.
     place: Option<usize>,
     /// The first suspects in heapdiff's report, as text.
     said: String,
-    /// MAT's answer and its first suspects, if MAT runs.
+    /// MAT's answer and its first suspects, if the options select MAT.
     mat: Option<(Told, String)>,
 }
 

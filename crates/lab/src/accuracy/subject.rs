@@ -11,7 +11,7 @@ use testdata::scenarios::{self, CONTROL_PHASES, Control, Dumped, Mode, PHASES, S
 
 use super::report::{OneDump, Report};
 
-/// Maximum time for a phase or a dump, on a busy machine.
+/// Maximum time for a phase of a program or for a dump. It is long enough for a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(240);
 
 /// A program to judge. A leak scenario runs twice: leaking and fixed.
@@ -156,13 +156,14 @@ impl Tools<'_> {
         self.plain(launch).agent(self.agent, self.sampling)
     }
 
-    /// Adds the flags that a JVM gets if it runs without the agent.
+    /// Adds the JVM flags for a run without the agent.
     fn plain(&self, launch: Launch) -> Launch {
         let collector = format!("-XX:+Use{}GC", self.collector);
         launch.flag(collector).flags(self.flags).timeout(TIMEOUT)
     }
 
-    /// Runs the program once for each dump, on the JDKs in turn. Each run is dumped after its last phase.
+    /// Takes each dump from a run of its own, on the next of the JDKs. The dump is taken after the last phase of the
+    /// run.
     fn dumps_of_runs(
         &self,
         control: &Control,

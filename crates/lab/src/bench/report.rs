@@ -33,8 +33,8 @@ pub(super) fn median(runs: &[Measurement]) -> Option<Measurement> {
     })
 }
 
-/// Returns the number of objects in the first dump, if an output shows it. This is heapdiff's count or, without it, the
-/// count of hprof-slurp, which leaves out class objects.
+/// Returns the number of objects in the first dump, if a command printed it. Prefers heapdiff's count to the count of
+/// hprof-slurp, which leaves out class objects.
 pub(super) fn objects(outcomes: &[Outcome]) -> Option<u64> {
     let mut done = outcomes.iter().filter(|outcome| !outcome.runs.is_empty());
     let ours = done.clone().find_map(|outcome| {
@@ -138,7 +138,7 @@ fn ratios(outcomes: &[Outcome]) -> Result<String> {
         for peer in outcomes.iter().filter(|outcome| !outcome.job.ours) {
             let of_pair =
                 |outcome: &Outcome| matches!(outcome.job.group, Group::Diff | Group::Kept);
-            // The other tools compute neither deep sizes nor wasted memory.
+            // No other tool computes deep sizes or wasted memory, so these commands have no counterpart.
             let alone = matches!(ours.job.group, Group::Sizes | Group::Waste);
             if alone || of_pair(ours) != of_pair(peer) {
                 continue;

@@ -121,7 +121,7 @@ impl Stack {
         alone
     }
 
-    /// True if the report states which share of the objects is alive.
+    /// True if the report states the share of the objects that are alive.
     pub(super) fn tells_survival(&self) -> bool {
         self.survival_known
             .unwrap_or(self.survival_permille.is_some())
@@ -216,7 +216,7 @@ impl Tools<'_> {
         Ok(found)
     }
 
-    /// Takes two dumps. Returns the bytes that each stack had allocated by the time of each dump.
+    /// Takes two dumps. Returns, for each dump, the number of bytes that each stack had allocated by then.
     fn dumps(
         &self,
         setting: &Setting,

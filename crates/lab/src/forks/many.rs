@@ -12,9 +12,10 @@ use testdata::jvm::Jdk;
 
 use super::service::{Service, Tools, children, loading};
 
-/// Megabytes of live objects. The number is small, so that a thousand dumps do not take hours.
+/// Size of the live objects in megabytes. It is small, so that a thousand dumps do not take hours.
 const LIVE: u32 = 8;
-/// Maximum growth of the JVM's memory in kilobytes. Its own buffers and compiled code grow too.
+/// Maximum growth of the JVM's memory in kilobytes. Some growth is normal, because the JVM's buffers and compiled code
+/// grow.
 const GAINED: u64 = 48 << 10;
 /// Maximum time that a child may run after its client was killed.
 const ENDING: Duration = Duration::from_secs(120);
@@ -167,7 +168,7 @@ pub(super) fn many(
     })
 }
 
-/// Records an error unless the dump has the expected number of entries.
+/// Records an error unless the dump contains the expected number of the service's entries.
 fn check(
     wrong: &mut Vec<String>,
     tools: &Tools,
@@ -217,7 +218,7 @@ fn kill(
     Ok(is_there && victim.is_some())
 }
 
-/// Waits until the forked child has ended, too.
+/// Waits until the forked child has ended. It may run longer than the client.
 fn gone(pid: u32) -> Result<()> {
     let until = Instant::now() + ENDING;
     while !children(pid).is_empty() {

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 pub(super) fn flag(log: &Path) -> OsString {
     let mut flag = OsString::from("-Xlog:gc:file=");
     flag.push(log);
-    // The JVM writes a single file, whatever its length.
+    // The flag turns off log rotation, so the JVM writes a single file, whatever its length.
     flag.push("::filecount=0");
     flag
 }
@@ -62,7 +62,7 @@ impl Collections {
 mod tests {
     use super::*;
 
-    /// The test uses lines as JDK 17 and JDK 25 write them.
+    /// The lines have the formats of JDK 17 and JDK 25.
     #[test]
     fn collections_are_told_from_other_lines() {
         let of = |text: &str| {

@@ -126,13 +126,13 @@ impl Program {
 /// method, and no thread runs during a compilation. This minimises the differences between JVMs with the same flags.
 const FLAGS: [&str; 4] = ["-Xms256m", "-Xmx256m", "-XX:-TieredCompilation", "-Xbatch"];
 
-/// A JVM between two slices. It is killed and reaped when dropped.
+/// A running JVM that waits for its next slice of the work. It is killed and reaped when dropped.
 pub(super) struct Running {
     program: &'static Program,
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
-    /// The operations of a slice are divided by this number.
+    /// Each slice has this many times fewer operations than normal.
     part: u32,
     /// The GC log.
     log: PathBuf,
@@ -215,7 +215,7 @@ impl Running {
         self.work(self.program.slice)
     }
 
-    /// Lets the JVM end. Returns its maximum resident memory in bytes, and its GCs.
+    /// Ends the JVM. Returns its maximum resident memory in bytes, and the number of its GCs.
     pub(super) fn finish(self) -> Result<(u64, Collections)> {
         let file = format!("/proc/{}/status", self.child.id());
         let status = fs::read_to_string(&file).with_context(|| file.clone())?;
@@ -230,7 +230,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // The error does not matter: the process may have ended already.
+        // Ignore the error, because the process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -6,7 +6,7 @@ pub(super) struct Program {
     /// Name and version of the library, and what the program makes it do.
     pub(super) about: &'static str,
     pub(super) source: &'static str,
-    /// The last version with the leak and the first without, if the library itself leaked.
+    /// If the library itself leaked: its last version with the leak, and its first version without the leak.
     pub(super) versions: Option<Versions>,
     /// The holders that a report may name. If several fields hold the objects equally, each of them is right.
     pub(super) holders: &'static [&'static str],

@@ -25,12 +25,12 @@ use crate::value::{Scalar, Value};
 /// Assumed number of values in the list of an `IN`. The real number is unknown while a query is planned.
 const LISTED: u64 = 25;
 
-/// A request for rows of a table.
+/// A request of SQLite for rows of a table.
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
     /// A bit set of the columns that the query reads.
     pub(crate) used: u64,
-    /// True if rows must be sorted by class.
+    /// True if SQLite wants the rows sorted by class.
     pub(crate) by_class: bool,
     /// Comparisons by which the table may skip rows. SQLite checks all comparisons again.
     pub(crate) constraints: Vec<Constraint>,
@@ -51,7 +51,8 @@ impl Ask {
         self.used >> column & 1 != 0
     }
 
-    /// Returns the ids that conditions allow for a column, or `None` if they allow other ids, too.
+    /// Returns the only ids that the conditions allow for the column, or `None` if the conditions do not limit the ids
+    /// to a list.
     pub(crate) fn ids(&self, column: usize) -> Option<Vec<ObjectId>> {
         let of_column = self.constraints.iter().filter(|c| c.column == column);
         let mut lists = of_column.filter_map(|c| match (c.op, &c.value) {
