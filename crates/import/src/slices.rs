@@ -201,7 +201,7 @@ mod tests {
 
     const SECOND: i64 = 1_000_000_000;
 
-    /// Adds an object of this site that a search found alive. Both times are in seconds.
+    /// Returns a sample of an object of this site that a search found alive. Both times are in seconds.
     fn old(site: u32, look: f64, allocated: f64) -> Sample {
         let ns = |seconds: f64| (seconds * 1e9) as i64;
         Sample {

@@ -128,8 +128,8 @@ impl Names {
         id
     }
 
-    /// Replaces the names in frames by the original ones from before a shrinker renamed them. A frame with inlined
-    /// methods becomes several frames. Returns the new id of each stack, indexed by its old id.
+    /// Restores the original names in frames if a shrinker, such as ProGuard, had renamed classes and methods. A frame
+    /// with inlined methods becomes several frames. Returns the new id of each stack, indexed by its old id.
     pub(crate) fn rename(&mut self, originals: &dyn Originals) -> Vec<StackId> {
         let frames = std::mem::take(&mut self.frames);
         self.by_frame.clear();

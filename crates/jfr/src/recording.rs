@@ -222,7 +222,7 @@ pub struct Recording {
     pub states: Vec<(i64, State)>,
     /// The JVM, if the recording describes it.
     pub jvm: Option<Jvm>,
-    /// The mean sampling interval of async-profiler in bytes. `None` if another tool made the recording.
+    /// The mean sampling interval of async-profiler in bytes. `None` if async-profiler did not make the recording.
     pub interval: Option<u64>,
     /// True if sizes of `Old` samples are only minimum sizes.
     pub lacks_sizes: bool,

@@ -79,8 +79,8 @@ impl Heap {
         }
     }
 
-    /// Returns the ids of some objects. If `few` is true, they are looked up one by one, unless all ids are known
-    /// already.
+    /// Returns the ids of some objects. If `few` is true, the ids are looked up one by one, unless the ids of all
+    /// objects have been read already.
     pub(crate) fn ids_of(&self, objects: &[ObjectIndex], few: bool) -> Result<Vec<ObjectId>> {
         if few && self.ids.get().is_none() {
             let ids = self.snapshot.ids(objects).into_iter();

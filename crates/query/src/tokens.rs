@@ -73,7 +73,7 @@ fn string_end(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// Splits tokens at commas outside of parentheses.
+/// Splits a list of tokens at each comma that is outside of parentheses.
 pub(crate) fn items<'t, 's>(tokens: &'t [Token<'s>]) -> Vec<&'t [Token<'s>]> {
     let mut depth = 0_usize;
     let at_comma = move |token: &Token<'_>| {

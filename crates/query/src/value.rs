@@ -47,7 +47,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// A value that a query compares a column with.
+/// A value with which a query compares a column.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Scalar {
     Null,

@@ -21,7 +21,7 @@ struct FrameRow {
     frame: Frame,
 }
 
-/// The tables `class` and `frame` with original names, and the changes needed in `stack`.
+/// The tables `class` and `frame` with original names, and the changes of `stack` that they require.
 #[derive(Default)]
 struct Renamed {
     classes: Vec<(i64, Arc<str>)>,

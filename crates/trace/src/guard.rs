@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension};
 
-/// Maximum total time of a side writer's statements.
+/// Maximum total time of the statements of a side writer (a process other than the agent that adds rows).
 const LONGEST: Duration = Duration::from_millis(200);
 /// Steps of SQLite's virtual machine between two checks of the time.
 const STRIDE: i32 = 1000;

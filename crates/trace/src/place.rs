@@ -28,7 +28,7 @@ fn is_start_of_trace(start: &[u8]) -> bool {
     start.starts_with(SQLITE_START) && start.get(68..72) == Some(&APPLICATION.to_be_bytes())
 }
 
-/// Returns true if a file is a trace, or empty and about to become one.
+/// Returns true if a file is a trace, or is empty and may become one.
 #[cfg(target_os = "linux")]
 fn may_be_trace(path: &Path) -> bool {
     start(path).is_ok_and(|start| start.is_empty() || is_start_of_trace(&start))
@@ -117,7 +117,7 @@ pub(crate) fn network(_: &Path) -> Option<&'static str> {
 /// Returns the name of a network file system by its number in linux/magic.h.
 #[cfg(target_os = "linux")]
 fn network_name(kind: i64) -> Option<&'static str> {
-    // Some numbers are negative on 32-bit machines.
+    // On 32-bit machines the system returns some of these numbers as negative ones.
     Some(match kind & 0xffff_ffff {
         0x6969 => "NFS",
         0x517b | 0xfe53_4d42 | 0xff53_4d42 => "SMB",
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(index, folder.path().join("t.db-shm"));
         assert!(index_in_place(&path).is_ok() && !index.exists(), "no file");
         std::fs::write(&path, "").unwrap();
-        // The file is created on btrfs only.
+        // The function creates the file only on btrfs.
         assert_eq!(
             index_in_place(&path).is_ok() && index.exists(),
             kind(&path).map(|kind| kind & 0xffff_ffff) == Some(0x9123_683e)

@@ -26,12 +26,12 @@ use crate::{Database, TraceError};
 const MOST: i64 = 1 << 53;
 /// Maximum number of bytes of a string that are read.
 const LONGEST: usize = 8192;
-/// Number of SQLite steps that a query may take per byte of the file.
+/// Maximum number of SQLite steps of a query for each byte of the file.
 const STEPS_PER_BYTE: u64 = 64;
 const LEAST_STEPS: u64 = 100_000_000;
 /// Number of SQLite steps between two checks.
 const STRIDE: i32 = 100_000;
-/// Maximum size in bytes of a row that SQLite handles.
+/// Maximum size in bytes of a row that SQLite reads. Longer rows are an error.
 const LARGEST_ROW: i32 = 16 << 20;
 
 /// A JVM that wrote to a trace.
@@ -65,7 +65,7 @@ pub struct Run {
     pub strategy: String,
 }
 
-/// A period of a run, with the state at its end.
+/// A tick: a period of a run, with the state at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tick {
     /// Row id of the tick.
@@ -92,8 +92,8 @@ pub struct Tick {
     pub lost_samples: u64,
     /// Estimated bytes that the lost samples represent.
     pub lost_bytes: u64,
-    /// Allocation time of the newest sample that was found dead in this tick, in milliseconds since the run began.
-    /// `None` if no sample was found dead, or if the agent is too old to record it.
+    /// Time at which the newest of the samples found dead in this tick was allocated, in milliseconds since the run
+    /// began. `None` if no sample was found dead, or if an old version of the agent did not record the time.
     pub newest_collected_ms: Option<u64>,
 }
 
@@ -257,7 +257,7 @@ impl Trace {
         *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
     }
 
-    /// Returns an error if the deadline has passed. Use it in work that consists of many short queries.
+    /// Returns an error if the deadline has passed. Call it between the queries if work consists of many short ones.
     pub(crate) fn check_deadline(&self) -> Result<(), TraceError> {
         if is_over(&self.deadline) {
             Err(TraceError::Late {
@@ -410,7 +410,8 @@ impl Trace {
         })
     }
 
-    /// Returns the allocation time of the newest sample that was found dead in the ticks of a run before `before_ms`.
+    /// Considers the samples that were found dead in a run before `before_ms`. Returns the allocation time of the
+    /// newest of them.
     pub(crate) fn newest_collected(
         &self,
         run: i64,
@@ -561,7 +562,7 @@ impl Trace {
         Ok(classes)
     }
 
-    /// Returns classes with the names stored in the trace.
+    /// Returns the classes with their names as stored in the trace, without the map to original names.
     pub(crate) fn recorded_classes(&self) -> Result<HashMap<i64, Arc<str>>, TraceError> {
         let rows = self.list("SELECT id, name FROM class", (), |row| {
             (self.id(row, 0).unwrap_or(0), Arc::from(text(row, 1)))

@@ -6,12 +6,12 @@
 //! older than a day: 1 h per tick | older than an hour: 1 min per tick | last hour: unchanged
 //! ```
 //!
-//! Merging adds up activity, such as allocated bytes. Of a state, such as live bytes, it keeps the last value. Data
+//! Merging adds up activity, such as allocated bytes. For a state, such as live bytes, it keeps the last value. Data
 //! older than `retain` is deleted. If the file is too large, more is deleted, oldest first. Each step is a short
 //! transaction after a tick.
 //!
-//! The live amount of a site at a moment is in the site's last row at or before it. So when ticks are deleted, the last
-//! row of each site is kept as a baseline, at the last tick before the cut.
+//! The live amount of a site at a moment is in the site's last row up to that moment. So when ticks are deleted, the
+//! last row of each site is kept as a baseline, at the last tick before the cut.
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
@@ -24,7 +24,7 @@ use crate::write_names::{ALIVE, SILENT, drop_names};
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
-/// Age from which ticks are merged, and the length of the merged ticks.
+/// The two steps of merging: the age from which ticks are merged, and the length of the merged ticks, in milliseconds.
 const STEPS: [(i64, i64); 2] = [(HOUR, MINUTE), (DAY, HOUR)];
 /// Minimum uptime between two passes over old ticks, in milliseconds.
 const PERIOD: i64 = 10_000;
@@ -32,24 +32,27 @@ const PERIOD: i64 = 10_000;
 const AT_A_TIME: usize = 8;
 /// Maximum number of pages returned to the file system at a time.
 const VACUUM_PAGES: i64 = 2000;
-/// SQL columns: the states in the newest row of a group. In a query with `max`, SQLite takes the other columns from the
-/// row with the maximum.
+/// SQL columns that select the live amounts from the newest row of a group. In a query with `max`, SQLite takes the
+/// other columns from the row that has the maximum.
 const NEWEST: &str = "max(tick), live_samples, live_objects, live_bytes, live_bytes_variance";
-/// If a file is too large, but has at most this many ticks, names take up its space.
+/// If a file is too large but has at most this many ticks, the names of sites fill it, so deleting ticks would not
+/// help.
 const FEW: i64 = 64;
 const NO_SAMPLES: &str = "the names of allocation sites take almost all of trace_max: individual samples are no longer stored";
 /// Divisor of the number of ticks: 1/8 of them are deleted when the file is too large.
 const PART: i64 = 8;
 
 impl Writer {
-    /// Merges and deletes old data, unless the last pass was shortly before this uptime and the file is not too large.
+    /// Merges and deletes old data. Does nothing if the last pass was shortly before this uptime, unless the file is
+    /// too large.
     pub(crate) fn tend(&mut self, uptime_ms: i64, time_ms: i64) -> rusqlite::Result<()> {
         if uptime_ms - self.tended_ms < PERIOD && (self.full || !self.is_large()?) {
             return Ok(());
         }
         self.tended_ms = uptime_ms;
         match self.roll_up(uptime_ms, time_ms) {
-            // The last tick is in the file already. If the disk is full, the next tick that does not fit reports it.
+            // Ignore a full disk here, because the last tick is in the file already. The next tick that does not fit
+            // reports the error.
             Err(error) if is_busy(&error) || lacks_room(self.database.path(), &error) => Ok(()),
             other => other,
         }
@@ -68,7 +71,7 @@ impl Writer {
                 roll_up(&transaction, Runs::Others(run), time_ms - age, span)?;
             }
         }
-        // Waits until there is 5 % more than `retain`, because each deletion rewrites the states of all sites.
+        // Delete only when the data exceeds `retain` by 5 %, because each deletion rewrites the states of all sites.
         let past = retain.saturating_add(retain / 20);
         for other in others {
             let (clock, now) = if other == run {
@@ -111,8 +114,8 @@ impl Writer {
             full = self.drop_names(time_ms)?;
         }
         if full && drop_samples(self.database.connection(), run, time_ms)? {
-            // Individual samples are deleted before new sites are refused. No more samples are written, because they
-            // would fill the file again.
+            // Delete individual samples before new sites are refused. Write no more samples, because they would fill
+            // the file again.
             self.rows.stop();
             full = self.drop_names(time_ms)?;
         }
@@ -141,7 +144,7 @@ impl Writer {
     /// system.
     pub(crate) fn is_large(&self) -> rusqlite::Result<bool> {
         let used = self.database.used_bytes()?;
-        // The last 10 % of the limit are for the next ticks, and for the log until it is moved into the database.
+        // Reserve the last 10 % of the limit for the next ticks, and for the log until it is moved into the database.
         Ok(used > int(self.limits.max_bytes) / 10 * 9)
     }
 }
@@ -178,7 +181,7 @@ impl Database {
     }
 }
 
-/// Returns free pages to the file system. Returns true if there may be more free pages.
+/// Gives free pages back to the file system. Returns true if there may be more free pages.
 fn vacuum(connection: &Connection) -> rusqlite::Result<bool> {
     let free = |connection: &Connection| {
         connection.pragma_query_value(None, "freelist_count", |row| row.get::<_, i64>(0))
@@ -187,7 +190,7 @@ fn vacuum(connection: &Connection) -> rusqlite::Result<bool> {
     if before == 0 {
         return Ok(false);
     }
-    // The pragma returns a row for each page.
+    // The pragma returns a row for each page, and frees the page only when the row is read.
     let mut statement =
         connection.prepare(&format!("PRAGMA incremental_vacuum({VACUUM_PAGES})"))?;
     let mut rows = statement.query([])?;
@@ -321,8 +324,8 @@ fn drop_run(
     Ok(true)
 }
 
-/// Deletes the individual samples of all runs, except those of other JVMs that may still be writing: their writers rely
-/// on the rows. Returns true if there were such samples.
+/// Deletes the individual samples of all runs, except runs of other JVMs that may still be writing, because their
+/// writers rely on the rows. Returns true if any samples were deleted.
 fn drop_samples(connection: &Connection, own: i64, now_ms: i64) -> rusqlite::Result<bool> {
     let delete = format!("DELETE FROM sample WHERE run NOT IN ({ALIVE})");
     let dropped = connection.execute(&delete, [now_ms - SILENT, own])?;
@@ -501,7 +504,8 @@ mod tests {
             number(&path, "SELECT sum(samples) FROM tick"),
             i64::from(ticks + ticks / 100)
         );
-        // 240 ticks in the last hour, 1380 minutes before that, and 2 hours before these.
+        // The last hour has 240 ticks. Before it are 1380 ticks of a minute each, and before these 2 ticks of an hour
+        // each.
         let left = number(&path, "SELECT count(*) FROM tick");
         assert!((1600..1700).contains(&left), "{left}");
         assert!((1..=3).contains(&number(
@@ -522,7 +526,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         let mut writer = Writer::create(&path, &run("1-1"), Limits::default()).unwrap();
-        // Site 1 is active, site 2 was active once, site 3 has lost all its objects.
+        // Site 1 is still active. Site 2 was active only once. All objects of site 3 have been collected.
         tick(
             &mut writer,
             1000,
@@ -686,7 +690,8 @@ mod tests {
             number(&path, "SELECT count(*) FROM class WHERE name = '...'"),
             1
         );
-        // Stack 1 has three frames: main, run (line 1) and the mark for cut frames. Stack 2 adds two.
+        // Stack 1 has three frames: main, run (line 1) and the frame that stands for cut frames. Stack 2 adds two
+        // frames.
         assert_eq!(number(&path, "SELECT count(*) FROM stack"), 5);
         assert_eq!(
             number(&path, "SELECT count(*) FROM run WHERE ended_ms IS NULL"),

@@ -1,11 +1,11 @@
-//! Writes names, each once. Classes, frames, stacks and sites get their ids when a tick first mentions them.
+//! Writes each name once. A class, frame, stack or site gets its id when it first occurs in a tick.
 
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use rustc_hash::FxHashMap;
 
-/// Maximum number of cached stack ids. Beyond it the cache is cleared.
+/// Maximum number of cached stack ids. If there are more, the cache is cleared.
 const MOST_STEPS: usize = 1 << 16;
 /// Class name of the frame that stands for frames that were cut off.
 const CUT: &str = "...";
@@ -51,8 +51,8 @@ impl Names for () {
     }
 }
 
-/// A cache of the ids of names, by the caller's numbers. The meaning of a number never changes. The cache is cleared
-/// when names may have been deleted from the database.
+/// A cache of row ids by the caller's numbers for classes, stacks and other names. The meaning of a number never
+/// changes. The cache is cleared when names may have been deleted from the database.
 #[derive(Debug, Default)]
 pub(crate) struct Ids {
     classes: FxHashMap<u32, i64>,

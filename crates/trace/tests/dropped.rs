@@ -1,4 +1,4 @@
-//! Tests of a run that another process considers ended while its JVM is alive.
+//! Tests of a run whose JVM is alive although another process considers the run ended.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -12,7 +12,7 @@ use heapdiff_trace::{
 
 const START: i64 = 1_700_000_000_000;
 const MINUTE: i64 = 60_000;
-/// Much longer than a JVM may write nothing before it is considered ended.
+/// A time in milliseconds. A JVM that writes nothing for much less than this time is considered ended.
 const LATER: i64 = 3 * 60 * MINUTE;
 const GONE: &str = "considered this run ended and deleted it";
 
@@ -87,7 +87,7 @@ fn tick(time_ms: i64, uptime_ms: i64, span_ms: i64, sites: &[u32]) -> NewTick {
     }
 }
 
-/// Writes a tick of the first JVM. Returns true if the complete state was requested.
+/// Writes a tick of the first JVM. Returns true if the writer requested the complete state.
 fn lives(writer: &mut Writer, uptime_ms: i64, span_ms: i64, sites: &[u32]) -> bool {
     let mut told_anew = false;
     let written = writer.tick(&Numbered, &Two, |anew| {

@@ -1,4 +1,4 @@
-//! Explains to readers of the table why reports on some scenarios are not as expected.
+//! Explains to readers of the table why reports on some scenarios differ from the expectation.
 
 /// Returns the explanation for a scenario, if there is one.
 pub(super) fn of(name: &str) -> Option<&'static str> {

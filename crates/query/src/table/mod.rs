@@ -39,7 +39,7 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
-    /// A request for all rows and columns.
+    /// Returns a request for all rows and all columns.
     pub(crate) const ALL: Self = Self {
         used: u64::MAX,
         by_class: false,

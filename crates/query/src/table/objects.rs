@@ -70,7 +70,7 @@ pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
     (all as f64 / 20.0 + rows as f64, rows)
 }
 
-/// The conditions on classes and sizes that select the objects that a query may need.
+/// The conditions on classes and sizes. A query needs only objects that meet them.
 #[derive(Clone, Debug)]
 pub(super) struct WantedObjects {
     pub(super) classes: Option<ClassSet>,
@@ -115,7 +115,7 @@ impl WantedObjects {
     }
 }
 
-/// The objects that a cursor goes through.
+/// The objects that a cursor visits.
 enum Source {
     /// Objects that were looked up.
     List(Vec<ObjectIndex>),
@@ -194,7 +194,7 @@ impl Objects {
     /// Returns the matching objects of the next batch, or `None` after the last batch.
     fn candidates(&mut self) -> Result<Option<Vec<ObjectIndex>>> {
         let step = self.step;
-        // A large batch may contain only a few objects that match, so the next batch is larger.
+        // The next batch is larger, because this batch may contain only a few objects that match.
         self.step = (step * 4).min(MOST);
         let (heap, wanted) = (&self.heap, &self.wanted);
         let has = |object: &ObjectIndex| wanted.has(heap, *object);

@@ -38,7 +38,7 @@ pub(super) fn cost(heap: &Heap) -> (f64, u64) {
     }
 }
 
-/// A cursor over `samples`: live ones, then collected ones.
+/// A cursor over `samples`. Live samples come first, then samples whose objects were collected.
 pub(super) struct Samples {
     heap: Arc<Heap>,
     /// Ids of the live samples. `None` before the first row; empty if the query does not read ids.
