@@ -57,13 +57,13 @@ pub struct AgentHeap {
     pub interval: i64,
     /// Sampling strategy; 0 is by bytes.
     pub strategy: i32,
-    /// The interval at the agent's start, if it was another one than `interval`.
+    /// The interval at the agent's start, if it differed from `interval`.
     pub first_interval: Option<i64>,
     /// True if the agent was loaded when the JVM started.
     pub from_start: bool,
     /// True if the agent tracks only a few of its samples, but adds all of them to its totals.
     pub few_followed: bool,
-    /// Number of samples that were dropped because the table was full, and the bytes that they represented.
+    /// Samples that were dropped because the table was full: their number, and the bytes that they represented.
     pub lost: (i64, i64),
     /// Samples that have not been collected.
     pub samples: Vec<Sampled>,
@@ -71,7 +71,7 @@ pub struct AgentHeap {
     pub collected: Vec<(Sampled, i32)>,
     /// The site table.
     pub table: Vec<u8>,
-    /// Number of samples and number of their bytes, for each site.
+    /// For each site: number of samples, and number of bytes of the sampled objects.
     pub totals: Vec<(i64, i64)>,
     /// Bytes that the samples of each site represent. If empty, the class in the heap lacks this field.
     pub allocated: Vec<i64>,

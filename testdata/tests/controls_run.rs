@@ -1,6 +1,6 @@
-//! Checks that each control keeps in every phase the number of instances in the table, by the JVM's own histogram. Each
-//! control runs on one JDK, and the JDKs take turns from row to row of the table; `cargo xtask accuracy` runs each
-//! control on all JDKs.
+//! Runs each control, and checks by the JVM's own histogram that in every phase it keeps the number of instances that
+//! the table of controls gives. Each control runs on one JDK, and the JDKs take turns from row to row of the table;
+//! `cargo xtask accuracy` runs each control on all JDKs.
 
 use testdata::jvm::{Histogram, Jdk, JvmError, Selection};
 use testdata::scenarios::{CONTROL_PHASES, CONTROLS, Control, libraries};
@@ -34,8 +34,8 @@ fn check(name: &str) {
             let is_right = found.abs_diff(expected) <= expected / 20;
             assert!(is_right, "{told}: {found}, not {expected}");
         }
-        // Nothing else in the program accumulates. So if the number of these instances is level, the size of the whole
-        // heap must be level, too.
+        // No other class of the program accumulates objects. So if the number of these instances stays constant, the
+        // size of the whole heap must stay constant too.
         let (half, last) = (histograms[1].total_bytes(), histograms[3].total_bytes());
         let is_level = control.instances[3] <= control.instances[1];
         assert!(

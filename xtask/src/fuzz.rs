@@ -134,7 +134,7 @@ fn libfuzzer(target: &str, seconds: u64) -> Result<Command> {
     let mut command = Command::new("cargo");
     command
         .args(["+nightly", "fuzz", "run", target])
-        // libFuzzer writes new inputs to the first folder.
+        // Name the corpus folder first, because libFuzzer writes new inputs to the first folder.
         .arg(found)
         .args([SEEDS, "--"])
         .arg(format!("-max_total_time={seconds}"))

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 pub struct Control {
     /// A short name for tests.
     pub name: &'static str,
-    /// A description of its work, for the reader of a failed test.
+    /// A description of the program's work. A failed test shows it.
     pub about: &'static str,
     /// The class with `main`; its name gives the source file.
     pub main_class: &'static str,

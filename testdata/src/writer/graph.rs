@@ -7,7 +7,8 @@ use super::value::{Elements, Ref};
 /// The kind of object for each node of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeKind {
-    /// Instances and object arrays in turn. Nodes without outgoing edges become byte arrays and empty instances.
+    /// Nodes become instances and object arrays alternately. Nodes without outgoing edges become byte arrays and
+    /// instances without fields.
     Mixed,
     /// Object arrays only.
     Arrays,
@@ -58,8 +59,8 @@ pub fn dump(
     }
 }
 
-/// Returns the heap for such a dump before the dump is built, and the object of each node. So a test can add more
-/// objects.
+/// Returns the builder for such a dump, and the object of each node, so that a test can add more objects before it
+/// builds the dump.
 ///
 /// # Panics
 /// Panics as [`dump`] does.

@@ -73,8 +73,8 @@ impl JvmLayout {
     }
 }
 
-/// The parts of an instance that fields use, in the layout of HotSpot since JDK 15. In this layout fields fill the gaps
-/// that alignment left, also the gaps in superclasses.
+/// The bytes of an instance that fields occupy, in the layout of HotSpot since JDK 15. In this layout, fields also fill
+/// the gaps that alignment left, including gaps between fields of superclasses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
     gaps: Vec<(u64, u64)>,
@@ -171,7 +171,8 @@ mod tests {
 
     #[test]
     fn fields_fill_gaps_of_the_superclass() {
-        // The long of the superclass is at offset 16. It leaves a gap at 12, into which the subclass puts its int.
+        // The long field of the superclass is at offset 16. This leaves a gap at offset 12, and the int field of the
+        // subclass is placed there.
         assert_eq!(size(JvmLayout::COMPRESSED, &[&[Long], &[Int]]), 24);
         assert_eq!(size(JvmLayout::COMPRESSED, &[&[Byte], &[Byte]]), 16);
     }

@@ -18,7 +18,7 @@ use super::seen::{self, Axe};
 use heapdiff_lab::java;
 use heapdiff_lab::run::Products;
 
-/// Maximum number of requests until the leak must be in the first line.
+/// Maximum number of requests after which the first line of the page must show the leak.
 const REQUESTS: usize = 10;
 /// JavaScript expression for the HTML element of the graph.
 const GRAPH: &str = "document.getElementById('graph')";
@@ -191,7 +191,7 @@ fn leak(
     ui.no_fault(browser)?;
     drop(ui);
     browser.wait("document.getElementById('state').textContent === 'connection lost'")?;
-    // The page requests data repeatedly until the browser leaves it.
+    // Leave the page, because it requests data repeatedly as long as it is open.
     browser.call("Page.navigate", json!({"url": "about:blank"}))?;
     browser.events()?;
     Ok(())
@@ -245,8 +245,8 @@ fn stacks(browser: &mut Browser) -> Result<()> {
             .is_some_and(|t| t.contains("Heapster$Interceptor.record")),
         "the stacks are the stacks of {of}"
     );
-    // The test waits for the new stacks. The page jumps to them when they arrive, which would undo the effect of keys
-    // pressed before.
+    // Wait for the new stacks. The page jumps to them when they arrive, and this would undo the effect of keys that are
+    // pressed earlier.
     let shown = "document.querySelector('#flame > .flame').dataset.seen";
     browser.eval(&format!("{shown} = 'yes'"))?;
     focus(browser, GRAPH)?;
@@ -281,7 +281,7 @@ fn rows(browser: &mut Browser) -> Result<()> {
         at("#flame canvas", "top"),
         at("#flame canvas", "top")
     ))?;
-    // The test gives the row's button the focus, and scrolls it out of sight.
+    // Give the row's button the focus, and scroll it out of sight.
     browser.eval("document.querySelector('#list tbody button').focus(); scrollTo(0, document.body.scrollHeight)")?;
     let before = number(browser, "scrollY")?;
     let answers = "Number(document.documentElement.dataset.answers)";
