@@ -132,7 +132,7 @@ pub fn mutate(rng: &mut Rng, corpus: &[Vec<u8>]) -> Vec<u8> {
                 bytes.drain(at..end);
             }
             4 => {
-                // Inserts a piece of another dump, or of the same one.
+                // Inserts some consecutive bytes of the same dump or of another dump.
                 let other = &corpus[rng.below(corpus.len())];
                 let from = rng.below(other.len());
                 let to = (from + rng.below(120)).min(other.len());

@@ -90,8 +90,8 @@ pub fn languages() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("languages/orders.jar")
 }
 
-/// A program that ProGuard shortened, its source, and the mapping between the names in both. Main class
-/// `com.acme.shop.Shop`.
+/// A program whose names ProGuard shortened, its source, and the mapping from the short names to the original ones.
+/// Main class `com.acme.shop.Shop`.
 pub fn shrunk() -> [PathBuf; 3] {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("shrunk");
     ["shop.jar", "Shop.java", "mapping.txt"].map(|name| folder.join(name))

@@ -12,8 +12,9 @@ use flate2::write::GzEncoder;
 
 use crate::jvm::{Jdk, JvmError, Launch};
 
-/// Records `java/jfr/Recorded.java`, which keeps 3000-byte arrays in `steps` equal steps, with a GC after each. Returns
-/// the number of arrays that it kept. Takes about two seconds, and 100 ms for each step.
+/// Records a run of `java/jfr/Recorded.java`. In each of `steps` equal steps, the program keeps 3000-byte arrays and
+/// then runs a GC. Returns the number of arrays that the program kept. The recording takes about two seconds, and 100
+/// ms for each step.
 ///
 /// # Errors
 /// Returns an error if the JVM fails.

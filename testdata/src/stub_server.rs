@@ -19,7 +19,7 @@ const MOST: u64 = 64 << 20;
 pub enum Answer {
     /// An answer with a status, headers (`Name: value`) and a body.
     Says(u16, Vec<String>, Vec<u8>),
-    /// An answer of these raw bytes. The connection is closed afterwards.
+    /// An answer that consists of these raw bytes. The server then closes the connection.
     Raw(Vec<u8>),
     /// No answer. The server waits until the client closes the connection.
     Silence,

@@ -26,7 +26,7 @@ fn accepts(expected: &str, class: &str) -> bool {
 
 /// Returns the number of instances or bytes of the leaked class, depending on the scenario's growth.
 fn leaked(scenario: &Scenario, histogram: &Histogram) -> u64 {
-    // The name of a hidden class ends with a number. The table has `*` in place of it.
+    // The name of a hidden class ends with a number. The table of scenarios has `*` in place of this number.
     let all = histogram.classes.iter();
     let leaked = all.filter(|of| accepts(scenario.classes[0], &of.class));
     match scenario.growth {
@@ -56,8 +56,8 @@ fn check(name: &str) {
                     jdk.version()
                 );
                 match mode {
-                    // The growth may be smaller by a hundredth of the step, because strings and similar objects come
-                    // and go elsewhere.
+                    // The growth may be up to 1/100 of the step smaller than expected, because other code also creates
+                    // and drops strings and similar objects.
                     Mode::Leak => assert!(after + step / 100 >= before + step, "{told}"),
                     Mode::Fixed => {
                         assert!(before.abs_diff(after) <= step / 20, "{told}");

@@ -1,6 +1,7 @@
-//! Counts allocations in a JVM where other tools change or observe the same code: JaCoCo and async-profiler, Each of
-//! them is loaded before the agent in some runs and after it in others, and started and stopped while the agent counts.
-//! The counts must be the same as without the other tools, and JaCoCo's coverage must be the same as without counts.
+//! Counts allocations in a JVM where other tools change or observe the same code: JaCoCo and async-profiler. Each tool
+//! is loaded before the agent in some runs and after the agent in others, and is started and stopped while the agent
+//! counts. The counts must be the same as without the other tools, and JaCoCo's coverage must be the same as without
+//! counts.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -47,7 +47,7 @@ pub struct Options {
 /// Number of objects and shallow bytes, by class.
 type Totals = BTreeMap<String, [i64; 2]>;
 
-/// Makes the dumps, analyzes both, and fails if the answers differ.
+/// Makes the large and the small dump, analyzes both, and fails if the totals are not in proportion.
 pub(crate) fn scale(options: &Options) -> Result<()> {
     let scratch = match &options.scratch {
         Some(folder) => folder.clone(),

@@ -180,7 +180,7 @@ impl Heap {
         Ok(counts.unwrap_or_default())
     }
 
-    /// Returns the agent's counts by line of code, or `None` if it did not count them.
+    /// Returns the agent's counts by line of code, or `None` if the agent did not count allocations by line.
     pub(crate) fn at_sites(&self) -> Result<Option<&AtSites>> {
         Ok(self.samples()?.and_then(|s| s.at_sites.as_ref()))
     }

@@ -25,8 +25,8 @@ pub enum Table {
     Allocated,
     /// The agent's counts by line of code.
     CountedSites,
-    /// Sums over `objects`. Some statements on `objects` are rewritten to use this table. Listings of tables do not
-    /// contain it.
+    /// Sums over the rows of `objects`. Some statements on `objects` are rewritten to use this table. Listings of
+    /// tables do not show this table.
     #[doc(hidden)]
     ObjectSums,
 }

@@ -1,7 +1,8 @@
 //! Rewrites sums over `objects` to the table `object_sums`, which has a few thousand rows with sums that are computed
 //! already.
 //!
-//! A statement is rewritten only if every word in it is known here. For any other statement SQLite sums up the objects.
+//! A statement is rewritten only if this module knows every word in it. For any other statement, SQLite computes the
+//! sums over `objects` itself.
 
 use crate::schema::Table;
 
@@ -16,7 +17,7 @@ const SUMMED: [&str; 4] = [
     "length",
 ];
 
-/// Words that have the same meaning in both statements.
+/// Words that have the same meaning in the original and in the rewritten statement.
 const WORDS: [&str; 21] = [
     "asc", "desc", "nulls", "first", "last", "offset", "and", "or", "not", "between", "like",
     "glob", "regexp", "in", "is", "null", "true", "false", "escape", "round", "abs",

@@ -15,7 +15,7 @@ pub(crate) enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// Converts a count or a number of bytes. No heap has more than 2⁶³ of either.
+    /// Converts a count or a number of bytes. The result fits, because no heap has 2⁶³ objects or bytes.
     pub(crate) fn size(size: u64) -> Self {
         Self::Int(i64::try_from(size).unwrap_or(i64::MAX))
     }

@@ -194,7 +194,7 @@ impl CountedRows {
         Ok(())
     }
 
-    /// Returns the row id of a line, or `None` if the line shares a row with others.
+    /// Returns the row id of a line, or `None` if the line has no row of its own.
     fn line(
         &mut self,
         connection: &Connection,

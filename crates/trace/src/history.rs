@@ -65,7 +65,7 @@ impl Major {
 /// allocated.
 const CERTAINLY_OLD: usize = 17;
 
-/// Returns true if the collection is one of generational ZGC, which names its minor and major collections.
+/// Returns true if generational ZGC made the collection. It is recognised by its names for minor and major collections.
 fn is_generational_z(collection: &Collection) -> bool {
     keeps_samples(collection) || collection.collector.contains("ZGC Major")
 }
@@ -235,8 +235,8 @@ impl Timeline {
         (at <= last).then(|| (at, (at + 1).min(last)))
     }
 
-    /// Returns true if a collection that ended in this tick may have found dead samples. Then live figures are valid
-    /// after it.
+    /// Returns true if a collection that ended in this tick may have found dead samples. Then the live figures at the
+    /// end of the tick are valid.
     fn tells(&self, tick: usize) -> bool {
         let majors = self.majors.as_ref();
         majors.is_none_or(|majors| majors.contains_key(&tick))
@@ -293,7 +293,7 @@ pub struct Points {
 }
 
 impl Points {
-    /// Returns the points of a window. They are after major collections if there are at least five of these.
+    /// Returns the points of a window. If the window has at least five major collections, the points are after these.
     #[must_use]
     pub fn of(timeline: &Timeline) -> Self {
         let all = timeline.collections();

@@ -34,8 +34,7 @@ fn may_be_trace(path: &Path) -> bool {
     start(path).is_ok_and(|start| start.is_empty() || is_start_of_trace(&start))
 }
 
-/// Returns the name of the network file system that contains the file, or will contain it. `None` for local file
-/// systems.
+/// Returns the name of the network file system on which the file is or will be. `None` for local file systems.
 ///
 /// The index of the write-ahead log is memory that writers and readers share by mapping the file `-shm`. This does not
 /// work over a network, and the process crashes when a mapped page disappears. On a local disk SQLite reserves each
@@ -46,7 +45,7 @@ pub(crate) fn network(path: &Path) -> Option<&'static str> {
     network_name(kind(path)?)
 }
 
-/// Returns the magic number of the file system that contains the file, or will contain it.
+/// Returns the magic number of the file system on which the file is or will be.
 #[cfg(target_os = "linux")]
 #[allow(clippy::useless_conversion, reason = "of 32 bits on 32-bit machines")]
 fn kind(path: &Path) -> Option<i64> {

@@ -13,7 +13,7 @@ use crate::guard::is_table;
 use crate::read::{Trace, text};
 use crate::window::Window;
 
-/// The tables for counts. A run that counts has all of them.
+/// The tables for counts. If a run counts, its trace has all of these tables.
 const NAMES: [&str; 4] = ["counting", "counted_site", "counted_span", "counted_amount"];
 
 /// When the list is longer than requested by more than this number of lines, it is sorted and cut to the requested

@@ -1,4 +1,4 @@
-//! Reads the stacks of a trace: all of them into memory, or one frame at a time.
+//! Reads the stacks of a trace: all stacks into memory, or a single stack frame by frame.
 
 use std::collections::HashMap;
 use std::sync::Arc;

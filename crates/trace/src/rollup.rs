@@ -39,7 +39,7 @@ const NEWEST: &str = "max(tick), live_samples, live_objects, live_bytes, live_by
 /// help.
 const FEW: i64 = 64;
 const NO_SAMPLES: &str = "the names of allocation sites take almost all of trace_max: individual samples are no longer stored";
-/// Divisor of the number of ticks: 1/8 of them are deleted when the file is too large.
+/// If the file is too large, the number of ticks divided by this number is deleted: 1/8 of the ticks.
 const PART: i64 = 8;
 
 impl Writer {
@@ -65,7 +65,8 @@ impl Writer {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let others = runs(&transaction)?;
         for (age, span) in STEPS {
-            // This run uses uptimes. Other runs use the time of day, because their current uptimes are unknown here.
+            // Measure the age of this run's ticks by uptime. For other runs, use the time of day, because their current
+            // uptimes are unknown here.
             roll_up(&transaction, Runs::This(run), uptime_ms - age, span)?;
             if others.len() > 1 {
                 roll_up(&transaction, Runs::Others(run), time_ms - age, span)?;
@@ -218,7 +219,7 @@ fn roll_up(connection: &Connection, runs: Runs, until: i64, span: i64) -> rusqli
         Runs::This(run) => (run, "uptime_ms", "="),
         Runs::Others(run) => (run, "time_ms", "<>"),
     };
-    // Finds periods that are completely in the past and have more than one tick. Ticks of at least this length are
+    // Finds periods that are completely in the past and have more than one tick. Ticks at least as long as `span` are
     // already merged. A tick that overlaps two periods belongs to the one that it ends in.
     let sql = format!(
         "SELECT run, uptime_ms / ?3, max(id) FROM tick
@@ -237,7 +238,7 @@ fn roll_up(connection: &Connection, runs: Runs, until: i64, span: i64) -> rusqli
     Ok(())
 }
 
-/// Merges all ticks of a run that ended in a period into the last of them.
+/// Merges all ticks of a run that ended in a period into the last of these ticks.
 fn merge(
     connection: &Connection,
     run: i64,
@@ -432,7 +433,8 @@ mod tests {
         }
     }
 
-    /// Returns the activity of a site with `live` live objects after this tick. It gained one object and lost none.
+    /// Returns the activity of a site with `live` live objects after this tick. One object was allocated in the tick,
+    /// and none was collected.
     fn activity(site: u32, live: u32) -> Activity {
         Activity {
             class: site,

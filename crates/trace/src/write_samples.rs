@@ -49,7 +49,7 @@ pub struct Collected {
 
 /// A source of individual samples.
 pub trait Samples {
-    /// Returns the number of places. Live samples are in places below it.
+    /// Returns the number of places. Live samples are in places with smaller numbers.
     fn places(&self) -> u32;
     /// Returns the uid of the sample in a place, or 0 if the place is empty. A uid is never reused.
     fn uid(&self, place: u32) -> u64;
@@ -298,7 +298,7 @@ impl Rows {
         Ok(true)
     }
 
-    /// Adds the row of a sample. If the sample is recent or chosen, it is a collected one, and otherwise a live one.
+    /// Adds the row of a sample. A sample that is recent or chosen is a collected sample. Any other sample is live.
     fn insert<N: Names, S: Samples>(
         &mut self,
         target: &mut Target<'_, N, S>,

@@ -167,7 +167,7 @@ fn a_run_that_was_dropped_is_put_back_and_goes_on() {
     );
 }
 
-/// The id of the last run becomes free when the run is deleted, and the next run gets it.
+/// When the last run is deleted, its id becomes free. The next run gets the same id.
 #[test]
 fn a_run_writes_nothing_to_the_one_that_has_its_number() {
     for goes_on in [false, true] {

@@ -143,8 +143,8 @@ impl Jdk {
         if classes.is_dir() {
             return Ok(classes);
         }
-        // Classes are compiled to another folder, which is then renamed. So tests in parallel see either all classes or
-        // none.
+        // Compile to another folder, and then rename it. So tests that run in parallel see either all classes or no
+        // class.
         let scratch = scratch_dir(stem)?;
         let compiled = self
             .run_compiler(source, release, jars, &scratch)

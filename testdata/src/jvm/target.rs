@@ -274,7 +274,8 @@ impl Target {
         }
     }
 
-    /// Returns the reason for the end of the output: how the program ended, and its last lines on both streams.
+    /// Returns a text that explains why the output ended: how the program ended, and the last lines of its standard
+    /// output and standard error.
     fn ended(&mut self, prefix: &str) -> JvmError {
         let status = command::ended(&mut self.child, ENDING);
         // Joining fails only if the thread panicked. This thread only reads, so it does not panic.

@@ -415,7 +415,7 @@ pub(super) const LEAKS: &[Scenario] = &[
         name: "threads_that_wait",
         leak: "a thread for each upload waits for an end that nobody tells it of",
         main_class: "com.acme.workers.WorkerServer",
-        // Each thread is a GC root, so the number of threads can grow although no field holds them.
+        // Each thread is a GC root, so a report may also name the threads themselves as the holder.
         holders: &["com.acme.workers.Uploads.running", "thread"],
         classes: &["com.acme.workers.Upload"],
         allocator: "com.acme.workers.WorkerServer.work",

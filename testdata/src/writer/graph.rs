@@ -32,8 +32,8 @@ pub struct GraphDump {
 /// Writes a dump in which each node is an object. The object refers to the targets of the node's edges, in the order of
 /// the edges. Duplicate edges and loops are kept. Each root is a JNI global.
 ///
-/// Besides the nodes, the dump contains only classes, which refer to no node. They are sticky roots unless the options
-/// say otherwise.
+/// Besides the nodes, the dump contains only classes, which refer to no node. The classes are sticky roots unless the
+/// options switch that off.
 ///
 /// # Panics
 /// Panics if an edge or a root names a node that is not below `nodes`.

@@ -25,7 +25,8 @@ impl JvmLayout {
     pub const WIDE: Self = Self::of(8, 12, 16, 8);
     /// 8-byte references and 8-byte class pointers, up to JDK 22.
     pub const WIDE_CLASSES: Self = Self::of(8, 16, 24, 8);
-    /// 8-byte references and 8-byte class pointers since JDK 23, where the elements of a byte array start at offset 20.
+    /// 8-byte references and 8-byte class pointers since JDK 23. In these versions, the elements of a byte array start
+    /// at offset 20.
     pub const WIDE_CLASSES_JDK23: Self = Self::of(8, 16, 20, 8);
     /// `-XX:+UseCompactObjectHeaders` with compressed references.
     pub const COMPACT: Self = Self::of(4, 8, 12, 8);

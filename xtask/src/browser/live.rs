@@ -1,4 +1,4 @@
-//! Tests the live view with a web service that leaks, its trace while it is written, and the page that shows it.
+//! Tests the live view: a web service leaks, the agent writes its trace, and the page shows the trace at the same time.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -299,7 +299,7 @@ fn rows(browser: &mut Browser) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the mouse selects a part of the time and that the keyboard resets it.
+/// Checks that the mouse selects a part of the time, and that the keyboard removes the selection.
 fn window(browser: &mut Browser) -> Result<()> {
     focus(browser, GRAPH)?;
     let of =

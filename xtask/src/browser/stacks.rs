@@ -25,7 +25,7 @@ struct Case<'a> {
     reverse: bool,
     /// Text that occurs in the names of some frames.
     find: &'a str,
-    /// A command whose JSON report contains the total, and the JSON pointer to it.
+    /// A command whose JSON report contains the total, and the JSON pointer to the total.
     total: (&'a [&'a str], &'a str),
 }
 
@@ -135,7 +135,7 @@ impl Lines {
             .pointer(place)
             .and_then(Value::as_u64)
             .context("a total")?;
-        // The total includes stacks without a sample, which the format lacks.
+        // The total includes the bytes of stacks that have no sample. The collapsed format lacks these stacks.
         let others = json.pointer("/totals/other_stacks_bytes");
         let others = others.and_then(Value::as_u64).unwrap_or(0);
         // The bytes of each stack are rounded, so the sum may differ from the total by one byte for each stack.

@@ -1,4 +1,5 @@
-//! The programs that are run (a leak with its fixed twin, or a control), their dumps and the reports on them.
+//! Runs the programs (a leak with its fixed twin, or a control), takes their dumps, and creates the reports on the
+//! dumps.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -98,7 +99,7 @@ impl Tools<'_> {
         self.reports(&dumps, &folder)
     }
 
-    /// Returns the dumps of a scenario and the folder with them.
+    /// Returns the dumps of a scenario, and the folder that contains the dumps.
     fn dumped(
         &self,
         jdk: &Jdk,

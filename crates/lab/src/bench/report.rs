@@ -130,7 +130,7 @@ fn row(outcome: &Outcome, figures: &Measurement, objects: Option<u64>) -> Result
     Ok(text)
 }
 
-/// Compares each of our commands with each tool that answers the same question or a part of it.
+/// Compares each of our commands with each tool that answers at least a part of the same question.
 fn ratios(outcomes: &[Outcome]) -> Result<String> {
     let mut text = String::new();
     let cold = |outcome: &&Outcome| outcome.job.ours && outcome.job.group != Group::Indexed;

@@ -121,7 +121,7 @@ pub(super) fn outcome(
     Ok(outcome)
 }
 
-/// Rewrites the classes, and writes all of them in the formats that both Java programs read.
+/// Rewrites the classes, and writes all of them in the formats that the two Java programs of this test read.
 fn written(classes: &[Class], all: &PathBuf, pairs: &PathBuf) -> Result<Outcome> {
     let mut outcome = Outcome {
         classes: classes.len(),

@@ -70,7 +70,7 @@ pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
     (all as f64 / 20.0 + rows as f64, rows)
 }
 
-/// The conditions on classes and sizes. A query needs only objects that meet them.
+/// The conditions on classes and sizes. The query needs only objects that meet these conditions.
 #[derive(Clone, Debug)]
 pub(super) struct WantedObjects {
     pub(super) classes: Option<ClassSet>,

@@ -65,7 +65,7 @@ pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
     (pass + rows as f64 * 2.0, rows)
 }
 
-/// The conditions on the ends of references. A query needs only references that meet them.
+/// The conditions on the ends of references. The query needs only references that meet these conditions.
 struct WantedRefs {
     source: Option<ClassSet>,
     target: Option<ClassSet>,

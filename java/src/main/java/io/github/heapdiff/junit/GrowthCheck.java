@@ -63,7 +63,7 @@ final class GrowthCheck {
         roundsOfGrowthLeft = 0;
     }
 
-    /** Measures both steps, and returns all growth above noise. */
+    /** Runs the work in one or two steps, and returns all growth above the noise limit. */
     private List<Growth> measure() throws Throwable {
         while (true) {
             snapshots.clear();

@@ -165,7 +165,7 @@ final class Programs {
         CLEANED.add(owner);
     }
 
-    /** Makes the JVM generate code. It does so when code runs for the first, the 16th and the 128th time. */
+    /** Runs reflective calls and lambdas. For such code, the JVM generates classes in the first, the 16th and the 128th run. */
     static void reflection() throws ReflectiveOperationException {
         Method method = String.class.getMethod("length");
         int sum = 0;
