@@ -20,7 +20,8 @@ pub fn regenerate_dumps(out_dir: &Path) -> Result<Vec<PathBuf>, JvmError> {
     make_dumps(out_dir, 9)
 }
 
-/// Does the same as [`regenerate_dumps`] with another compression level. Level 9 takes seconds, level 1 less.
+/// Does the same as [`regenerate_dumps`] with another compression level. Compression at level 9 takes seconds. Level 1
+/// is faster.
 pub fn make_dumps(out_dir: &Path, gzip: u8) -> Result<Vec<PathBuf>, JvmError> {
     let jdk = jdk()?;
     fs::create_dir_all(out_dir).map_err(|error| JvmError::file(out_dir, error))?;

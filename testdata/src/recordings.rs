@@ -292,7 +292,7 @@ pub const STARTED_MS: i64 = 1_760_000_000_000;
 /// allocation of a `com.acme.Page` (48 bytes) every 50 ms and of a `byte[]` of 4,096 bytes every 100 ms. At the end all
 /// arrays and three pages are alive.
 ///
-/// `number` is the position of the chunk: each covers the ten seconds after those of the chunk before.
+/// `number` is the position of the chunk in the recording. Each chunk covers the ten seconds after the previous chunk.
 #[must_use]
 pub fn live_objects(number: i64) -> Chunk {
     let mut chunk = Chunk::new((STARTED_MS + number * 10_000) * 1_000_000);

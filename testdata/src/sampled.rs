@@ -85,8 +85,9 @@ pub struct AgentHeap {
 }
 
 impl AgentHeap {
-    /// Returns the state of an agent in process 4711 that samples every allocation. Its table has type 1, `byte[]`, and
-    /// these sites, numbered from 1. Each site is a stack of `class.method` frames, the leaf first, all at line 7.
+    /// Returns the state of an agent in process 4711 that samples every allocation. The agent's table contains one type
+    /// (number 1, `byte[]`) and the given sites, numbered from 1. Each site is a stack of `class.method` frames, the
+    /// leaf first, all at line 7.
     pub fn new(sites: &[&[&str]]) -> Self {
         let mut batch = Batch::new();
         let mut next = 1;
@@ -142,7 +143,7 @@ impl AgentHeap {
         self.samples.push(sample);
     }
 
-    /// Adds this state to a heap, held by static fields and by JNI references as in a real heap.
+    /// Adds the objects of this agent to a heap. As in a real heap, static fields and JNI references hold them.
     pub fn add_to(&self, heap: &mut HeapBuilder) -> ClassId {
         let boot = heap.boot();
         let ints = [fields::SITE, fields::TYPE, fields::THREAD];

@@ -83,8 +83,8 @@ pub struct Scenario {
     /// The classes that a report may name as accumulating, the best first. A `*` at the end stands for the number that
     /// the JVM appends to the name of a hidden class.
     pub classes: &'static [&'static str],
-    /// The method that allocates the leaking objects or calls the allocating code. All allocations in stacks with this
-    /// method belong to the leak.
+    /// The method that allocates the leaking objects or calls the allocating code. Every allocation whose stack
+    /// contains this method is part of the leak.
     pub allocator: &'static str,
     /// The known leak pattern that a report names, if the leak matches one.
     pub detector: Option<&'static str>,

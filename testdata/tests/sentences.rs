@@ -75,7 +75,7 @@ const WORDED: &[&str] = &[
 const UNREAD: [&str; 1] = ["crates/report/src/synthetic.rs"];
 
 /// Lines whose string literals are not part of a report: progress messages, usage errors, reasons for allowing a lint,
-/// labels that name the element beside them, and fonts for the browser.
+/// labels of page elements, and fonts for the browser.
 const UNREPORTED: [&str; 7] = [
     ".phase(\"",
     "Failure::usage(\"",

@@ -8,7 +8,7 @@ use heapdiff_trace::{NewCollection, NewTick};
 use super::NS_PER_MS;
 use super::slices::Ticks;
 
-/// Computes heap, class and GC figures tick by tick.
+/// Computes the heap, class and GC figures of one tick after the other.
 pub(super) struct JvmStats<'a> {
     recording: &'a Recording,
     ticks: &'a Ticks,

@@ -43,8 +43,8 @@ impl Ticks {
         })
     }
 
-    /// Returns the tick that contains a time. A time before the first tick belongs to the first tick, and one after the
-    /// last tick to the last.
+    /// Returns the tick that contains a time. Returns the first tick for an earlier time, and the last tick for a later
+    /// time.
     pub(super) fn at(&self, time_ns: i64) -> i64 {
         let ms = time_ns.saturating_sub(self.from_ns) / NS_PER_MS;
         (ms / self.length_ms).clamp(0, self.count - 1)

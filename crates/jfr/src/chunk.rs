@@ -364,7 +364,7 @@ impl<'a> Chunk<'a> {
         let mut values = Vec::new();
         let index = self.types.named("java.lang.String")?;
         match (self.constant(index, key, &mut values), values.first()) {
-            // Only one reference is resolved: a constant that refers to another constant counts as missing.
+            // Follow only one reference. A constant that refers to another constant is treated as missing.
             (true, Some(Value::Text(text))) => text.decoded(most),
             _ => None,
         }

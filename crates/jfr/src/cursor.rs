@@ -1,4 +1,4 @@
-//! Reads the integers and strings of JFR, never beyond the given end.
+//! Reads integers and strings in the formats of JFR. Never reads beyond the given end.
 
 use crate::error::{Damage, Fault};
 

@@ -37,8 +37,8 @@ const MOST_CHARS: usize = 1 << 16;
 const DEFAULT_INTERVAL: u64 = 524_287;
 
 /// If a recording has at least this many [`Event::Old`] samples, the JVM's list of 256 objects is assumed to have been
-/// full. If the recording has fewer samples than the list has entries, the other objects of the list died before the
-/// recording was written. Objects that were allocated late had little chance to enter a full list.
+/// full. A full list leads to fewer than 256 samples, because samples of objects that died before the recording was
+/// written are missing. Objects that were allocated late had little chance to enter a full list.
 pub const MANY_OLD: u64 = 128;
 
 /// Maximum number of live objects that async-profiler tracks. If a recording has this many, further live objects are
@@ -234,7 +234,7 @@ pub struct Recording {
     pub from_ns: i64,
     /// The end of the recording, in nanoseconds since 1970.
     pub to_ns: i64,
-    /// Damaged or missing parts, which are left out.
+    /// The damaged or missing parts of the recording. The other fields do not contain their events.
     pub damage: Vec<Damage>,
     /// The number of further damaged parts that are not in `damage`.
     pub more_damage: u64,
@@ -244,7 +244,8 @@ pub struct Recording {
 impl Recording {
     /// Reads a recording, gzipped or not.
     ///
-    /// Cost: time for each event, and memory for the largest chunk, 80 bytes for each sample, and names.
+    /// Cost: the time is linear in the number of events. The memory holds the largest chunk, 80 bytes for each sample,
+    /// and all names.
     ///
     /// # Errors
     /// Returns an error if the file cannot be opened, is not a recording, or has no chunk that can be read. Later

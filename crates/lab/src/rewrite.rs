@@ -51,7 +51,8 @@ const PARTS: [Part; 3] = [Part::Jars, Part::Image, Part::Generated];
 /// Number of methods that are generated from one seed. The next batch uses the next seed.
 const BATCH: u32 = 1000;
 
-/// Runs the parts, and fails if a JVM rejects a rewritten class or if it differs from the original.
+/// Runs the selected tests. Fails if a JVM rejects a rewritten class, or if a rewritten class differs from the original
+/// in more than the inserted calls.
 pub(crate) fn rewrite(options: &Options) -> Result<()> {
     let jdks = java::jdks(&options.jdk)?;
     let parts = if options.parts.is_empty() {

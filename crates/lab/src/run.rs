@@ -70,8 +70,9 @@ impl Products {
         Self::of(DIST)
     }
 
-    /// Builds with the profile of the tests, so that nothing is left to build after the tests. Builds the whole
-    /// workspace with its examples. If only a part is built, cargo selects other features and rebuilds shared crates.
+    /// Builds with the profile of the tests, so that nothing needs to be built if the tests ran before. Builds the
+    /// whole workspace with its examples. If only a part is built, cargo selects other features and rebuilds shared
+    /// crates.
     pub fn as_tested() -> Result<Self> {
         // The tests are built too, because cargo then selects the same features as for the tests.
         let all = ["--workspace", "--lib", "--bins", "--examples", "--tests"];

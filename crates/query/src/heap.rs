@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 
 /// Maximum number of file parts whose records are cached. A part is a range of consecutive records in the dump file.
 const PARTS: usize = 32;
-/// Maximum number of references of a part that are cached. A part with more references, such as one with a huge array,
-/// is read each time.
+/// Maximum number of references of a file part that is cached. A part with more references, such as one with a huge
+/// array, is read each time.
 const LINKS: usize = 1 << 20;
 
 /// An analyzed dump that can be queried and exported.

@@ -288,8 +288,8 @@ impl Faster {
                     }
                     self.push(word);
                 }
-                // `*` stands for every column, unless it multiplies. After `;` there may be another statement. Such
-                // statements are not rewritten.
+                // Do not rewrite statements with `*` or `;`. A `*` means every column, unless it multiplies. After `;`
+                // there may be another statement.
                 Token::Other("*") if at == 0 || sign(at - 1, ",") || sign(at - 1, "(") => {
                     return None;
                 }

@@ -232,7 +232,8 @@ mod tests {
             (80, 100.0, false),
             (59, 100.0, true),
             (141, 100.0, true),
-            // For large numbers a small relative difference counts as equal, even if it is far beyond random variation.
+            // Large numbers with a small relative difference are considered equal, even if the difference is far larger
+            // than random variation.
             (11_000, 10_000.0, false),
             (13_000, 10_000.0, true),
             (7900, 10_000.0, true),

@@ -53,7 +53,7 @@ pub struct Counting {
 /// Allocations at a line of code since the last tick.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineCount {
-    /// Number of the line, as the caller numbers lines. A number always stands for the same line.
+    /// The caller's number for the line. The caller never gives a number to another line.
     pub number: u32,
     /// The class that contains the line, as in Java source.
     pub class: Arc<str>,

@@ -144,8 +144,8 @@ impl Database {
             .pragma_query_value(None, "page_count", |row| row.get(0))
             .map_err(error)?;
         if pages == 0 {
-            // With incremental vacuum the file shrinks after rows are deleted. The setting takes effect with the first
-            // table.
+            // Set incremental vacuum, so that the file shrinks after rows are deleted. The setting must be made before
+            // the first table is created.
             connection
                 .pragma_update(None, "auto_vacuum", "incremental")
                 .map_err(error)?;

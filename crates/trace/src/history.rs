@@ -85,8 +85,8 @@ pub enum AliveAt {
     Major {
         /// The end of the collection, in milliseconds since the run began.
         uptime_ms: u64,
-        /// The figures count objects that were allocated by this time and survived. `None` if it is unknown which
-        /// objects the collection examined; then the figures are an upper bound of the live objects.
+        /// The live amounts include the objects that were allocated by this time and survived. `None` if it is unknown
+        /// which objects the collection examined. Then the live amounts are an upper bound.
         tried_ms: Option<u64>,
     },
     /// The time of the last major collection is unknown, because the window has none. The live figures include objects
@@ -249,14 +249,14 @@ impl Timeline {
     }
 }
 
-/// The kind of moments at which live figures are compared.
+/// The kind of moments at which live amounts are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// Live figures after collections of the whole heap. They contain no garbage.
+    /// The live amounts after collections of the whole heap. They include no garbage.
     Major,
-    /// The minimum of the live figures between collections of any kind. The figures may contain old garbage.
+    /// The minimum of the live amounts between collections of any kind. It may include garbage in the old generation.
     Collections,
-    /// The minimum of the live figures in each of several equal parts of the time. Used if there was no collection.
+    /// The minimum of the live amounts in each of several equal parts of the time. Used if there was no collection.
     Ticks,
     /// The minimum of the live figures in each of several equal parts of the time. Used for recordings. An object
     /// counts as live from its allocation on if the recorder's last search found it alive. Objects that died before
@@ -277,8 +277,8 @@ impl Basis {
     }
 }
 
-/// The moments (points) at which live figures are compared. Each point is a range of ticks. Its figure is the minimum
-/// of the live figures in the range.
+/// The moments (points) at which live amounts are compared. Each point is a range of ticks. The live amount of a point
+/// is the minimum of the live amounts in its range.
 #[derive(Clone, Debug)]
 pub struct Points {
     /// The kind of the points.
@@ -360,9 +360,10 @@ fn one_for_one(ranges: impl Iterator<Item = (usize, usize)>) -> Vec<(usize, usiz
     all
 }
 
-/// Returns the number of collections of the whole heap. The pauses of one concurrent cycle count once.
+/// Returns the number of collections of the whole heap. All pauses of one concurrent cycle count as a single
+/// collection.
 fn cycles(all: &[Collection]) -> usize {
-    /// Pauses of the same collector that are closer than this belong to one cycle.
+    /// If the time between two pauses of the same collector is shorter than this, both belong to one cycle.
     const NEAR_MS: u64 = 2000;
     let mut last: Option<&Collection> = None;
     let mut count = 0;
@@ -645,7 +646,8 @@ impl Steps {
             match majors.map(|m| m.get(&i)) {
                 None => least = least.min(self.at(i).amount.bytes),
                 Some(Some(_)) => least = least.min(self.left(timeline, (i, i)).amount.bytes),
-                // No sample can be found dead in a tick without a major collection.
+                // In a tick without a major collection, no sample can be found dead. Skip such ticks after the last
+                // major collection.
                 Some(None) if least == u64::MAX => continue,
                 Some(None) => {}
             }

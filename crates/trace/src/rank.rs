@@ -22,7 +22,8 @@ const BYTES_PER_GIB: f64 = (1_u64 << 30) as f64;
 const UNEVEN_PART: f64 = 0.125;
 /// Maximum number of points by work.
 const PARTS_OF_WORK: usize = 64;
-/// Number of medians that a trend is computed from. Each is the median of one part of the points.
+/// Number of parts into which points are divided to compute a trend. The trend is computed from the median of each
+/// part.
 const PARTS: usize = 8;
 /// Divisor of the live bytes of all sites: growth below 1/1000 of them counts as no growth.
 const NOISE_PART: u64 = 1000;
@@ -40,15 +41,16 @@ pub enum By {
 /// The verdict on a candidate, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// The figures certainly grow across collections of the whole heap, and growth continues.
+    /// The live amount certainly grows from one collection of the whole heap to the next, and the growth continues.
     Leak,
-    /// The figures grow, but the growth is less certain, or slows down, or was not confirmed by a major collection.
+    /// The live amount grows, but the growth is less certain, or slows down, or was not confirmed by a major
+    /// collection.
     Growth,
-    /// The figures seem to grow, but there are too few collections.
+    /// The live amount seems to grow, but there are too few collections to be sure.
     Unclear,
-    /// The figures grew and then stayed level.
+    /// The live amount grew and then stayed level.
     Plateau,
-    /// The figures grew only at the start.
+    /// The live amount grew only at the start.
     Warmup,
     /// The figures do not grow.
     Level,
@@ -96,12 +98,12 @@ pub struct PerWork {
     pub bytes: HourlySlope,
 }
 
-/// The trend of the summed figures of some sites.
+/// The trend of the live amounts of some sites, added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trending {
     /// The verdict.
     pub verdict: Verdict,
-    /// The shape of the figures over time, named as in reports on dumps.
+    /// The shape of the live amount over time. The names of shapes are those in reports on dumps.
     pub trend: Trend,
     /// Objects at the last point minus objects at the first.
     pub grown_objects: i64,
@@ -310,7 +312,7 @@ impl Evidence {
         }
     }
 
-    /// Returns the trend of the figures. Growth of at most `noise` bytes counts as no growth.
+    /// Returns the trend of the live amounts. Growth of at most `noise` bytes counts as no growth.
     pub(crate) fn trending(&self, basis: Basis, noise: u64) -> Trending {
         let (first, last) = match (self.points.first(), self.points.last()) {
             (Some(first), Some(last)) => (*first, *last),
@@ -373,7 +375,7 @@ impl Evidence {
         }
     }
 
-    /// Splits the points at the last third of the work. The point at the split is in both parts.
+    /// Splits the points where the last third of the work begins. The point at the split is in both parts.
     fn work_end(&self) -> Option<[&[Moment]; 2]> {
         let (first, last) = (*self.work.first()?, *self.work.last()?);
         let from = last - last.checked_sub(first)? / 3;
@@ -523,7 +525,7 @@ impl Axis<'_> {
             .collect()
     }
 
-    /// Splits the points at the last `1 / part` of the time. The point at the split is in both parts.
+    /// Splits the points where the last `1 / part` of the time begins. The point at the split is in both parts.
     fn split(&self, part: u64) -> Option<[&[Moment]; 2]> {
         let (first, last) = (self.points.first()?.0, self.points.last()?.0);
         let from = last - (last - first) / part;
@@ -602,7 +604,7 @@ fn widened(slope: &Slope, sigma: f64, hours: f64) -> HourlySlope {
     }
 }
 
-/// Returns the trend of some sites' figures, without a ranking.
+/// Returns the trend of the live amounts of some sites, added up, without a ranking.
 #[must_use]
 pub fn trending(steps: &Steps, timeline: &Timeline, points: &Points) -> Trending {
     Evidence::of(steps, timeline, points).trending(points.basis, 0)
@@ -612,7 +614,8 @@ pub fn trending(steps: &Steps, timeline: &Timeline, points: &Points) -> Trending
 mod tests {
     use super::*;
 
-    /// Returns the verdict on figures after collections of the whole heap. Points are (time in seconds, kilobytes).
+    /// Returns the verdict on live amounts after collections of the whole heap. Each point is a time in seconds and an
+    /// amount in kilobytes.
     fn verdict(points: &[(u64, u64)]) -> Verdict {
         let live = |kb: u64| Live {
             amount: Amount {

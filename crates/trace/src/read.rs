@@ -1,8 +1,9 @@
 //! Reads traces, including those written by unknown programs.
 //!
 //! A trace may be damaged or malicious, so reading is defensive. Its tables must be ordinary tables. A query is
-//! cancelled if it takes many more steps than a file of this size can need. Strings are cut. Invalid figures are read
-//! as 0 and counted ([`Trace::odd`]). Rows with dangling references are kept, with unknown names.
+//! cancelled if it takes many more steps than a file of this size can need. Long strings are truncated. Invalid numbers
+//! are read as 0 and counted ([`Trace::odd`]). If a row refers to a row that does not exist, it is kept with unknown
+//! names.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -22,7 +23,7 @@ use crate::guard::not_a_table;
 use crate::window::Window;
 use crate::{Database, TraceError};
 
-/// Maximum of any figure: 2^53 (8 PiB), up to which doubles represent integers exactly.
+/// Maximum of any number that is read: 2^53 (8 PiB as bytes). Up to this number, doubles represent integers exactly.
 const MOST: i64 = 1 << 53;
 /// Maximum number of bytes of a string that are read.
 const LONGEST: usize = 8192;
@@ -162,7 +163,7 @@ pub struct Frame {
     pub line: Option<i64>,
 }
 
-/// The figures of a site in a tick.
+/// The amounts that a site allocated in a tick, and its live amount at the end of the tick.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SiteTick {
     /// The row id of the tick.
@@ -230,8 +231,8 @@ impl Trace {
         self.names = Some(names);
     }
 
-    /// Starts a read transaction: until [`release`](Self::release) all reads see the same moment. Meanwhile the file of
-    /// an active writer grows.
+    /// Starts a read transaction. Until [`release`](Self::release), all reads see the file as it is now. Meanwhile the
+    /// log beside the file grows if a writer is active.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -280,8 +281,8 @@ impl Trace {
         &self.database
     }
 
-    /// Returns the number of invalid figures read so far. Negative figures and those of another type were read as 0;
-    /// figures above 8 PiB were read as 8 PiB.
+    /// Returns how many invalid numbers were read so far. A negative number or a value of another type was read as 0,
+    /// and a number above 2^53 as 2^53.
     #[must_use]
     pub fn odd(&self) -> u64 {
         self.odd.get()
@@ -580,7 +581,7 @@ impl Trace {
         version.map_err(|e| self.error(e))
     }
 
-    /// Returns the figures of a site in the ticks from `first` to `last` (row ids of ticks of any run).
+    /// Returns the amounts of a site in the ticks from `first` to `last` (row ids of ticks of any run).
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -596,8 +597,8 @@ impl Trace {
         self.list(sql, [site, first, last], |row| self.site_tick(row))
     }
 
-    /// Returns the figures of each site with activity in a tick. In the results, the field `tick` holds the row id of
-    /// the site instead.
+    /// Returns the amounts of each site with activity in a tick. In the results, the field `tick` contains the row id
+    /// of the site, not of a tick.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -681,7 +682,8 @@ impl Trace {
         }
     }
 
-    /// Reads a non-negative figure. An invalid value is counted; it is read as 0, or as [`MOST`] if it is too large.
+    /// Reads a non-negative number. An invalid value is counted as invalid. It is read as 0, or as [`MOST`] if it is
+    /// too large.
     pub(crate) fn figure(&self, row: &Row<'_>, column: usize) -> u64 {
         if let Ok(ValueRef::Integer(figure)) = row.get_ref(column) {
             if (0..=MOST).contains(&figure) {

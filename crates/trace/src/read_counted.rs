@@ -20,7 +20,7 @@ const NAMES: [&str; 4] = ["counting", "counted_site", "counted_span", "counted_a
 /// length.
 const SPARE: usize = 4096;
 
-/// The state of the counting in a run.
+/// Facts about the counting of allocations in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountedRun {
     /// Start of the counting, in milliseconds since the run began.
@@ -68,7 +68,7 @@ pub struct CountedLine {
 /// The lines of code that allocated the most in a part of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopLines {
-    /// The state of the counting in the run.
+    /// Facts about the counting in the run.
     pub run: CountedRun,
     /// The part of the run.
     pub part: CountedPart,
@@ -109,7 +109,7 @@ impl CountedLine {
 }
 
 impl Trace {
-    /// Returns the state of the counting in a run, or `None` if its agent did not count lines.
+    /// Returns facts about the counting in a run, or `None` if the agent did not count by line.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read, or if something other than a table has a table's name.

@@ -516,7 +516,7 @@ mod tests {
         )));
         let newest = "SELECT count(*) FROM tick WHERE newest_collected_ms <> uptime_ms - 20";
         assert_eq!(number(&path, newest), 0);
-        // The state of a merged period is that of its last tick.
+        // The live amounts of a merged period are those of its last tick.
         let wrong = "SELECT count(*) FROM site_tick st JOIN tick t ON t.id = st.tick
              JOIN site s ON s.id = st.site JOIN class c ON c.id = s.class
              WHERE c.name = 'com.acme.C1' AND live_objects <> uptime_ms / 15000";

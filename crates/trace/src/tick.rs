@@ -56,7 +56,7 @@ pub struct EstimatedAmount {
     pub bytes: f64,
 }
 
-/// Activity at a site since the last tick, and the state at the end of this one.
+/// Amounts allocated and found dead at a site since the last tick, and its live amount at the end of this tick.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Activity {
     /// The class's number, to look up in [`crate::Names`].

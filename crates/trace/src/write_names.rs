@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 /// Maximum number of cached stack ids. If there are more, the cache is cleared.
 const MOST_STEPS: usize = 1 << 16;
-/// Class name of the frame that stands for frames that were cut off.
+/// Class name of the frame that replaces the frames that were cut off from a stack.
 const CUT: &str = "...";
 
 /// A JVM is considered ended if it has written nothing for this many milliseconds in addition to the length of its last

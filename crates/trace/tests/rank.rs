@@ -260,7 +260,7 @@ fn under_generational_zgc_what_was_young_at_a_major_collection_is_not_known() {
     let run = trace.runs().unwrap().remove(0);
     let timeline = Timeline::of(&trace, &run, window).unwrap();
     assert_eq!(timeline.alive_at(), at);
-    // If no agent recorded which objects the collections examined, the figure is an upper bound.
+    // If the agent did not record which objects the collections examined, the live amount is an upper bound.
     let untold = Scene {
         newest: |_| None,
         ticks: 155,

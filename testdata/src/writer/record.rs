@@ -138,7 +138,7 @@ impl<W: Write> RecordWriter<W> {
         Ok(())
     }
 
-    /// Writes a part of the sub-record that [`RecordWriter::begin_large`] announced.
+    /// Writes the next bytes of the sub-record that [`RecordWriter::begin_large`] announced.
     pub fn large_part(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.put(bytes)
     }

@@ -166,7 +166,7 @@ impl Graph<'_> {
         self.browser.key("Escape")?;
         self.browser
             .wait(&format!("{}.startsWith('all ')", data("zoom")))?;
-        // The graph must not handle keys that belong to the browser.
+        // The graph must leave key combinations of the browser to the browser.
         let left = format!(
             "document.querySelector('#{graph} canvas').dispatchEvent(new KeyboardEvent('keydown', \
              {{key: 'ArrowDown', altKey: true, cancelable: true}}))"

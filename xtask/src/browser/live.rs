@@ -358,7 +358,7 @@ fn rates(browser: &mut Browser) -> Result<()> {
     let narrow = json!({"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": false});
     browser.call("Emulation.setDeviceMetricsOverride", narrow)?;
     browser.eval("document.getElementById('rates').scrollIntoView()")?;
-    // Charts are redrawn a moment after the page has become narrow.
+    // Wait, because charts are redrawn only a moment after the page has become narrow.
     let fits = browser.wait("document.documentElement.scrollWidth <= 400");
     let beyond = browser.eval(
         "[...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > 400).map((e) => e.tagName + '#' + e.id).slice(0, 12).join(' ')",

@@ -33,7 +33,7 @@ impl Axe {
         fs::read_to_string(&file).context(file).map(Self)
     }
 
-    /// Ensures that the page in its present state violates none of the rules.
+    /// Ensures that the page, as it is shown now, violates no accessibility rule.
     fn check(&self, browser: &mut Browser) -> Result<()> {
         browser.eval(&format!("{};0", self.0))?;
         // The result has a text for each violated rule: the rule, the number of elements that violate it, and the first

@@ -1,4 +1,4 @@
-//! The parts of a report of `heapdiff diff --format json` that are judged.
+//! The fields of a report by `heapdiff diff --format json` that this measurement judges.
 
 use std::fmt;
 use std::fs;

@@ -14,7 +14,7 @@ use super::dumps::Heap;
 use super::measure::Measurement;
 use super::plan::Group;
 
-/// Returns the median of each figure; `None` without runs.
+/// Returns the median of each measured quantity, or `None` if there were no runs.
 pub(super) fn median(runs: &[Measurement]) -> Option<Measurement> {
     fn middle<T: Ord + Copy>(
         runs: &[Measurement],

@@ -65,7 +65,7 @@ impl Random {
     }
 }
 
-/// Takes `count` dumps, and kills a process during every `kill_every`th of them.
+/// Takes `count` dumps. During each dump whose number is a multiple of `kill_every`, kills a process.
 pub(super) fn many(
     jdk: &Jdk,
     (collector, flags): (&str, &[&str]),
@@ -185,8 +185,8 @@ fn check(
     }
 }
 
-/// Begins a dump and, after a moment, kills the client with SIGKILL (0), ends it with SIGTERM (1), or kills the child
-/// (2). Returns true if there was a process to kill.
+/// Begins a dump. After a moment kills the client with SIGKILL (0), ends the client with SIGTERM (1), or kills the
+/// forked child (2). Returns true if there was a process to kill.
 fn kill(
     tools: &Tools,
     pid: u32,

@@ -74,7 +74,7 @@ impl Tools {
         child.context("cannot start heapdiff")
     }
 
-    /// Takes a dump by a forked child, and returns the duration.
+    /// Takes a dump by a forked child, and returns the duration of the dump.
     pub(super) fn forked(&self, pid: u32, file: &Path) -> Result<Duration> {
         let begun = Instant::now();
         let done = self.fork(pid, file)?.wait_with_output()?;

@@ -1,4 +1,4 @@
-//! Compares the contents of tables with the figures of the `hprof` reader for single objects and classes.
+//! Compares the contents of tables with the values that the `hprof` reader returns for single objects and classes.
 
 use std::collections::BTreeMap;
 

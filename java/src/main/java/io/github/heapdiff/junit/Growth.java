@@ -11,7 +11,7 @@ final class Growth {
     private final Suspect suspect;
     /** Number of the {@code measured} rounds in which the content grew. */
     private final int growing;
-    /** Number of measured rounds, each with its own snapshot, or 0 if no round was measured. */
+    /** Number of measured rounds (rounds with a snapshot of their own), or 0 if no round was measured. */
     private final int measured;
 
     Growth(Suspect suspect, int growing, int measured) {

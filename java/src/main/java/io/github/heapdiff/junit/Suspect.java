@@ -41,7 +41,7 @@ final class Suspect {
             throw new HeapUndecidedException("the report of heapdiff has no figure for the growth of the heap");
         }
         long grown = number(((Map<?, ?>) delta).get("shallow_bytes"));
-        // Earlier versions of heapdiff do not report the noise limit. Then a second step only costs time.
+        // Earlier versions of heapdiff do not report the noise limit. Then the limit is 0, which may cause an unnecessary second step.
         Object noise = report.get("noise_bytes");
         return grown >= (noise == null ? 0 : number(noise)) / (1 + LEAST_PART_OF_STEP);
     }
@@ -71,13 +71,13 @@ final class Suspect {
         return Optional.empty();
     }
 
-    /** Returns the key of the figure that shows the growth: objects, or bytes if the same objects grew, such as a buffer. */
+    /** Returns the JSON key of the growing quantity: the number of objects, or the bytes if the same objects grew, as a buffer does. */
     private String figure() {
         return steps("objects").stream().allMatch(added -> added == 0) ? "retained_bytes" : "objects";
     }
 
     /**
-     * Returns the number of rounds in which the content exceeded its maximum of all rounds before.
+     * Returns the number of rounds in which the content became larger than in all rounds before.
      *
      * <p>A pool or a queue goes up and down, and rarely exceeds its own maximum. A leak exceeds it in each round that leaks.
      *

@@ -12,7 +12,7 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 
-/** Tests the rules on figures, and the message about a suspect. */
+/** Tests the rules that decide whether a suspect is growth, and the message about a suspect. */
 class SuspectTest {
     private static final GrowthOptions OPTIONS = GrowthOptions.defaults().withRounds(5);
 
