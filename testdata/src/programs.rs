@@ -1,4 +1,4 @@
-//! The Java programs that are not leak scenarios. Compile them with [`Jdk::compile`] or run the source.
+//! The Java programs that are not leak scenarios. Compile a program with [`Jdk::compile`], or run its source file.
 //!
 //! [`Jdk::compile`]: crate::jvm::Jdk::compile
 

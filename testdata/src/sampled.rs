@@ -73,9 +73,10 @@ pub struct AgentHeap {
     pub table: Vec<u8>,
     /// For each site: number of samples, and number of bytes of the sampled objects.
     pub totals: Vec<(i64, i64)>,
-    /// Bytes that the samples of each site represent. If empty, the class in the heap lacks this field.
+    /// Bytes that the samples of each site represent. If this list is empty, the agent's class in the heap lacks the
+    /// field.
     pub allocated: Vec<i64>,
-    /// The type of each site's last sample. If empty, the class in the heap lacks this field.
+    /// The type of each site's last sample. If this list is empty, the agent's class in the heap lacks the field.
     pub site_types: Vec<i64>,
     /// Number and bytes of the objects of each type that were allocated, by type ID. If empty, the array in the heap is
     /// null.

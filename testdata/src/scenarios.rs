@@ -60,7 +60,7 @@ impl Mode {
     }
 }
 
-/// Minimum growth in each phase of the first class in the scenario's `classes`.
+/// Minimum growth of the first class in the scenario's `classes`, in each phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Growth {
     /// Number of additional objects.

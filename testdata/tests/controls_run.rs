@@ -5,7 +5,8 @@
 use testdata::jvm::{Histogram, Jdk, JvmError, Selection};
 use testdata::scenarios::{CONTROL_PHASES, CONTROLS, Control, libraries};
 
-/// Returns the live histogram of every phase. Fails unless the program then ends successfully.
+/// Runs a program, and returns the histogram of live objects at the end of each phase. Fails if the program does not
+/// end successfully.
 fn run(control: &Control, jdk: &Jdk) -> Result<Vec<Histogram>, JvmError> {
     let mut target = control.start(jdk)?;
     let mut histograms = vec![target.histogram(Selection::Live)?];
@@ -45,7 +46,8 @@ fn check(name: &str) {
     }
 }
 
-/// Generates one test for each control, so that they run in parallel and a failure has a name.
+/// Generates one test for each control, so that the tests run in parallel and the name of a failed test shows the
+/// control.
 macro_rules! controls {
     ($($name:ident)*) => {
         $(#[test] fn $name() { check(stringify!($name)); })*

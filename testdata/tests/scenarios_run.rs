@@ -5,7 +5,8 @@
 use testdata::jvm::{Histogram, Jdk, JvmError, Selection};
 use testdata::scenarios::{self, Growth, Mode, PHASES, Scenario};
 
-/// Returns the live histogram of every phase. Fails unless the program then ends successfully.
+/// Runs a program, and returns the histogram of live objects at the end of each phase. Fails if the program does not
+/// end successfully.
 fn run(scenario: &Scenario, jdk: &Jdk, mode: Mode) -> Result<Vec<Histogram>, JvmError> {
     let mut target = scenario.start(jdk, mode)?;
     let mut histograms = vec![target.histogram(Selection::Live)?];
@@ -73,7 +74,8 @@ fn check(name: &str) {
     }
 }
 
-/// Generates one test for each scenario, so that they run in parallel and a failure has a name.
+/// Generates one test for each scenario, so that the tests run in parallel and the name of a failed test shows the
+/// scenario.
 macro_rules! scenarios {
     ($($name:ident)*) => {
         $(#[test] fn $name() { check(stringify!($name)); })*

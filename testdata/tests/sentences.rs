@@ -192,7 +192,7 @@ fn runs(text: &str, count: usize) -> HashSet<Vec<String>> {
     found
 }
 
-/// Returns all string literals and outputs of tests and golden cases.
+/// Returns the string literals of all tests, and the outputs of all golden cases.
 fn quoted() -> Vec<String> {
     let mut quoted: Vec<String> = Vec::new();
     for file in TESTS.iter().flat_map(|p| files(p)) {

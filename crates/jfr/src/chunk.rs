@@ -402,7 +402,7 @@ impl<'a, 'v> Record<'a, 'v> {
         }
     }
 
-    /// Returns an integer as unsigned, or 0 if it is negative.
+    /// Returns an integer as an unsigned number, or 0 if the integer is negative.
     pub(crate) fn size(&self, chunk: &Chunk<'_>, name: &str) -> u64 {
         u64::try_from(self.int(chunk, name)).unwrap_or(0)
     }

@@ -201,7 +201,8 @@ impl Attributes {
             if key.is("name") {
                 attributes.name = value.text().into();
             } else if key.is("id") {
-                // Annotations and settings can have an `id` that is not a number. It is not needed.
+                // Annotations and settings can have an `id` that is not a number. Ignore such an id, because it is not
+                // needed.
                 attributes.id = number().ok();
             } else if key.is("class") {
                 attributes.class = Some(number()?);

@@ -48,7 +48,7 @@ enum Part {
 
 const PARTS: [Part; 3] = [Part::Jars, Part::Image, Part::Generated];
 
-/// Number of methods that are generated from one seed. The next batch uses the next seed.
+/// Number of methods that are generated from one seed. If more are requested, further methods use the next seeds.
 const BATCH: u32 = 1000;
 
 /// Runs the selected tests. Fails if a JVM rejects a rewritten class, or if a rewritten class differs from the original

@@ -1,4 +1,4 @@
-//! SQL functions that queries have in addition to SQLite's.
+//! SQL functions that queries can use in addition to those of SQLite.
 
 use std::sync::Arc;
 

@@ -269,7 +269,7 @@ fn prepare<'c>(
     Ok(statement)
 }
 
-/// Converts an error of SQLite to one that helps the author of the statement.
+/// Converts an error of SQLite to an error that helps the author of the statement.
 fn of_sqlite(error: rusqlite::Error, sql: &str, limits: Limits) -> Error {
     use rusqlite::Error as E;
     let code = error.sqlite_error_code();

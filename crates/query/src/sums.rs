@@ -221,7 +221,7 @@ fn items<'t, 's>(tokens: &'t [Token<'s>]) -> impl Iterator<Item = &'t [Token<'s>
     })
 }
 
-/// Returns the aliases in the result list, or `None` if one has the name of a grouping column.
+/// Returns the aliases in the result list, or `None` if an alias has the name of a grouping column.
 fn aliases<'s>(select: &[Token<'s>]) -> Option<Vec<&'s str>> {
     let pairs = select.windows(2).filter(|pair| pair[0].is("as"));
     let names = pairs.map(|pair| match pair[1] {

@@ -14,7 +14,7 @@ use crate::write_names::Names;
 
 const TABLE: &str = include_str!("class_total.sql");
 const NAME: &str = "class_total";
-/// A run has at most one row per this many bytes of `trace_max`.
+/// Minimum size of `trace_max`, in bytes, for each row of a run. This limits the number of rows.
 const BYTES_PER_ROW: u64 = 4096;
 /// Name of the row that sums all classes without their own row.
 const OTHERS: &str = "(other classes)";

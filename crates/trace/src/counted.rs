@@ -21,7 +21,7 @@ use crate::guard::is_table;
 const TABLES: &str = include_str!("counted.sql");
 /// Maximum number of spans of a run.
 const MOST_SPANS: usize = 720;
-/// The rows of amounts of a run take at most 1/8 of `trace_max`, at 24 bytes per row.
+/// The rows with the amounts of a run take at most 1/8 of `trace_max`. A row takes about 24 bytes.
 const AMOUNTS_PART: u64 = 8;
 const AMOUNT_BYTES: u64 = 24;
 /// Minimum size of `trace_max`, in bytes, for each line of code of a run. This limits the number of lines.

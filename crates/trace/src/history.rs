@@ -36,8 +36,8 @@ pub struct Timeline {
 
 /// A major collection of generational ZGC.
 ///
-/// It finds dead objects only among those that were in the old generation when it began. It treats young objects as
-/// live. Example: the newest sample that any collection has found dead was allocated at 80 s.
+/// Such a collection finds dead objects only among the objects that were in the old generation when it began. It treats
+/// young objects as live. Example: the newest sample that any collection has found dead was allocated at 80 s.
 ///
 /// ```text
 /// allocated before 80 s: was examined; what is still recorded as live has survived
@@ -381,7 +381,7 @@ fn cycles(all: &[Collection]) -> usize {
     count
 }
 
-/// Returns at most [`MOST_POINTS`] of the ranges, evenly spaced.
+/// Selects at most [`MOST_POINTS`] of the ranges, evenly spaced, and returns them.
 fn thinned(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let count = ranges.len().min(MOST_POINTS);
     let pick = |i: usize| ranges[i * (ranges.len() - 1) / (count - 1).max(1)];

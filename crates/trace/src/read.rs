@@ -126,7 +126,7 @@ pub struct Dump {
     pub time_ms: u64,
     /// Time of the dump, in milliseconds since the run began.
     pub uptime_ms: u64,
-    /// Path of the dump, if the agent knew it.
+    /// Path of the dump. `None` if the agent did not know the path.
     pub path: Option<String>,
 }
 
@@ -225,8 +225,8 @@ impl Trace {
         }
     }
 
-    /// Sets the map from obfuscated names to original ones. Classes and frames read from now on have their original
-    /// names.
+    /// Sets the map from obfuscated names to original ones. Classes and frames that are read from now on have their
+    /// original names.
     pub fn set_names(&mut self, names: Arc<dyn Originals>) {
         self.names = Some(names);
     }

@@ -648,7 +648,7 @@ mod tests {
         assert!(std::fs::metadata(&path).unwrap().len() <= 2 << 20);
         assert!(number(&path, "SELECT sum(lost_samples) FROM tick") > 0);
         assert_eq!(number(&path, "SELECT count(*) FROM note"), 1);
-        // Once nothing refers to the old names, there is room for new ones.
+        // When no row refers to the old names any more, they are deleted, so there is room for new names.
         let lost = number(&path, "SELECT sum(lost_samples) FROM tick");
         let sites = number(&path, "SELECT count(*) FROM site");
         writer.end(START + 301_000).unwrap();

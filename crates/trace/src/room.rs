@@ -149,7 +149,7 @@ mod tests {
             assert_eq!(set, Ok(pages));
         };
         limit(&writer, pages);
-        // A tick with many new names. Samples 2 and 3 have died and 5 is new. The machine's clock was changed.
+        // A tick with many new names. Samples 2 and 3 have died, sample 5 is new, and the machine's clock was changed.
         *heap.0.borrow_mut() = vec![1, 5, 0];
         let mut more = tick(2000, 0..2000);
         more.time_ms += 60_000;

@@ -130,7 +130,8 @@ pub struct NewTick {
     /// Exact counts by line of code, if the agent counts them and has read its counters.
     pub counting: Option<Counting>,
     pub collections: Vec<NewCollection>,
-    /// Heap dumps: time and uptime of the GC before each, and the path if it is known.
+    /// The heap dumps of the period. Each has the time and uptime of the GC before the dump, and the dump's path if it
+    /// is known.
     pub dumps: Vec<(i64, i64, Option<String>)>,
     pub notes: Vec<String>,
 }

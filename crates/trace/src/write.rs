@@ -250,8 +250,8 @@ impl Writer {
 
 fn begin(database: &mut Database, run: &NewRun) -> rusqlite::Result<i64> {
     let connection = database.connection_mut();
-    // These settings limit SQLite's memory, and keep SQLite from mapping the database itself into memory. Only the log
-    // index is mapped. If the disk had no space for a mapped page, the process would crash.
+    // Limit SQLite's memory, and keep SQLite from mapping the database itself into memory. If the disk had no space for
+    // a mapped page, the process would crash. Only the log index is mapped.
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     connection.pragma_update(None, "mmap_size", 0)?;
     connection.pragma_update(None, "temp_store", "memory")?;

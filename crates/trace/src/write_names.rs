@@ -242,7 +242,8 @@ fn frame(
 
 /// Deletes unused names, unless a JVM other than `own` may still be writing: its writer relies on cached ids.
 pub(crate) fn drop_names(connection: &Connection, own: i64, now_ms: i64) -> rusqlite::Result<()> {
-    // Foreign keys are switched off, because looking for references to each deleted name would take too long.
+    // Switch off foreign keys, because SQLite would otherwise search for references to each deleted name, which would
+    // take too long.
     connection.pragma_update(None, "foreign_keys", false)?;
     let done = drop_unused(connection, own, now_ms);
     connection.pragma_update(None, "foreign_keys", true)?;

@@ -90,11 +90,11 @@ impl Samples for () {
 pub(crate) struct Rows {
     /// For each place: the uid of the sample in its row, or 0 if the place has no row.
     live: Vec<u64>,
-    /// The first place that got no row in the last tick, because of [`AT_A_TIME`].
+    /// The first place that got no row in the last tick, because the limit [`AT_A_TIME`] was reached.
     next: usize,
     /// Uids of collected samples with a row, each with its flags `recent` and `chosen`.
     collected: FxHashMap<u64, (bool, bool)>,
-    /// Number of rows of all runs in the table.
+    /// Number of rows in the table, for all runs together.
     all: u64,
     /// True if no rows are written because the names of sites fill the file.
     off: bool,

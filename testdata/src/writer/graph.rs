@@ -12,7 +12,7 @@ pub enum NodeKind {
     Mixed,
     /// Object arrays only.
     Arrays,
-    /// Instances only, with one class for each number of fields.
+    /// Instances only. Nodes with the same number of edges are instances of one class, which has that number of fields.
     Instances,
 }
 

@@ -463,12 +463,12 @@ impl HeapBuilder {
         self.objects[object.0].copies = copies;
     }
 
-    /// Gives an object this ID. References to the object get the ID, too.
+    /// Gives an object this ID. References to the object then contain this ID.
     pub fn set_address(&mut self, object: Obj, address: u64) {
         self.objects[object.0].address = address;
     }
 
-    /// Gives a class object this ID. References to the class object get the ID, too.
+    /// Gives a class object this ID. References to the class object then contain this ID.
     pub fn set_class_address(&mut self, class: ClassId, address: u64) {
         self.classes[class.0].address = address;
     }
@@ -508,7 +508,7 @@ impl HeapBuilder {
         self.options.layout.instance_size(shape)
     }
 
-    /// Returns the name of a class, with dots; arrays as `[I`, `[Lcom.acme.Foo;`.
+    /// Returns the name of a class with dots. Names of array classes have the form `[I` or `[Lcom.acme.Foo;`.
     pub fn class_name(&self, class: ClassId) -> &str {
         &self.classes[class.0].name
     }

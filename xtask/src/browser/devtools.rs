@@ -233,7 +233,7 @@ impl Drop for Browser {
     }
 }
 
-/// A process that is killed and reaped if the connection to it fails.
+/// The browser's process until the connection is made. If the connection fails, the process is killed and reaped.
 struct Reaped(Option<Child>);
 
 impl Drop for Reaped {

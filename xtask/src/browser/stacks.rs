@@ -330,7 +330,7 @@ fn rows(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
     browser.no_fault(&ALONE)
 }
 
-/// Creates a page with one stack that allocates objects of a class.
+/// Creates a page with a single stack, whose innermost frame allocates objects of a class.
 fn made(
     built: &Products,
     folder: &Path,

@@ -205,7 +205,7 @@ pub(super) fn unpack_tarball(file: &Path, to: &Path) -> Result<PathBuf> {
     Ok(entry.path())
 }
 
-/// Unpacks the package's files as `dpkg` would, with `dpkg-deb` if it is installed.
+/// Unpacks the files of the package as `dpkg` would. Uses `dpkg-deb` if it is installed.
 pub(super) fn unpack_deb(file: &Path, to: &Path) -> Result<PathBuf> {
     fs::create_dir_all(to)?;
     if Path::new("/usr/bin/dpkg-deb").exists() {

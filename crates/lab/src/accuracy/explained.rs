@@ -6,7 +6,7 @@ pub(super) fn of(name: &str) -> Option<&'static str> {
     known.map(|(_, why)| *why)
 }
 
-/// Pairs of a scenario's name and the explanation; empty at present.
+/// Pairs of a scenario's name and its explanation. There is none at present.
 const EXPLAINED: &[(&str, &str)] = &[];
 
 #[cfg(test)]

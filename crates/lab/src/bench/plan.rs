@@ -42,7 +42,7 @@ pub(super) struct Job {
     /// The file to which the last step writes its report.
     pub(super) report: PathBuf,
     steps: Vec<(PathBuf, Vec<OsString>)>,
-    /// A file that must not exist when the job begins.
+    /// A file that is deleted before the job begins.
     without: Option<PathBuf>,
 }
 

@@ -28,7 +28,8 @@ const PERIOD: Duration = Duration::from_millis(10);
 /// Length of the time in which requests are made before each dump, and again after it.
 const AROUND: Duration = Duration::from_secs(1);
 
-/// A request: the time at which it was due, in seconds from the start of the dump, and its latency in milliseconds.
+/// The two values of a request: the time at which the request was due, in seconds from the start of the dump, and the
+/// latency in milliseconds.
 pub(super) type Sample = (f64, f64);
 
 /// The measurements on one JVM.

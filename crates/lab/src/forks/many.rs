@@ -1,5 +1,5 @@
-//! Takes many forked dumps of a JVM under load. At random moments the client or the child is killed. At the end the JVM
-//! must have as many files, threads and processes as before, and no more memory.
+//! Takes many forked dumps of a JVM under load. At random moments the client or the child is killed. At the end, the
+//! JVM must have as many open files, threads and child processes as before, and must not use more memory.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Measures how long a program pauses for a dump, by the JVM's own safepoint log.
+//! Measures how long a program pauses for a dump. The times come from the JVM's own safepoint log.
 
 use std::fs;
 use std::path::Path;

@@ -86,7 +86,7 @@ impl Tools {
         Ok(begun.elapsed())
     }
 
-    /// Lets the JVM write a dump, and returns the duration.
+    /// Lets the JVM itself write a dump, and returns the duration of the dump.
     pub(super) fn ordinary(&self, target: &Target, file: &Path) -> Result<Duration> {
         let begun = Instant::now();
         target.dump(file, DumpOptions::default())?;

@@ -26,7 +26,7 @@ pub(super) struct Suspect {
     accumulated: Vec<Row>,
 }
 
-/// A row of a table in MAT's report. It describes an object or a class.
+/// A row of a table in MAT's report. A row describes an object or a class.
 #[derive(Debug, PartialEq, Eq)]
 struct Row {
     /// The fields by which the object refers to the object in the row above.

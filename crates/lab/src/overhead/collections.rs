@@ -1,4 +1,4 @@
-//! Counts the GCs of a JVM, by its own log.
+//! Counts the GCs that a JVM writes to its log.
 
 use std::ffi::OsString;
 use std::fs;

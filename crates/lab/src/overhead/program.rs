@@ -173,7 +173,7 @@ impl Running {
         Ok(running)
     }
 
-    /// Returns the next line that begins with `prefix`; tools may print other lines.
+    /// Returns the next line that begins with `prefix`. Skips other lines, which the measured tools may print.
     fn line(&mut self, prefix: &str) -> Result<String> {
         let mut line = String::new();
         while self.output.read_line(&mut line)? > 0 {

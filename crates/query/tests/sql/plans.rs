@@ -1,4 +1,4 @@
-//! Tests that look-ups return the same rows as scans.
+//! Tests that looking up rows returns the same rows as scanning the whole table.
 
 use heapdiff_query::{Limits, run};
 
@@ -174,7 +174,8 @@ fn comparisons_reach_the_tables() {
     assert_eq!(steps.len(), 1, "{steps:?}");
 }
 
-/// A row that matches both terms of an `OR` is returned once, because its row id is the same in both searches.
+/// A row that matches both terms of an `OR` is returned once, because its row id is the same in the searches for both
+/// terms.
 #[test]
 fn terms_of_an_or_are_looked_up_and_overlap() {
     let main = one(shop(), "select id from threads where name = 'main'");

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.function.Executable;
  * <p>The first step decides whether anything can grow. If so, the second step takes a snapshot after each round.
  */
 final class GrowthCheck {
-    /** Maximum number of rounds that get a snapshot each. The limit bounds the time of a check with many rounds. */
+    /** Maximum number of rounds after which a snapshot is taken. Without this limit, a check with many rounds would take too long. */
     static final int MOST_MEASURED = 50;
 
     /** Maximum time for the additional rounds that run if an earlier check left added objects in the heap. */

@@ -96,7 +96,7 @@ final class HeapSnapshots implements AutoCloseable {
         }
     }
 
-    /** Returns all snapshots, oldest first. This object stores no list of files: the list would be growth of the heap. */
+    /** Returns all snapshots, oldest first. This object stores no list of files, because the list would count as growth of the heap. */
     List<Path> all() {
         return IntStream.rangeClosed(1, count)
                 .mapToObj(number -> Files.exists(file(number, DUMP)) ? file(number, DUMP) : file(number, SUMMARY))

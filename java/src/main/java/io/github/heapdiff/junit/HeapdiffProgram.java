@@ -32,7 +32,10 @@ final class HeapdiffProgram {
         this.options = options;
     }
 
-    /** Returns the program from the options, else from the environment variable HEAPDIFF, else from the PATH. */
+    /**
+     * Returns the program that the options name. If they name none, returns the program of the environment variable HEAPDIFF, or else the
+     * program on the PATH.
+     */
     static HeapdiffProgram find(GrowthOptions options) {
         return find(options, System.getenv());
     }
