@@ -11,7 +11,7 @@ use crate::writer::{
     compress,
 };
 
-/// A function under test with its name. It accepts any bytes, and must neither panic nor hang.
+/// A name, and a function to test. The function accepts any bytes, and must neither panic nor hang.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Maximum time for one input, on a busy machine.

@@ -1,4 +1,4 @@
-//! A local HTTP server that gives scripted answers and records the requests.
+//! A local HTTP server that returns prepared answers and records the requests.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};

@@ -115,7 +115,7 @@ fn harness(options: &Options) -> Result<()> {
     if options.as_tested {
         harness.arg("--release");
     } else {
-        // This build checks integer overflow, unlike the release build of the tests.
+        // Build with checks of integer overflow, which the release build of the tests does not have.
         harness.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
     }
     run::run(

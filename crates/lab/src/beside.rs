@@ -189,7 +189,8 @@ impl Bench {
         for site in report["sites"].as_array().into_iter().flatten() {
             let text = |key: &str| site[key].as_str().unwrap_or_default().to_owned();
             let method = text("method");
-            // The result leaves out the code that runs while counting begins, and the method that JaCoCo adds.
+            // The result does not include the code that runs while counting begins, or the method that JaCoCo adds to
+            // each class.
             if text("class") == "Counted" && method != "main" && method != "$jacocoInit" {
                 let key = (
                     method,

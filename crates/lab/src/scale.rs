@@ -148,8 +148,8 @@ fn ask(
     let output = dump.with_extension("json");
     let mut run = Command::new(heapdiff);
     run.arg(command).arg(dump).args(more);
-    // The report lists all classes, but only enough objects to include the largest object of each copy. The list of
-    // objects is short because each of its rows contains a path.
+    // The report lists all classes, but only as many objects as are necessary to include the largest object of each
+    // copy. The list of objects is short because each of its rows contains a path.
     let top = if command == "histo" { "100000" } else { "1000" };
     run.args([
         "--top",
@@ -194,8 +194,8 @@ fn same(parts: &[(&Totals, u64); 2], whole: &Totals, copies: u64) -> Result<()> 
         for (i, what) in ["objects", "shallow bytes"].into_iter().enumerate() {
             let step = (then[i] - first[i]) as f64 / (count - 1) as f64;
             let expected = first[i] as f64 + step * (copies - 1) as f64;
-            // A small difference is allowed: the size of the last object before a class object comes from the size
-            // model, not from the distance of addresses.
+            // Allow a small difference. For the last object before a class object, the size cannot be measured from the
+            // distance of addresses, so it is calculated from the size model.
             if (figures[i] as f64 - expected).abs() > 0.000_1 * expected + 1.0 {
                 wrong.push(format!(
                     "{class}: {} {what}, expected {expected:.0}",

@@ -144,7 +144,7 @@ type FileId = (u64, u64);
 /// Returns the files without a name that this process has open, with their sizes. `None` if the system does not list
 /// open files.
 ///
-/// SQLite's temporary files have no name: no folder lists them.
+/// SQLite's temporary files are such files: no folder contains an entry for them.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn unnamed_files() -> Option<Vec<(FileId, u64)>> {
     use std::os::unix::fs::MetadataExt;

@@ -84,7 +84,7 @@ pub(crate) fn field_columns(sql: &str, count: usize) -> Vec<Option<String>> {
     columns
 }
 
-/// Returns the field that a call of `field()` reads. The column may have an alias.
+/// If a result column is a call of `field()`, returns the name of the field. The column may have an alias.
 fn called(item: &[Token<'_>]) -> Option<String> {
     let [function, Token::Sign("("), rest @ ..] = item else {
         return None;

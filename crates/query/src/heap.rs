@@ -156,8 +156,8 @@ impl Heap {
     /// Returns the agent's samples if the dump has an agent, and a description of what is wrong with them, if anything.
     fn read_samples(&self) -> &(Option<Samples>, Option<String>) {
         self.samples.get_or_init(|| {
-            // Without this check, the allocation stacks that a dump without an agent may contain would be taken for
-            // samples.
+            // Check that the dump has an agent. A dump without an agent may contain allocation stacks, which would
+            // otherwise be taken for samples.
             if self.own.is_empty() {
                 return (None, None);
             }

@@ -281,7 +281,7 @@ impl Words<'_> {
     }
 }
 
-/// Returns the remaining tokens after an expression for the length of a string.
+/// If the tokens begin with an expression for the length of a string, returns the tokens after it.
 fn string_length<'t, 's>(tokens: &'t [Token<'s>]) -> Option<&'t [Token<'s>]> {
     let [Token::Sign("."), Token::Word(field), rest @ ..] = tokens else {
         return None;

@@ -125,7 +125,8 @@ impl Trace {
     }
 }
 
-/// Returns the number of samples to expect at a line, given its count. `None` if the bytes are unknown.
+/// Returns the number of samples to expect at a line, given the exact count of its allocations. Returns `None` if the
+/// bytes of these allocations are unknown.
 fn expected(line: &CountedLine, interval: u64) -> Option<f64> {
     if line.is_rest() {
         return None;

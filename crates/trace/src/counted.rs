@@ -80,8 +80,8 @@ struct Span {
 }
 
 impl Span {
-    /// Returns the joint length of this span and the next one, and their age: (length, age). The ratio of the two
-    /// decides which spans are merged.
+    /// Returns (length, age): the joint length of this span and the next one, and their age. The ratio of length and
+    /// age decides which spans are merged.
     fn beside_age(self, next: Self, now: i64) -> (u128, u128) {
         let whole = |ms: i64| u128::from(ms.max(0).unsigned_abs());
         let length = whole(self.length) + whole(next.length);
@@ -162,8 +162,8 @@ impl CountedRows {
         Ok(self.others.is_empty())
     }
 
-    /// Returns true if the number of spans in the file differs from the cached one. This happens because maintenance of
-    /// the file merges old spans.
+    /// Returns true if the number of spans in the file differs from the cached number. The two differ when maintenance
+    /// of the file has merged old spans.
     fn changed(&self, connection: &Connection, run: i64) -> rusqlite::Result<bool> {
         let mut count =
             connection.prepare_cached("SELECT count(*) FROM counted_span WHERE run = ?1")?;
@@ -652,8 +652,8 @@ mod tests {
         }
     }
 
-    /// If a run is deleted, its counts are deleted, even by a program that does not know these tables. Merged spans
-    /// keep their sums.
+    /// If a run is deleted, its counts are deleted, even by a program that does not know these tables. Merging spans
+    /// does not change the sums.
     #[test]
     fn counts_go_with_their_run_and_stay_as_sums_until_then() {
         let folder = tempfile::tempdir().unwrap();
@@ -706,8 +706,7 @@ mod tests {
         }
     }
 
-    /// The next tick includes the counts of a tick that failed. If the run was deleted, its writer inserts the run
-    /// again.
+    /// If a tick fails, the next tick includes its counts. If the run was deleted, its writer inserts the run again.
     #[test]
     fn a_tick_that_fails_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();

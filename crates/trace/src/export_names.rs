@@ -27,7 +27,7 @@ struct Renamed {
     classes: Vec<(i64, Arc<str>)>,
     by_name: HashMap<Arc<str>, i64>,
     frames: Vec<FrameRow>,
-    /// Frames with inlined methods: the ids of all their frames, innermost first.
+    /// For each frame with inlined methods: the ids of the frames that it becomes, innermost first.
     inlined: HashMap<i64, Vec<i64>>,
 }
 

@@ -73,7 +73,7 @@ pub struct Tick {
     pub id: i64,
     /// End of the tick by the machine's clock, in milliseconds since 1970.
     pub time_ms: u64,
-    /// End of the tick, in milliseconds since the run began. Uptimes never go backwards.
+    /// End of the tick, in milliseconds since the run began. This time never goes backwards.
     pub uptime_ms: u64,
     /// Length of the tick in milliseconds.
     pub span_ms: u64,
@@ -441,7 +441,7 @@ impl Trace {
 
     /// Returns the live amount of a site in a run at the end of a tick (a row id). Runs in one file share their sites.
     ///
-    /// Cost: one index lookup, plus the rows of other runs that precede the result.
+    /// Cost: one index lookup, and the reading of rows of other runs that are newer than the result.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.

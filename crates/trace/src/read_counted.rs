@@ -25,7 +25,7 @@ const SPARE: usize = 4096;
 pub struct CountedRun {
     /// Start of the counting, in milliseconds since the run began.
     pub from_ms: u64,
-    /// Time up to which everything is counted, in milliseconds since the run began.
+    /// The counts include all allocations up to this time, in milliseconds since the run began.
     pub to_ms: u64,
     /// True if JDK classes are counted, too.
     pub jdk: bool,
@@ -227,7 +227,7 @@ impl Trace {
         }
     }
 
-    /// Returns the sums of the lines for which `wanted` returns true, in a window of a run, and lists the `most` lines
+    /// Selects the lines for which `wanted` returns true. Returns their sums in a window of a run, and the `most` lines
     /// with the most bytes. Returns `None` if the agent did not count in the window.
     ///
     /// # Errors

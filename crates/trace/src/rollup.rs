@@ -94,8 +94,8 @@ impl Writer {
             }
         }
         if large {
-            // Delete the oldest ticks of all runs. If the file is still too large, names fill it, and new names are
-            // refused.
+            // Delete the oldest ticks of all runs. If the file is still too large, the names of sites fill it. Then new
+            // names are refused.
             let sql = "SELECT count(*) / ?1 FROM tick";
             let some: i64 = transaction.query_row(sql, [PART], |row| row.get(0))?;
             let sql = "SELECT time_ms FROM tick ORDER BY time_ms LIMIT 1 OFFSET ?1";
@@ -333,7 +333,7 @@ fn drop_samples(connection: &Connection, own: i64, now_ms: i64) -> rusqlite::Res
     Ok(dropped > 0)
 }
 
-/// Deletes the data of a run before a time of day, except the states of its sites and its live samples.
+/// Deletes the data of a run from before a time of day. Keeps the last live amounts of its sites, and its live samples.
 fn prune_run(
     connection: &Connection,
     run: i64,

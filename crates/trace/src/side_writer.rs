@@ -86,8 +86,9 @@ impl SideWriter {
         })
     }
 
-    /// Stores the path of a dump. The agent records dumps that are preceded by a GC. If it has recorded this one
-    /// already, its row gets the path. Otherwise this adds the row, and the agent will find it.
+    /// Stores the path of a dump. The agent records dumps that are preceded by a GC. If the agent has already recorded
+    /// this dump, this adds the path to the agent's row. Otherwise this adds a row, which the agent finds when it
+    /// records the dump.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written.

@@ -240,7 +240,8 @@ fn frame(
     Ok(connection.last_insert_rowid())
 }
 
-/// Deletes unused names, unless a JVM other than `own` may still be writing: its writer relies on cached ids.
+/// Deletes unused names, unless a JVM other than that of the run `own` may still be writing. The writer in that JVM
+/// relies on cached ids.
 pub(crate) fn drop_names(connection: &Connection, own: i64, now_ms: i64) -> rusqlite::Result<()> {
     // Switch off foreign keys, because SQLite would otherwise search for references to each deleted name, which would
     // take too long.

@@ -171,7 +171,8 @@ impl Rows {
         self.off
     }
 
-    /// Updates the rows, up to the limits of time and space. Returns false if there was too little space.
+    /// Updates the rows, at most as many as the limits of time and space allow. Returns false if there was too little
+    /// space.
     pub(crate) fn write<N: Names, S: Samples>(
         &mut self,
         target: &mut Target<'_, N, S>,
@@ -225,8 +226,8 @@ impl Rows {
             let uid = int(c.sample.uid);
             let marked =
                 mark.execute(params![target.run, uid, c.collected_ms, c.recent, c.chosen])?;
-            // If a sample was known but has no row any more, the row was deleted because of its age. It is not written
-            // again.
+            // If a sample had a row before but has none now, the row was deleted because of its age. Do not write the
+            // row again.
             if marked == 0 && known.is_none() {
                 if self.all < most {
                     self.insert(target, c)?;

@@ -17,7 +17,7 @@ pub struct Control {
     pub about: &'static str,
     /// The class with `main`; its name gives the source file.
     pub main_class: &'static str,
-    /// The verdicts that suspects may have. A report without suspects is always right.
+    /// The verdicts that suspects may have. A report without any suspect is always accepted.
     pub allowed: &'static [&'static str],
     /// The class whose live instances are counted.
     pub class: &'static str,

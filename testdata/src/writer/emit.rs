@@ -51,7 +51,7 @@ impl HeapBuilder {
     }
 
     /// Returns the dump's bytes and, in ascending order, the offsets of every record, every sub-record, and the end.
-    /// The offsets are those of the uncompressed file.
+    /// The offsets are positions in the uncompressed file.
     ///
     /// # Panics
     /// Panics as [`HeapBuilder::build`] does.

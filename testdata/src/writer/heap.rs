@@ -413,8 +413,8 @@ impl HeapBuilder {
         }
     }
 
-    /// Sets an element of an object array, or a field of an instance by its position in the file. If earlier fields
-    /// were never set, they must be references.
+    /// Sets an element of an object array, or a field of an instance by its position in the file. If fields before it
+    /// have no value yet, these fields must be references.
     pub(super) fn set_reference(&mut self, object: Obj, slot: usize, target: Obj) {
         match &mut self.objects[object.0].content {
             Content::Instance { values, .. } => {

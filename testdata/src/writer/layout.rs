@@ -110,7 +110,7 @@ impl Shape {
         shape
     }
 
-    /// Places one field in the smallest gap that is large enough, or else at the end.
+    /// Places one field in the smallest gap that is large enough. If there is none, places the field at the end.
     fn place(&mut self, width: u64) {
         let fitting = self
             .gaps

@@ -159,7 +159,7 @@ impl Lines {
         found.map(|line| line.1).sum()
     }
 
-    /// Returns the share of the total bytes of each frame in the second row, largest first.
+    /// Returns, for each frame in the second row, its share of the total bytes. The largest share is first.
     fn shares(&self, callees_first: bool) -> Vec<f64> {
         let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
         for (steps, bytes) in &self.0 {

@@ -70,8 +70,8 @@ impl Tree {
         Ok(file)
     }
 
-    /// Writes `heapdiff_0.1.0_amd64.deb`: an `ar` archive of a format version, the control files, and the installed
-    /// files.
+    /// Writes `heapdiff_0.1.0_amd64.deb`: an `ar` archive that contains the number of the format version, the control
+    /// files, and the installed files.
     pub(super) fn deb(&self, to: &Path, version: &str) -> Result<PathBuf> {
         let architecture = match ARCH {
             "x86_64" => "amd64",

@@ -58,7 +58,7 @@ pub(super) struct Found {
     pub(super) verdict: Option<String>,
     /// The known leak pattern that the report on three dumps names.
     pub(super) detector: Option<String>,
-    /// Position of the expected holder among the suspects of the last dump alone, counted as in `place`.
+    /// Position of the expected holder among the suspects in the report on the last dump alone, counted as in `place`.
     pub(super) alone: Option<usize>,
     /// Number of unexpected suspects with the verdict leak or growth in the report on three dumps.
     pub(super) beside: usize,

@@ -1,4 +1,4 @@
-//! Makes one run: starts a JVM, takes two dumps, and compares the reports with the true values.
+//! Makes one run: starts a JVM, takes two dumps, and compares the estimates in the reports with the true values.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -47,7 +47,7 @@ impl fmt::Display for Setting {
     }
 }
 
-/// The quantity that is estimated, and the dumps that the estimate is made from.
+/// A quantity that reports estimate, and the dumps from which they estimate it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Asked {
     /// Live bytes, from a dump of a JVM that was started with the agent.

@@ -115,8 +115,8 @@ pub(super) fn many(
             }
             let left = fs::read_dir(home.path())?.flatten();
             for part in left.filter(|entry| entry.file_name() != "dump.hprof") {
-                // A client that gets SIGKILL cannot remove its temporary file. This is accepted, because no program
-                // reads a file of that name.
+                // A client that gets SIGKILL cannot remove its temporary file. Accept the remaining temporary file,
+                // because no program reads a file of that name.
                 if who != 0 {
                     wrong.push(format!(
                         "{number}: the file {} was not removed",

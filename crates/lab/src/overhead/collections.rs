@@ -37,8 +37,8 @@ impl Collections {
         let mut all = Self::default();
         for line in text.lines() {
             let has = |what: &str| line.contains(what);
-            // The lines that G1, Parallel, Serial, ZGC and Shenandoah write when a GC has ended. Most contain the bytes
-            // before and after, as `100M->20M`.
+            // The lines that G1, Parallel, Serial, ZGC and Shenandoah write when a GC has ended. Most of these lines
+            // contain the used bytes before and after the GC, such as `100M->20M`.
             let ends = has("->");
             if ends && (has("Pause Young (") || has("Minor Collection (")) {
                 all.young += 1;

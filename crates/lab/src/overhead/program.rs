@@ -18,7 +18,8 @@ use crate::java;
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) name: &'static str,
-    /// Arguments of the program: the number of threads, and whether the threads share an allocation site.
+    /// Arguments of the program. They give the number of threads, and select whether all threads allocate at the same
+    /// site.
     args: &'static [&'static str],
     /// The folder with a `pom.xml` that names the program's libraries, if it has any.
     pub(super) folder: Option<&'static str>,

@@ -1,5 +1,5 @@
-//! Writes a dump many times as large as a real one, with its sizes and shapes: the real dump, and copies of its objects
-//! at higher addresses.
+//! Writes a dump that is many times as large as a real one. It consists of the real dump and copies of its objects at
+//! higher addresses, so it has the sizes and shapes of the real dump.
 //!
 //! Class objects are not copied. If a static field or a GC root refers to an object, each copy of the object is a GC
 //! root.

@@ -85,7 +85,7 @@ final class HeapSnapshots implements AutoCloseable {
         return dump;
     }
 
-    /** Writes a summary of all reachable objects. It replaces a dump in comparisons and is much smaller. */
+    /** Writes a summary of all reachable objects. The summary can be compared like a dump, and is much smaller. */
     void summary(HeapdiffProgram program) {
         Path dump = dump(program);
         program.summarize(dump, file(count, SUMMARY));
@@ -145,8 +145,8 @@ final class HeapSnapshots implements AutoCloseable {
     }
 
     /**
-     * Runs a GC, and waits until the JVM has enqueued the cleared references and run finalizers. Until then, objects that they hold stay in
-     * the heap.
+     * Runs a GC, and waits until the JVM has enqueued the cleared references and run finalizers. Until then, objects that the references or
+     * finalizers hold stay in the heap.
      */
     private static void settle() {
         ReferenceQueue<Object> queue = new ReferenceQueue<>();

@@ -97,7 +97,7 @@ final class Programs {
         };
     }
 
-    /** Returns work that adds two objects in one round and removes one in the next. */
+    /** Returns work that alternates: it adds two objects in one round, and removes one object in the next. */
     static Executable slowQueue() {
         int[] round = {0};
         return () -> {

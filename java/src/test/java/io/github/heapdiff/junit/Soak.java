@@ -7,7 +7,10 @@ import java.util.Map;
 import java.util.TreeMap;
 import org.junit.jupiter.api.function.Executable;
 
-/** {@code Soak RUNS [MEGABYTES]}: runs assertions in one JVM, with a heap of this size. Exits with 1 if one result is wrong. */
+/**
+ * {@code Soak RUNS [MEGABYTES]}: runs this number of assertions in one JVM, with this amount of live objects. Exits with 1 if a result is
+ * wrong.
+ */
 final class Soak {
     private static final int BALLAST_OBJECT_BYTES = 1000;
 
