@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The JDK version of the kept dumps. If it is not installed, any later version is used.
+/// The major version of the JDK that writes the kept dumps. If this version is not installed, a later one is used.
 pub const PREFERRED_MAJOR: u32 = 17;
 
 /// Writes `before.hprof.gz` and `after.hprof.gz` to this folder, replaces existing files, and returns their paths.

@@ -84,7 +84,7 @@ pub fn web() -> PathBuf {
     java("web").join("Heapster.java")
 }
 
-/// Classes of a Kotlin and a Scala program that keep arrays, in a jar. Main classes
+/// A jar with the classes of two programs that keep arrays, one in Kotlin and one in Scala. Main classes
 /// `com.acme.kotlin.OrdersKt` and `com.acme.scala.Orders`.
 pub fn languages() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("languages/orders.jar")

@@ -1,6 +1,6 @@
-//! Checks that each scenario does what the table says. The JVM's own histogram shows the leaked class growing in every
-//! phase in `leak` mode, and nothing growing in `fixed` mode. Each scenario runs on one JDK, and the JDKs take turns
-//! from row to row of the table; `cargo xtask accuracy` runs each on all JDKs.
+//! Checks that each scenario behaves as the table of scenarios describes. The JVM's own histogram shows the leaked
+//! class growing in every phase in `leak` mode, and nothing growing in `fixed` mode. Each scenario runs on one JDK, and
+//! the JDKs take turns from row to row of the table; `cargo xtask accuracy` runs each on all JDKs.
 
 use testdata::jvm::{Histogram, Jdk, JvmError, Selection};
 use testdata::scenarios::{self, Growth, Mode, PHASES, Scenario};

@@ -77,8 +77,8 @@ impl Chunks {
         Ok(chunks)
     }
 
-    /// Reads until the buffer has `length` bytes. If reading or decompressing fails, returns the error and keeps the
-    /// bytes read so far.
+    /// Reads from the file until the buffer has `length` bytes. If reading or decompressing fails, returns the error
+    /// and keeps the bytes read so far.
     fn fill(&mut self, length: u64) -> Option<io::Error> {
         let missing = length.saturating_sub(self.bytes.len() as u64);
         // The buffer grows only as bytes are read. The size in the header may be wrong, so nothing is allocated by it.

@@ -51,7 +51,7 @@ pub fn for_agent(given: &[PathBuf], majors: &[u32]) -> Result<Vec<Jdk>> {
 const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies";
 
 /// Fetches the libraries that the folder's `pom.xml` names, and returns the folder with them. `version` is the version
-/// of the tested library, if the `pom.xml` leaves it open.
+/// of the tested library, for a `pom.xml` that does not fix this version.
 pub fn libraries(project: &Path, name: &str, version: Option<&str>) -> Result<PathBuf> {
     let name = match version {
         Some(version) => format!("{name}-{version}"),

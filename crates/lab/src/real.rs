@@ -215,7 +215,7 @@ fn verdicts(suspects: &Value) -> String {
     }
 }
 
-/// Returns the retained bytes of a suspect in the last dump minus those in the first.
+/// Returns the retained bytes of a suspect in the last dump minus its retained bytes in the first dump.
 fn grown(suspect: &Value) -> i64 {
     let retained = suspect["retained_bytes"].as_array();
     let end = |of: Option<&Value>| of.and_then(Value::as_i64).unwrap_or(0);

@@ -118,7 +118,7 @@ impl Span {
 pub(crate) struct ClassSet(Vec<bool>);
 
 impl ClassSet {
-    /// Returns the classes whose names satisfy a comparison. `None` if the comparison cannot be decided here.
+    /// Returns the classes whose names satisfy a comparison. Returns `None` if only SQLite can evaluate the comparison.
     pub(crate) fn of_names(heap: &Heap, op: Op, value: &Scalar) -> Option<Self> {
         let text = match value {
             Scalar::Text(text) => text,

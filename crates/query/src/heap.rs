@@ -101,7 +101,8 @@ impl Heap {
         }
     }
 
-    /// Returns each class's rank among the names of all classes, in byte order, as SQLite compares strings.
+    /// Returns the rank of each class if classes are sorted by name. Names are compared byte by byte, as SQLite
+    /// compares strings.
     fn ranks(&self) -> &[u32] {
         self.ranks.get_or_init(|| {
             let classes = self.snapshot.classes();

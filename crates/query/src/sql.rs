@@ -149,7 +149,8 @@ fn cell(value: ValueRef<'_>, kind: Option<Kind>) -> Cell<'_> {
         },
         ValueRef::Real(value) => Cell::Double(value),
         ValueRef::Text(text) | ValueRef::Blob(text) => {
-            // All strings in tables are UTF-8. Only bytes that the query itself creates may be invalid.
+            // All strings in tables are UTF-8. Only strings that the query itself creates from bytes may be invalid
+            // UTF-8.
             std::str::from_utf8(text).map_or(Cell::Null, Cell::Text)
         }
     }
@@ -218,8 +219,8 @@ fn connect(
 fn protect(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    // With these settings, a word in double quotes is always a column name, as in standard SQL. Otherwise, SQLite would
-    // treat a misspelled name as a string.
+    // Make SQLite treat a word in double quotes always as a column name, as in standard SQL. By default, SQLite treats
+    // a misspelled name in double quotes as a string.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
     connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;

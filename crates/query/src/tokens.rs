@@ -5,7 +5,7 @@
 pub(crate) enum Token<'s> {
     /// A name, a keyword or a number.
     Word(&'s str),
-    /// The content of a string in single quotes. A quote in the string is still doubled.
+    /// The content of a string in single quotes. A quote in the string is still written twice.
     Single(&'s str),
     /// The content of double quotes: a name in SQL, a string in OQL.
     Double(&'s str),

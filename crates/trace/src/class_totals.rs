@@ -1,4 +1,4 @@
-//! Exact allocation counts by class, if the agent collects them: how they are written and read.
+//! Writes and reads exact allocation counts by class, if the agent collects them.
 
 use std::sync::atomic::Ordering;
 
@@ -38,8 +38,8 @@ pub struct CountedClass {
 pub(crate) struct ClassRows {
     /// Numbers of the classes that have a row, as the caller numbers classes.
     own: FxHashSet<u32>,
-    /// Numbers of the classes that share one row. These classes never get their own row later, because that row would
-    /// lack the earlier counts.
+    /// Numbers of the classes that share one row. These classes never get their own row later, because a new row would
+    /// not contain their earlier counts.
     others: FxHashSet<u32>,
 }
 

@@ -98,8 +98,8 @@ pub(crate) struct CountedRows {
     ids: FxHashMap<u32, (i64, Option<u64>)>,
     /// Number of lines that have their own row.
     lines: u64,
-    /// Numbers of the lines that share one row. These lines never get their own row later, because that row would lack
-    /// the earlier counts.
+    /// Numbers of the lines that share one row. These lines never get their own row later, because a new row would not
+    /// contain their earlier counts.
     others: FxHashSet<u32>,
     spans: Vec<Span>,
 }

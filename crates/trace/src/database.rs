@@ -180,8 +180,8 @@ impl Database {
             version: VERSION,
         };
         database.version = database.check()?;
-        // In WAL mode readers see complete ticks while one is written. The mode is set only after the check, because it
-        // changes the file.
+        // Set WAL mode, so that readers see only complete ticks while a tick is being written. Set it only after the
+        // check that the file is a trace, because it changes the file.
         let mode = database
             .connection
             .pragma_update(None, "journal_mode", "wal");

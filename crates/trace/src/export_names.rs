@@ -124,8 +124,8 @@ impl Renamed {
 }
 
 impl Trace {
-    /// Passes the rows of a table with original names to a callback, as [`each_row`](Self::each_row) does. Returns
-    /// false, without a call, if the table has no names.
+    /// Passes the rows of a table with original names to a callback, as [`each_row`](Self::each_row) does. If the table
+    /// has no names, returns false without calling the callback.
     pub(crate) fn each_renamed_row(
         &self,
         names: &dyn Originals,

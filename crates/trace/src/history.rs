@@ -27,10 +27,11 @@ pub struct Timeline {
     collections: Vec<Collection>,
     /// True for an imported recording. A recorder searches for live objects only a few times.
     survivors: bool,
-    /// Bytes that all sites together had allocated by the end of each tick, since the window began. Empty if there are
-    /// too few samples.
+    /// For each tick: bytes that all sites together allocated from the start of the window to the end of the tick.
+    /// Empty if there are too few samples.
     work: Vec<u64>,
-    /// Major collections by the tick each ended in. `None` unless only major collections find dead samples (ZGC).
+    /// Major collections by the tick in which each ended. Present only if only major collections find dead samples, as
+    /// with ZGC.
     majors: Option<BTreeMap<usize, Major>>,
 }
 
@@ -610,7 +611,7 @@ impl Steps {
         Some(permille.and_then(|p| u64::try_from(p).ok()).unwrap_or(0))
     }
 
-    /// Iterates over the ticks in which the live amount changed, oldest first, with the live amount from that tick on.
+    /// Iterates over the ticks in which the live amount changed, oldest first. Each comes with the new live amount.
     pub fn changes<'a>(
         &'a self,
         timeline: &'a Timeline,

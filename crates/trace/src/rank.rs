@@ -122,7 +122,7 @@ pub struct Trending {
     pub survival_permille: Option<u64>,
 }
 
-/// Minimum number of points at which slopes decide the order of candidates.
+/// If there are fewer points than this, slopes have no influence on the order of candidates.
 const FEW_POINTS: usize = 10;
 
 /// Sort key of a candidate, worst first. It alone determines the order, within a run and when candidates of several

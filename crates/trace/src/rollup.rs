@@ -343,7 +343,7 @@ fn prune_run(
     if drop_run(connection, run, before_ms, now_ms)? {
         return Ok(());
     }
-    // Ticks are compared by id, not by time, because the machine's clock may have been set back in between.
+    // Compare ticks by id, not by time, because the machine's clock may have been set back between two ticks.
     let base = "SELECT max(id) FROM tick WHERE run = ?1 AND time_ms < ?2";
     let base: Option<i64> = connection
         .prepare_cached(base)?
@@ -588,7 +588,8 @@ mod tests {
         }
     }
 
-    /// A week of busy ticks stays within the size limit, also on disk, and keeps the last tick.
+    /// After a week of ticks with much activity, the file is still within the size limit, also on disk, and contains
+    /// the last tick.
     #[test]
     fn a_week_stays_under_the_cap() {
         let folder = tempfile::tempdir().unwrap();

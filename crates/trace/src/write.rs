@@ -211,8 +211,8 @@ impl Writer {
                 params![self.run, time_ms, self.row.uid],
             )
             .map_err(|source| self.database.error(source))?;
-        // A checkpoint is useful here, but not required: if another process is reading, the last process that closes
-        // the file makes the checkpoint.
+        // Ignore an error of the checkpoint. If another process is reading, the last process that closes the file makes
+        // the checkpoint.
         let _ = self.checkpoint();
         Ok(())
     }

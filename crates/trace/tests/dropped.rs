@@ -192,7 +192,7 @@ fn a_run_writes_nothing_to_the_one_that_has_its_number() {
     }
 }
 
-/// A run whose last tick took an hour is overdue only when another hour and ten minutes have passed.
+/// If the last tick of a run covered an hour, the run is considered ended only after another hour and ten minutes.
 #[test]
 fn a_run_lives_between_two_ticks_however_long_they_are() {
     let folder = tempfile::tempdir().unwrap();

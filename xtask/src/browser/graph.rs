@@ -205,7 +205,8 @@ impl Graph<'_> {
         Ok(())
     }
 
-    /// Checks that each stack ends with the class, and that only the tooltip of that frame names it a class.
+    /// Checks that each stack ends with the class, and that the tooltip of this frame, and no other tooltip, calls the
+    /// frame a class.
     pub(super) fn leaf(&mut self) -> Result<()> {
         const DEEPER: usize = 64;
         let canvas = "document.querySelector('#flame-graph canvas')";

@@ -233,7 +233,7 @@ fn focus(browser: &mut Browser, element: &str) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the keyboard opens the stacks of the first line, from the list and from the graph.
+/// Checks that the keyboard opens the stacks of the first line, both in the list and in the graph.
 fn stacks(browser: &mut Browser) -> Result<()> {
     focus(browser, "document.querySelector('#list tbody button')")?;
     browser.key("Enter")?;

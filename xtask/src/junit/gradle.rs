@@ -1,4 +1,4 @@
-//! Tests the Gradle example: its tests pass, and an added leak must fail the build.
+//! Tests the Gradle example. Its tests must pass, and the build must fail if a leak is added.
 
 use std::fs;
 use std::path::Path;

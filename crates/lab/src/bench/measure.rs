@@ -11,7 +11,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::run::shown;
 
-/// Time between two checks whether the process has ended. It is also the maximum error of the wall time.
+/// Time between two checks whether the process has ended. The measured wall time may be too long by at most this time.
 const TICK: Duration = Duration::from_millis(1);
 /// Number of checks between two samples of the process's memory.
 const SAMPLE_EVERY: u32 = 5;

@@ -35,7 +35,7 @@ pub(super) type Sample = (f64, f64);
 /// The measurements on one JVM.
 pub(super) struct Measured {
     pub(super) rows: String,
-    /// Three series of latencies, with their names: at rest, and during each of the two kinds of dump.
+    /// Three series of latencies, each with its name: without a dump, and during each of the two kinds of dump.
     pub(super) series: Vec<(&'static str, Vec<Sample>)>,
 }
 

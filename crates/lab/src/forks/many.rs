@@ -76,7 +76,7 @@ pub(super) fn many(
     let begun = Instant::now();
     let mut all = loading(jdk);
     all.extend(flags.iter().map(|flag| (*flag).to_owned()));
-    // These flags keep the heap size and the number of threads constant, because changes would look like a leak.
+    // Keep the heap size and the number of threads constant, because their changes would look like a leak.
     let steady = [
         "-Xms128m",
         "-Xmx128m",

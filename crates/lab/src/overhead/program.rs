@@ -123,8 +123,9 @@ impl Program {
     }
 }
 
-/// The heap is small, so that differences in memory outside of the heap are visible. One compiler compiles every
-/// method, and no thread runs during a compilation. This minimises the differences between JVMs with the same flags.
+/// The flags make the heap small, so that differences in memory outside of the heap are visible. They let a single JIT
+/// compiler compile all methods, and a thread waits while its method is compiled. This minimises the differences
+/// between JVMs with the same flags.
 const FLAGS: [&str; 4] = ["-Xms256m", "-Xmx256m", "-XX:-TieredCompilation", "-Xbatch"];
 
 /// A running JVM that waits for its next slice of the work. It is killed and reaped when dropped.

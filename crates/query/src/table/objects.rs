@@ -66,7 +66,8 @@ pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
         };
         rows = rows.min(left);
     }
-    // Comparing the classes or sizes of all objects is fast, but creating a row is slow.
+    // The cost depends on the rows that are created. Comparing the classes or sizes of all objects is fast, but
+    // creating a row is slow.
     (all as f64 / 20.0 + rows as f64, rows)
 }
 

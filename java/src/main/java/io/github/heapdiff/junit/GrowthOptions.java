@@ -95,7 +95,7 @@ public final class GrowthOptions {
         return with(options -> options.program = file);
     }
 
-    /** Sets a file of known growth, in the format of {@code heapdiff --ignore}. */
+    /** Sets a file with rules for known growth, in the format of {@code heapdiff --ignore}. */
     public GrowthOptions withIgnore(Path file) {
         Objects.requireNonNull(file);
         return with(options -> options.ignore = file);

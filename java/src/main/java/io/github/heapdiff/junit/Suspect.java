@@ -46,7 +46,10 @@ final class Suspect {
         return grown >= (noise == null ? 0 : number(noise)) / (1 + LEAST_PART_OF_STEP);
     }
 
-    /** Returns true if no rule on the verdict or on the steps excuses the growth. Then the rounds decide. */
+    /**
+     * Returns true if no rule on the verdict or on the steps excuses the growth. Then the number of growing rounds decides whether the test
+     * fails.
+     */
     boolean growsInEachStep() {
         return excuse().isEmpty();
     }
