@@ -1,11 +1,12 @@
-//! A time limit for one test case. Without it, a test that walks over a wrong answer might never end.
+//! A time limit for one test case. Without it, a test might loop for ever over a wrong answer, such as a list with a
+//! cycle.
 
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A running test case. If the case exceeds its time limit, the process ends, and so its tests fail.
+/// A running test case. If the case exceeds its time limit, the process of the tests is ended, so the run fails.
 #[derive(Debug)]
 pub struct Deadline(u64);
 
@@ -45,8 +46,8 @@ fn watch() {
         let cases = CASES.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if let Some((_, test)) = cases.1.values().find(|(end, _)| *end < now) {
-            // A single thread cannot be stopped, so the process ends. If the message cannot be written, nothing else
-            // can be done.
+            // End the whole process, because a single thread cannot be stopped. Ignore an error of writing the message,
+            // because nothing else can be done.
             let _ = writeln!(std::io::stderr(), "{test}: one case takes too long");
             std::process::exit(101);
         }

@@ -8,19 +8,20 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The JDK version of the kept dumps. If it is not installed, any later version is used.
+/// The major version of the JDK that writes the kept dumps. If this version is not installed, a later one is used.
 pub const PREFERRED_MAJOR: u32 = 17;
 
 /// Writes `before.hprof.gz` and `after.hprof.gz` to this folder, replaces existing files, and returns their paths.
 ///
-/// They contain the live objects of the leaking [`SESSION_REGISTRY`] at its first and second `READY`. The JVM
-/// compresses them. The program runs without environment variables, in a new folder and under another user name,
-/// because a dump contains the environment, the folder and the name.
+/// They contain the live objects of the leaking program [`SESSION_REGISTRY`] when it prints its first and its second
+/// `READY`. The JVM compresses them. The program runs without environment variables, in a new folder and under another
+/// user name, because a dump contains the environment, the folder and the name.
 pub fn regenerate_dumps(out_dir: &Path) -> Result<Vec<PathBuf>, JvmError> {
     make_dumps(out_dir, 9)
 }
 
-/// Does the same as [`regenerate_dumps`] with another compression level. Level 9 takes seconds, level 1 less.
+/// Does the same as [`regenerate_dumps`] with another compression level. Compression at level 9 takes seconds. Level 1
+/// is faster.
 pub fn make_dumps(out_dir: &Path, gzip: u8) -> Result<Vec<PathBuf>, JvmError> {
     let jdk = jdk()?;
     fs::create_dir_all(out_dir).map_err(|error| JvmError::file(out_dir, error))?;
@@ -32,7 +33,7 @@ pub fn make_dumps(out_dir: &Path, gzip: u8) -> Result<Vec<PathBuf>, JvmError> {
         let after = dump(&target, &out_dir.join("after.hprof.gz"), gzip)?;
         Ok(vec![before, after])
     });
-    // The folder contains only the copy of the classes.
+    // Ignore an error of the removal, because the folder contains only a copy of the classes.
     let _ = fs::remove_dir_all(&home);
     dumps
 }
@@ -53,7 +54,7 @@ pub fn unpacked(dump: &Path) -> Vec<u8> {
 }
 
 /// Writes `sampled-before.hprof.gz` and `sampled-after.hprof.gz`: the heap of `java/agent/Orders.java`, with the agent
-/// loaded, at its first and second `READY`. Otherwise they are like the dumps of [`regenerate_dumps`].
+/// loaded, when it prints its first and its second `READY`. Otherwise they are like the dumps of [`regenerate_dumps`].
 pub fn make_sampled_dumps(
     out_dir: &Path,
     library: &Path,
@@ -73,7 +74,7 @@ pub fn make_sampled_dumps(
         let after = dump(&target, &out_dir.join("sampled-after.hprof.gz"), gzip)?;
         Ok(vec![before, after])
     });
-    // The folder contains only the copy of the classes.
+    // Ignore an error of the removal, because the folder contains only a copy of the classes.
     let _ = fs::remove_dir_all(&home);
     dumps
 }

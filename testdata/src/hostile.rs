@@ -1,5 +1,5 @@
-//! Hostile input: small dumps of all kinds with random changes from a seed. Harnesses on a stable compiler use it as it
-//! is. For fuzzers, the unchanged dumps are the start corpus.
+//! Hostile input: small dumps of all kinds with random changes. A seed determines the changes. Test harnesses on a
+//! stable compiler use the changed dumps. Fuzzers start from the unchanged dumps as their corpus.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::writer::{
     compress,
 };
 
-/// A function under test with its name. It accepts any bytes, and must neither panic nor hang.
+/// A name, and a function to test. The function accepts any bytes, and must neither panic nor hang.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Maximum time for one input, on a busy machine.
@@ -102,8 +102,8 @@ pub fn corpus() -> Vec<Vec<u8>> {
     }
     agent.add_to(&mut heap);
     corpus.push(heap.build());
-    // Two dumps in one file. Read as one dump, the second is damage at the end of the first. Read as a pair, the two
-    // can be compared.
+    // Two dumps in one file. If the file is read as one dump, the second dump is damage at the end of the first. If it
+    // is read as a pair, the two dumps can be compared.
     corpus.push([&corpus[0][..], &corpus[1]].concat());
     corpus
 }
@@ -132,7 +132,7 @@ pub fn mutate(rng: &mut Rng, corpus: &[Vec<u8>]) -> Vec<u8> {
                 bytes.drain(at..end);
             }
             4 => {
-                // Inserts a piece of another dump, or of the same one.
+                // Inserts some consecutive bytes of the same dump or of another dump.
                 let other = &corpus[rng.below(corpus.len())];
                 let from = rng.below(other.len());
                 let to = (from + rng.below(120)).min(other.len());

@@ -1,4 +1,4 @@
-//! The Java programs that are not leak scenarios. Compile them with [`Jdk::compile`] or run the source.
+//! The Java programs that are not leak scenarios. Compile a program with [`Jdk::compile`], or run its source file.
 //!
 //! [`Jdk::compile`]: crate::jvm::Jdk::compile
 
@@ -16,42 +16,44 @@ pub fn agent_library() -> PathBuf {
     library
 }
 
-/// `LayoutZoo.java`: creates objects of every kind of layout, and waits at three `READY`s. Main class `LayoutZoo`.
+/// `LayoutZoo.java`: creates objects of every kind of layout, and has three phases, each of which ends with `READY` and
+/// a wait. Main class `LayoutZoo`.
 pub fn layout_zoo() -> PathBuf {
     java("LayoutZoo.java")
 }
 
 /// `DeepSizes.java`: objects of all kinds, whose sizes the program measures itself as an agent for `-javaagent`. It
-/// prints the sizes and then waits at its only `READY`. Main class `DeepSizes`.
+/// prints the sizes, and then its only `READY`, and waits. Main class `DeepSizes`.
 pub fn deep_sizes() -> PathBuf {
     java("DeepSizes.java")
 }
 
 /// `Contents.java`: keeps collections of every kind in static fields, prints a line `HOLDS field kind size elements`
-/// for each, and waits at its only `READY`. Main class `Contents`.
+/// for each, and then its only `READY`, and waits. Main class `Contents`.
 pub fn contents() -> PathBuf {
     java("Contents.java")
 }
 
 /// `Hashes.java [SECRETS [SEED]]`: passes secrets to the JDK's classes that keep hashes, prints a line `HASH number`
-/// for each hash, and waits at its only `READY`. Main class `Hashes`.
+/// for each hash, and then its only `READY`, and waits. Main class `Hashes`.
 pub fn hashes() -> PathBuf {
     java("Hashes.java")
 }
 
-/// `Waste.java`: wastes memory in known ways, and measures the bytes itself as an agent for `-javaagent`. It prints
-/// them and then waits at its only `READY`. Main class `Waste`.
+/// `Waste.java`: wastes memory in known ways, and measures the wasted bytes itself as an agent for `-javaagent`. It
+/// prints them, and then its only `READY`, and waits. Main class `Waste`.
 pub fn waste() -> PathBuf {
     java("Waste.java")
 }
 
-/// `Shelf.java [MEGABYTES]`: keeps 10,000 more boxes before each of three `READY`s. Main class `Shelf`.
+/// `Shelf.java [MEGABYTES]`: prints `READY` three times, and keeps 10,000 more boxes each time before it does. Main
+/// class `Shelf`.
 pub fn shelf() -> PathBuf {
     java("Shelf.java")
 }
 
-/// `BigHeap.java SCALE FIRST.hprof [SECOND.hprof [GROWTH]]`: builds a heap of any size and dumps it
-/// before and after a leak. Main class `BigHeap`.
+/// `BigHeap.java SCALE FIRST.hprof [SECOND.hprof [GROWTH]]`: builds a heap of any size, dumps it, and, if a second file
+/// is given, adds a leak and dumps it again. Main class `BigHeap`.
 pub fn big_heap() -> PathBuf {
     java("BigHeap.java")
 }
@@ -82,14 +84,14 @@ pub fn web() -> PathBuf {
     java("web").join("Heapster.java")
 }
 
-/// Classes of a Kotlin and a Scala program that keep arrays, in a jar. Main classes
+/// A jar with the classes of two programs that keep arrays, one in Kotlin and one in Scala. Main classes
 /// `com.acme.kotlin.OrdersKt` and `com.acme.scala.Orders`.
 pub fn languages() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("languages/orders.jar")
 }
 
-/// A program that ProGuard shortened, its source, and the mapping between the names in both. Main class
-/// `com.acme.shop.Shop`.
+/// A program whose names ProGuard shortened, its source, and the mapping from the short names to the original ones.
+/// Main class `com.acme.shop.Shop`.
 pub fn shrunk() -> [PathBuf; 3] {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("shrunk");
     ["shop.jar", "Shop.java", "mapping.txt"].map(|name| folder.join(name))

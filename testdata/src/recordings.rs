@@ -1,5 +1,5 @@
-//! Flight recordings of a real JVM, and recordings that are composed byte by byte for cases that no JVM writes. This
-//! module shares no code with the reader.
+//! Flight recordings of a real JVM, and recordings that this module composes byte by byte, for cases that no JVM
+//! produces. The module shares no code with the reader.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,8 +12,9 @@ use flate2::write::GzEncoder;
 
 use crate::jvm::{Jdk, JvmError, Launch};
 
-/// Records `java/jfr/Recorded.java`, which keeps 3000-byte arrays in `steps` equal steps, with a GC after each. Returns
-/// the number of arrays that it kept. Takes about two seconds, and 100 ms for each step.
+/// Records a run of `java/jfr/Recorded.java`. In each of `steps` equal steps, the program keeps 3000-byte arrays and
+/// then runs a GC. Returns the number of arrays that the program kept. The recording takes about two seconds, and 100
+/// ms for each step.
 ///
 /// # Errors
 /// Returns an error if the JVM fails.
@@ -22,7 +23,7 @@ pub fn record(jdk: &Jdk, file: &Path, steps: u32) -> Result<u64, JvmError> {
     let classes = jdk.compile(&folder.join("Recorded.java"))?;
     let home = file.parent().unwrap_or_else(|| Path::new("."));
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    // The recording contains the arguments, so they must not reveal anything about this machine.
+    // The recording contains the JVM's arguments, so they must not reveal anything about this machine.
     let option = format!("-XX:StartFlightRecording=filename={name},settings=recorded.jfc");
     let settings = home.join("recorded.jfc");
     fs::copy(folder.join("recorded.jfc"), &settings)
@@ -114,7 +115,7 @@ pub struct Field {
     pub array: bool,
 }
 
-/// Returns a field whose value is in the event itself.
+/// Returns the description of a field whose value is in the event itself.
 #[must_use]
 pub const fn plain(name: &'static str, of: &'static str) -> Field {
     Field {
@@ -125,7 +126,7 @@ pub const fn plain(name: &'static str, of: &'static str) -> Field {
     }
 }
 
-/// Returns a field with the key of a constant.
+/// Returns the description of a field that contains the key of a constant.
 #[must_use]
 pub const fn pooled(name: &'static str, of: &'static str) -> Field {
     Field {
@@ -146,11 +147,12 @@ pub struct Chunk {
     start_ns: i64,
 }
 
-/// Number of the first type that is added. The types 0 and 1 are the metadata and the checkpoint.
+/// Number of the first type that a caller adds. The numbers 0 and 1 are the types of metadata events and checkpoint
+/// events.
 const FIRST_TYPE: usize = 20;
 
 impl Chunk {
-    /// Creates a chunk that begins at this time. Its clock counts nanoseconds and begins at 1,000.
+    /// Creates a chunk that begins at this time. The chunk's clock counts nanoseconds and begins at 1,000.
     #[must_use]
     pub fn new(start_ns: i64) -> Self {
         let mut chunk = Self {
@@ -210,7 +212,8 @@ impl Chunk {
             varint(i64::try_from(at).expect("few strings"))
         };
         let count = |n: usize| varint(i64::try_from(n).expect("few"));
-        // The elements are nested: root > metadata > class > field. An annotation without content follows the fields.
+        // The elements are nested: root > metadata > class > field. An annotation without content precedes the fields
+        // of a class.
         body.extend([word("root"), count(0), count(1)].concat());
         body.extend([word("metadata"), count(0), count(self.types.len())].concat());
         for (name, fields) in &self.types {
@@ -272,7 +275,7 @@ impl Chunk {
     }
 }
 
-/// Returns an event that begins with its size. The size counts its own bytes, too.
+/// Returns an event that begins with its size. The bytes of the size itself are included in it.
 fn sized(kind: i64, body: &[u8]) -> Vec<u8> {
     let kind = varint(kind);
     // Sizes are encoded in four bytes, as the JVM writes them.
@@ -289,7 +292,7 @@ pub const STARTED_MS: i64 = 1_760_000_000_000;
 /// allocation of a `com.acme.Page` (48 bytes) every 50 ms and of a `byte[]` of 4,096 bytes every 100 ms. At the end all
 /// arrays and three pages are alive.
 ///
-/// `number` is the position of the chunk: each covers the ten seconds after those of the chunk before.
+/// `number` is the position of the chunk in the recording. Each chunk covers the ten seconds after the previous chunk.
 #[must_use]
 pub fn live_objects(number: i64) -> Chunk {
     let mut chunk = Chunk::new((STARTED_MS + number * 10_000) * 1_000_000);

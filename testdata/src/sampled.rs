@@ -57,13 +57,13 @@ pub struct AgentHeap {
     pub interval: i64,
     /// Sampling strategy; 0 is by bytes.
     pub strategy: i32,
-    /// The interval at the agent's start, if it was another one than `interval`.
+    /// The interval at the agent's start, if it differed from `interval`.
     pub first_interval: Option<i64>,
     /// True if the agent was loaded when the JVM started.
     pub from_start: bool,
     /// True if the agent tracks only a few of its samples, but adds all of them to its totals.
     pub few_followed: bool,
-    /// Number of samples that were dropped because the table was full, and the bytes that they represented.
+    /// Samples that were dropped because the table was full: their number, and the bytes that they represented.
     pub lost: (i64, i64),
     /// Samples that have not been collected.
     pub samples: Vec<Sampled>,
@@ -71,11 +71,12 @@ pub struct AgentHeap {
     pub collected: Vec<(Sampled, i32)>,
     /// The site table.
     pub table: Vec<u8>,
-    /// Number of samples and number of their bytes, for each site.
+    /// For each site: number of samples, and number of bytes of the sampled objects.
     pub totals: Vec<(i64, i64)>,
-    /// Bytes that the samples of each site represent. If empty, the class in the heap lacks this field.
+    /// Bytes that the samples of each site represent. If this list is empty, the agent's class in the heap lacks the
+    /// field.
     pub allocated: Vec<i64>,
-    /// The type of each site's last sample. If empty, the class in the heap lacks this field.
+    /// The type of each site's last sample. If this list is empty, the agent's class in the heap lacks the field.
     pub site_types: Vec<i64>,
     /// Number and bytes of the objects of each type that were allocated, by type ID. If empty, the array in the heap is
     /// null.
@@ -85,8 +86,9 @@ pub struct AgentHeap {
 }
 
 impl AgentHeap {
-    /// Returns the state of an agent in process 4711 that samples every allocation. Its table has type 1, `byte[]`, and
-    /// these sites, numbered from 1. Each site is a stack of `class.method` frames, the leaf first, all at line 7.
+    /// Returns the state of an agent in process 4711 that samples every allocation. The agent's table contains one type
+    /// (number 1, `byte[]`) and the given sites, numbered from 1. Each site is a stack of `class.method` frames, the
+    /// leaf first, all at line 7.
     pub fn new(sites: &[&[&str]]) -> Self {
         let mut batch = Batch::new();
         let mut next = 1;
@@ -142,7 +144,7 @@ impl AgentHeap {
         self.samples.push(sample);
     }
 
-    /// Adds this state to a heap, held by static fields and by JNI references as in a real heap.
+    /// Adds the objects of this agent to a heap. As in a real heap, static fields and JNI references hold them.
     pub fn add_to(&self, heap: &mut HeapBuilder) -> ClassId {
         let boot = heap.boot();
         let ints = [fields::SITE, fields::TYPE, fields::THREAD];

@@ -1,10 +1,10 @@
 //! The leak scenarios, the controls, and the right report on each.
 //!
-//! A scenario is a Java program of one file in `testdata/scenarios`, in the folders of its package, as a recent JDK
-//! requires it to run a source file. It runs with the argument `leak` or `fixed` and prints three phases by the
-//! protocol of [`Target`]. In `leak` mode, every phase adds the same amount to the objects that the program keeps. In
-//! `fixed` mode it does the same work without the leak, and nothing grows. A [`Control`] is a program that grows, or
-//! seems to grow, but does not leak.
+//! A scenario is a Java program in one file below `testdata/scenarios`. The file is in the folders of its package,
+//! because a recent JDK requires this to run a source file. The program runs with the argument `leak` or `fixed`. It
+//! has three phases, and follows the protocol of [`Target`]. In `leak` mode, every phase adds the same amount to the
+//! objects that the program keeps. In `fixed` mode it does the same work without the leak, and nothing grows. A
+//! [`Control`] is a program that grows, or seems to grow, but does not leak.
 
 mod controls;
 mod leaks;
@@ -46,7 +46,7 @@ pub const CORE: &[Scenario] = ALL.split_at(17).0;
 pub enum Mode {
     /// Leaks: every phase keeps more objects.
     Leak,
-    /// Does the same work without the leak: nothing grows.
+    /// The program does the same work without the leak, so nothing grows.
     Fixed,
 }
 
@@ -60,7 +60,7 @@ impl Mode {
     }
 }
 
-/// Minimum growth in each phase of the first class in the scenario's `classes`.
+/// Minimum growth of the first class in the scenario's `classes`, in each phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Growth {
     /// Number of additional objects.
@@ -74,7 +74,7 @@ pub enum Growth {
 pub struct Scenario {
     /// A short name for tests.
     pub name: &'static str,
-    /// A description of the leak, for the reader of a failed test.
+    /// A description of the leak. A failed test shows it.
     pub leak: &'static str,
     /// The class with `main`; its name gives the source file.
     pub main_class: &'static str,
@@ -83,15 +83,15 @@ pub struct Scenario {
     /// The classes that a report may name as accumulating, the best first. A `*` at the end stands for the number that
     /// the JVM appends to the name of a hidden class.
     pub classes: &'static [&'static str],
-    /// The method that allocates the leaking objects or calls the allocating code. All allocations in stacks with this
-    /// method belong to the leak.
+    /// The method that allocates the leaking objects or calls the allocating code. Every allocation whose stack
+    /// contains this method is part of the leak.
     pub allocator: &'static str,
     /// The known leak pattern that a report names, if the leak matches one.
     pub detector: Option<&'static str>,
     /// A second, independent leak.
     pub second: Option<Expected>,
-    /// Number of dumps that are necessary to recognise the leak: 2, or 3 if something harmless grows more between the
-    /// first and the second dump.
+    /// Number of dumps that a report needs to recognise the leak: usually 2. It is 3 if, between the first and the
+    /// second dump, something harmless grows more than the leak.
     pub dumps: usize,
     /// True if the program uses published libraries, which [`fetch_libraries`] fetches.
     pub libraries: bool,
@@ -146,7 +146,7 @@ impl Scenario {
         source_path_of(self.main_class)
     }
 
-    /// True if this JDK has all that the program needs.
+    /// True if this JDK has all features that the program needs.
     pub fn runs_on(&self, jdk: &Jdk) -> bool {
         jdk.major() >= self.since
     }

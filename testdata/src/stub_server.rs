@@ -1,4 +1,4 @@
-//! A local HTTP server that gives scripted answers and records the requests.
+//! A local HTTP server that returns prepared answers and records the requests.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -19,9 +19,9 @@ const MOST: u64 = 64 << 20;
 pub enum Answer {
     /// An answer with a status, headers (`Name: value`) and a body.
     Says(u16, Vec<String>, Vec<u8>),
-    /// An answer of these raw bytes. The connection is closed afterwards.
+    /// An answer that consists of these raw bytes. The server then closes the connection.
     Raw(Vec<u8>),
-    /// There is no answer: the server waits until the client closes the connection.
+    /// No answer. The server waits until the client closes the connection.
     Silence,
 }
 
@@ -74,7 +74,8 @@ impl StubServer {
         Self::with(script, None)
     }
 
-    /// Does the same with TLS ([`Authority::server`](crate::authority::Authority::server)).
+    /// Starts a server as [`start`](Self::start) does, but with TLS
+    /// ([`Authority::server`](crate::authority::Authority::server)).
     ///
     /// # Panics
     /// As [`start`](Self::start).
@@ -162,7 +163,7 @@ fn one(stream: impl Read + Write, answer: Answer) -> Received {
     let mut reader = BufReader::new(stream);
     let request = request(&mut reader);
     let mut out = reader.into_inner();
-    // Errors are ignored, because the client may have closed the connection.
+    // Ignore errors, because the client may have closed the connection.
     let _ = match answer {
         Answer::Silence => out.read(&mut [0]).map(drop),
         Answer::Raw(bytes) => out.write_all(&bytes),

@@ -1,11 +1,12 @@
-//! Checks that each control keeps in every phase the number of instances in the table, by the JVM's own histogram. Each
-//! control runs on one JDK, and the JDKs take turns from row to row of the table; `cargo xtask accuracy` runs each
-//! control on all JDKs.
+//! Runs each control, and checks by the JVM's own histogram that in every phase it keeps the number of instances that
+//! the table of controls gives. Each control runs on one JDK, and the JDKs take turns from row to row of the table;
+//! `cargo xtask accuracy` runs each control on all JDKs.
 
 use testdata::jvm::{Histogram, Jdk, JvmError, Selection};
 use testdata::scenarios::{CONTROL_PHASES, CONTROLS, Control, libraries};
 
-/// Returns the live histogram of every phase. Fails unless the program then ends successfully.
+/// Runs a program, and returns the histogram of live objects at the end of each phase. Fails if the program does not
+/// end successfully.
 fn run(control: &Control, jdk: &Jdk) -> Result<Vec<Histogram>, JvmError> {
     let mut target = control.start(jdk)?;
     let mut histograms = vec![target.histogram(Selection::Live)?];
@@ -34,8 +35,8 @@ fn check(name: &str) {
             let is_right = found.abs_diff(expected) <= expected / 20;
             assert!(is_right, "{told}: {found}, not {expected}");
         }
-        // Nothing else in the program accumulates. So if the number of these instances is level, the size of the whole
-        // heap must be level, too.
+        // No other class of the program accumulates objects. So if the number of these instances stays constant, the
+        // size of the whole heap must stay constant too.
         let (half, last) = (histograms[1].total_bytes(), histograms[3].total_bytes());
         let is_level = control.instances[3] <= control.instances[1];
         assert!(
@@ -45,7 +46,8 @@ fn check(name: &str) {
     }
 }
 
-/// Generates one test for each control, so that they run in parallel and a failure has a name.
+/// Generates one test for each control, so that the tests run in parallel and the name of a failed test shows the
+/// control.
 macro_rules! controls {
     ($($name:ident)*) => {
         $(#[test] fn $name() { check(stringify!($name)); })*

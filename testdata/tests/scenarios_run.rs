@@ -1,11 +1,12 @@
-//! Checks that each scenario does what the table says. The JVM's own histogram shows the leaked class growing in every
-//! phase in `leak` mode, and nothing growing in `fixed` mode. Each scenario runs on one JDK, and the JDKs take turns
-//! from row to row of the table; `cargo xtask accuracy` runs each on all JDKs.
+//! Checks that each scenario behaves as the table of scenarios describes. The JVM's own histogram shows the leaked
+//! class growing in every phase in `leak` mode, and nothing growing in `fixed` mode. Each scenario runs on one JDK, and
+//! the JDKs take turns from row to row of the table; `cargo xtask accuracy` runs each on all JDKs.
 
 use testdata::jvm::{Histogram, Jdk, JvmError, Selection};
 use testdata::scenarios::{self, Growth, Mode, PHASES, Scenario};
 
-/// Returns the live histogram of every phase. Fails unless the program then ends successfully.
+/// Runs a program, and returns the histogram of live objects at the end of each phase. Fails if the program does not
+/// end successfully.
 fn run(scenario: &Scenario, jdk: &Jdk, mode: Mode) -> Result<Vec<Histogram>, JvmError> {
     let mut target = scenario.start(jdk, mode)?;
     let mut histograms = vec![target.histogram(Selection::Live)?];
@@ -26,7 +27,7 @@ fn accepts(expected: &str, class: &str) -> bool {
 
 /// Returns the number of instances or bytes of the leaked class, depending on the scenario's growth.
 fn leaked(scenario: &Scenario, histogram: &Histogram) -> u64 {
-    // The name of a hidden class ends with a number. The table has `*` in place of it.
+    // The name of a hidden class ends with a number. The table of scenarios has `*` in place of this number.
     let all = histogram.classes.iter();
     let leaked = all.filter(|of| accepts(scenario.classes[0], &of.class));
     match scenario.growth {
@@ -56,8 +57,8 @@ fn check(name: &str) {
                     jdk.version()
                 );
                 match mode {
-                    // The growth may be smaller by a hundredth of the step, because strings and similar objects come
-                    // and go elsewhere.
+                    // The growth may be up to 1/100 of the step smaller than expected, because other code also creates
+                    // and drops strings and similar objects.
                     Mode::Leak => assert!(after + step / 100 >= before + step, "{told}"),
                     Mode::Fixed => {
                         assert!(before.abs_diff(after) <= step / 20, "{told}");
@@ -73,7 +74,8 @@ fn check(name: &str) {
     }
 }
 
-/// Generates one test for each scenario, so that they run in parallel and a failure has a name.
+/// Generates one test for each scenario, so that the tests run in parallel and the name of a failed test shows the
+/// scenario.
 macro_rules! scenarios {
     ($($name:ident)*) => {
         $(#[test] fn $name() { check(stringify!($name)); })*

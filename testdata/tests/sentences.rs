@@ -1,8 +1,8 @@
 //! Checks that a test or a golden case quotes each sentence of a report.
 //!
 //! A sentence is a string literal with at least three words in the code that writes reports. Three consecutive words of
-//! it must occur in a string literal of a test, or in the output of a golden case. If all parts of a sentence between
-//! placeholders are shorter, two consecutive words suffice.
+//! it must occur in a string literal of a test, or in the output of a golden case. Placeholders such as `{name}` divide
+//! a sentence into parts. If all parts have fewer than three words, two consecutive words suffice.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -27,7 +27,7 @@ const TESTS: [&str; 13] = [
     "README.md",
 ];
 
-/// The code that writes reports, and the warnings that they contain.
+/// The code that writes reports and the warnings in them.
 const WORDED: &[&str] = &[
     "cli/src/capture/child.rs",
     "cli/src/capture/fork.rs",
@@ -75,7 +75,7 @@ const WORDED: &[&str] = &[
 const UNREAD: [&str; 1] = ["crates/report/src/synthetic.rs"];
 
 /// Lines whose string literals are not part of a report: progress messages, usage errors, reasons for allowing a lint,
-/// labels that name the element beside them, and fonts for the browser.
+/// labels of page elements, and fonts for the browser.
 const UNREPORTED: [&str; 7] = [
     ".phase(\"",
     "Failure::usage(\"",
@@ -144,7 +144,7 @@ fn literals(code: &str) -> Vec<String> {
 }
 
 fn is_sentence(literal: &str) -> bool {
-    // The content security policy of a page is no sentence, because only browsers read it.
+    // Leave out the content security policy of a page, because only browsers read it.
     if literal.contains("-src '") {
         return false;
     }
@@ -192,7 +192,7 @@ fn runs(text: &str, count: usize) -> HashSet<Vec<String>> {
     found
 }
 
-/// Returns all string literals and outputs of tests and golden cases.
+/// Returns the string literals of all tests, and the outputs of all golden cases.
 fn quoted() -> Vec<String> {
     let mut quoted: Vec<String> = Vec::new();
     for file in TESTS.iter().flat_map(|p| files(p)) {
@@ -235,7 +235,7 @@ fn each_sentence_is_quoted_in_a_test() {
     for file in all.filter(|f| !UNREAD.contains(&&**f)) {
         let code = text(&file);
         let code = match file.ends_with(".js") {
-            // Template literals are string literals with placeholders, too.
+            // Template literals (in backquotes) are string literals with placeholders, too.
             true => code.replace('`', "\"").replace("${", "{"),
             false => code,
         };

@@ -149,7 +149,7 @@ fn load(browser: &mut Browser, page: &Path) -> Result<Duration> {
     let url = format!("file://{}", page.display());
     browser.call("Page.navigate", json!({"url": url}))?;
     browser.wait("document.documentElement?.dataset.ready !== undefined && document.readyState === 'complete'")?;
-    // A timeout that is set in an animation frame fires after that frame was painted.
+    // Set a timeout in an animation frame, because such a timeout fires only after the frame was painted.
     browser.eval("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)))")?;
     Ok(start.elapsed())
 }
@@ -158,7 +158,8 @@ fn load(browser: &mut Browser, page: &Path) -> Result<Duration> {
 const BRIGHT: &str = "(() => { const [r, g, b] = getComputedStyle(document.body)\
      .backgroundColor.match(/\\d+/g).map(Number); return r + g + b > 384; })()";
 
-/// Checks the light and the dark colour scheme: the page follows the system, and all text has enough contrast.
+/// Checks the light and the dark colour scheme: the page follows the system's setting, and all text has enough
+/// contrast.
 fn readable(browser: &mut Browser) -> Result<()> {
     for (scheme, expected) in [("dark", false), ("light", true)] {
         browser.prefer(scheme)?;
@@ -271,7 +272,7 @@ impl Page<'_> {
         let rows = "[...document.querySelectorAll('.suspect')]";
         let all = self.browser.number(&format!("{rows}.length"))?;
         ensure!(all > 0.0, "there are none");
-        // The details of the first suspect are open at first. The keyboard closes and opens them.
+        // When the page is loaded, the details of the first suspect are open. The keyboard closes and opens them.
         for open in ["false", "true"] {
             self.browser
                 .eval(&format!("{rows}[0].querySelector('summary').focus()"))?;
@@ -320,7 +321,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Ensures that a suspect shows a statement only if its figures support the statement.
+    /// Ensures that the page shows a statement about a suspect only if the suspect's figures support it.
     fn claims(&mut self, at: u32) -> Result<()> {
         const CLAIMS: [(&str, &str); 4] = [
             (
@@ -352,7 +353,7 @@ impl Page<'_> {
                 "suspect {at} shows `{claim}`: {told}, expected {wanted}"
             );
         }
-        // The label of the drawing gives its content as text: `1.0 KiB to 2.0 KiB, +1.0 KiB an hour`.
+        // The label of the chart describes its content as text: `1.0 KiB to 2.0 KiB, +1.0 KiB an hour`.
         let wanted = format!("Boolean({suspect}.history)");
         let told = format!(
             "Boolean({row}.querySelector('.details svg')?.getAttribute('aria-label').endsWith(' an hour') )"

@@ -43,7 +43,8 @@ impl Step {
     fn run(self) -> Result<()> {
         match self {
             Self::Fmt => run::run(run::cargo().args(["fmt", "--all", "--check"])),
-            // Clippy uses the release profile, to share build scripts and macros with the build of the tests.
+            // Clippy uses the release profile, so that it can reuse the build scripts and macros that are compiled for
+            // the tests.
             Self::Clippy => run::run(
                 run::cargo()
                     .args(["clippy", "--workspace", "--all-targets"])
@@ -96,7 +97,7 @@ pub(crate) fn test() -> Result<()> {
     tools::ensure_readers()?;
     let mut tests = run::cargo();
     tests.args(["test", "--workspace", "--release", "--locked"]);
-    // Most tests spend much of their time waiting for JVMs, so there are two test threads for each core.
+    // Run two test threads for each core, because most tests spend much of their time waiting for JVMs.
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     tests.env("RUST_TEST_THREADS", (2 * cores).to_string());
     // These fuzzing runs are short. `cargo xtask fuzz` has longer ones.

@@ -19,7 +19,8 @@ use heapdiff_lab::tools;
 
 /// The oldest glibc that the program runs with. It is the glibc of RHEL 7. All supported systems have a later one.
 const GLIBC: (u32, u32) = (2, 17);
-/// The cargo plugin that calls another linker, and that linker, which has the symbols of the oldest glibc.
+/// Two tools: the cargo plugin that replaces the linker, and the linker that it calls, which has the symbols of the
+/// oldest glibc.
 const LINKER: [&str; 2] = ["cargo-zigbuild==0.24.0", "ziglang==0.17.1"];
 
 /// Options of `cargo xtask dist`.
@@ -68,7 +69,7 @@ pub(crate) fn dist(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Builds the agent, and then the program with the embedded agent, linked to symbols of the oldest glibc.
+/// Builds the agent, and then the program with the embedded agent, both linked to the symbols of the oldest glibc.
 fn build() -> Result<(PathBuf, PathBuf)> {
     let target = match ARCH {
         "x86_64" | "aarch64" => format!("{ARCH}-unknown-linux-gnu"),

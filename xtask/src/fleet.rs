@@ -1,4 +1,5 @@
-//! Generates traces of a fleet, exports them, and ranks them with a Spark job on a local cluster.
+//! Generates the traces of several hosts, exports the traces, and ranks allocation sites with a Spark job on a local
+//! cluster.
 
 use std::fs;
 use std::path::{Path, PathBuf};

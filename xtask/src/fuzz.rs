@@ -115,7 +115,7 @@ fn harness(options: &Options) -> Result<()> {
     if options.as_tested {
         harness.arg("--release");
     } else {
-        // This build checks integer overflow, unlike the release build of the tests.
+        // Build with checks of integer overflow, which the release build of the tests does not have.
         harness.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
     }
     run::run(
@@ -134,7 +134,7 @@ fn libfuzzer(target: &str, seconds: u64) -> Result<Command> {
     let mut command = Command::new("cargo");
     command
         .args(["+nightly", "fuzz", "run", target])
-        // libFuzzer writes new inputs to the first folder.
+        // Name the corpus folder first, because libFuzzer writes new inputs to the first folder.
         .arg(found)
         .args([SEEDS, "--"])
         .arg(format!("-max_total_time={seconds}"))

@@ -38,8 +38,8 @@ pub(crate) fn install(options: &Options) -> Result<()> {
     run::run(&mut install)
 }
 
-/// Writes the compressed library, which the program embeds, beside the library. Writes only if it changes, so that the
-/// program is not rebuilt needlessly.
+/// Compresses the library into a file beside it, which the program embeds. Writes the file only if its content changes,
+/// so that the program is not rebuilt needlessly.
 pub(crate) fn compressed(library: &Path) -> Result<PathBuf> {
     let content =
         fs::read(library).with_context(|| format!("cannot read {}", library.display()))?;

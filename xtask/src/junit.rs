@@ -63,7 +63,8 @@ pub(crate) fn junit(options: &Options) -> Result<()> {
                 .arg(format!("-Dtest.java={}", jvm.java().display())),
         )?;
     }
-    // The examples get the library from a Maven repository, as users do. This repository is in the target folder.
+    // The examples fetch the library from a Maven repository, as users do. For the test, the repository is in the
+    // target folder.
     let folder = run::target_dir().join("maven");
     let repository = format!("-Dmaven.repo.local={}", folder.display());
     run::run(

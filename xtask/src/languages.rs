@@ -41,7 +41,7 @@ pub(crate) fn languages() -> Result<()> {
     run::run(
         Command::new(jdk.java())
             .args(["-cp", &format!("{kotlin}/*"), KOTLIN[3]])
-            // Parameter checks are off, because they call the Kotlin library.
+            // Switch off the parameter checks that the compiler inserts, because they call the Kotlin library.
             .args(["-no-stdlib", "-no-reflect", "-jvm-target", "17"])
             .args(["-Xno-param-assertions", "-Xno-call-assertions"])
             .args(["-cp", &stdlib, "-d"])

@@ -29,7 +29,8 @@ struct Package {
     repository: Option<String>,
     keywords: Vec<String>,
     categories: Vec<String>,
-    /// The registries that may receive the crate; none if the list is empty, any if it is absent.
+    /// The registries to which the crate may be published. If the list is empty, it may not be published. If there is
+    /// no list, any registry is allowed.
     publish: Option<Vec<String>>,
 }
 

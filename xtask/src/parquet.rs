@@ -1,4 +1,5 @@
-//! Reads exported tables with another implementation of Parquet, whose sums must equal those of `histo`.
+//! Reads exported tables with another implementation of Parquet. The sums over these tables must equal the sums in the
+//! report of `histo`.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! Rebuilds the program in testdata that ProGuard shortened, with its mapping.
+//! Rebuilds the program in testdata whose names ProGuard shortened, and the mapping to the original names.
 
 use std::fs;
 use std::process::Command;
@@ -17,7 +17,8 @@ const PROGUARD: [&str; 4] = [
 ];
 const LIBRARY: &str = "<java.home>/jmods/java.base.jmod(!**.jar;!module-info.class)";
 
-/// Compiles `testdata/shrunk/Shop.java`, and shortens it to `shop.jar` and `mapping.txt` beside it.
+/// Compiles `testdata/shrunk/Shop.java`, lets ProGuard shorten its names, and writes `shop.jar` and `mapping.txt`
+/// beside it.
 pub(crate) fn shrunk() -> Result<()> {
     let folder = run::root().join("testdata/shrunk");
     let jdk = java::ensure_jdk()?;

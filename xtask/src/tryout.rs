@@ -36,7 +36,8 @@ pub(crate) fn attach(program: &Path) -> Result<()> {
     let pid = target.pid().to_string();
     let said = output(alone(program, home.path()).args(["attach", &pid, "interval=1k"]))?;
     print!("  {said}");
-    // A thread is sampled only after it has used up the JVM's own sampling interval, so there may be no samples.
+    // The JVM samples a thread for the first time only after the thread has allocated as much as the JVM's own sampling
+    // interval. So there may be no samples.
     live_samples(program, home.path(), &pid)?;
 
     // The second JVM is started with the same library.

@@ -1,4 +1,4 @@
-//! Heap, class and GC figures of a recording, by tick.
+//! Heap, class and GC figures of a recording, for each tick of the trace.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use heapdiff_trace::{NewCollection, NewTick};
 use super::NS_PER_MS;
 use super::slices::Ticks;
 
-/// Computes heap, class and GC figures tick by tick.
+/// Computes the heap, class and GC figures of one tick after the other.
 pub(super) struct JvmStats<'a> {
     recording: &'a Recording,
     ticks: &'a Ticks,
@@ -38,7 +38,7 @@ impl<'a> JvmStats<'a> {
         }
     }
 
-    /// Returns the next tick, without its sites. Must be called for each tick in order.
+    /// Returns the figures of the next tick, without its sites. The caller must request the ticks in order.
     pub(super) fn tick(&mut self, number: i64) -> NewTick {
         let Self {
             recording, ticks, ..

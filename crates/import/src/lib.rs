@@ -1,8 +1,8 @@
 //! Converts JFR recordings to traces.
 //!
-//! A recording contains allocations, and lists of live objects at some moments. A trace contains both for each tick. So
-//! the import divides the time of the recording into ticks of equal length. Each tick gets the allocations within it
-//! and the objects that are known to be alive at its end.
+//! A recording contains allocations, and lists of the objects that were alive at certain moments. A trace contains both
+//! for each tick, a short interval. So the import divides the time of the recording into ticks of equal length. Each
+//! tick gets the allocations within it and the objects that are known to be alive at its end.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -25,7 +25,7 @@ const NS_PER_MS: i64 = 1_000_000;
 /// The reason why a recording cannot be converted.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The tick length would give too many ticks.
+    /// The tick length is so short that the trace would have too many ticks.
     #[error("{count} ticks, but a trace can have at most {most}")]
     TooManyTicks {
         /// The number of ticks.
@@ -122,7 +122,7 @@ impl<'a> Import<'a> {
         let jvm = recording.jvm.clone().unwrap_or_default();
         let started_ms = recording.from_ns / NS_PER_MS;
         let words = |parts: [&str; 2]| parts.join(" ").trim().to_owned();
-        // The interval must not be 0, because that would mean exact counts.
+        // The sampling interval must not be 0, because 0 means that the counts are exact.
         let weights = recording.of(Event::Allocation).map(|s| s.weight);
         let (count, sum) =
             weights.fold((0_u64, 0_u64), |(n, sum), w| (n + 1, sum.saturating_add(w)));
@@ -143,7 +143,7 @@ impl<'a> Import<'a> {
     }
 }
 
-/// Looks up names by the recording's ids.
+/// Finds names by their ids in the recording.
 struct RecordedNames<'a>(&'a Recording);
 
 impl Names for RecordedNames<'_> {
@@ -169,7 +169,7 @@ impl Names for RecordedNames<'_> {
     }
 }
 
-/// Returns notes for readers of the trace.
+/// Returns notes on the recording for readers of the trace.
 fn notes(recording: &Recording, files: usize) -> Vec<String> {
     let mut notes = Vec::new();
     let old = recording.of(Event::Old).count() as u64;

@@ -8,8 +8,8 @@ use heapdiff_trace::{Activity, EstimatedAmount};
 
 use super::{ImportError, NS_PER_MS};
 
-/// Maximum number of ticks. The first value applies to ticks of the default length, the second to a length that the
-/// user gives.
+/// Maximum number of ticks. The first value applies if the length of ticks is the default, the second if the user gives
+/// the length.
 const TICKS: i64 = 3600;
 const MOST_TICKS: i64 = 1 << 20;
 
@@ -43,8 +43,8 @@ impl Ticks {
         })
     }
 
-    /// Returns the tick that contains a time. A time before the first tick belongs to the first tick, and one after the
-    /// last tick to the last.
+    /// Returns the tick that contains a time. Returns the first tick for an earlier time, and the last tick for a later
+    /// time.
     pub(super) fn at(&self, time_ns: i64) -> i64 {
         let ms = time_ns.saturating_sub(self.from_ns) / NS_PER_MS;
         (ms / self.length_ms).clamp(0, self.count - 1)
@@ -61,7 +61,8 @@ pub(super) struct Slices {
 impl Slices {
     pub(super) fn of(recording: &Recording, ticks: &Ticks) -> Self {
         let mut allocated: BTreeMap<(i64, RecordedSite), EstimatedAmount> = BTreeMap::new();
-        // If the recording has both kinds of events, the samples alone cover all allocations.
+        // If the recording has both kinds of events, only the samples are used, because they already cover all
+        // allocations.
         let has_samples = recording.of(Event::Allocation).next().is_some();
         for sample in &recording.samples {
             let is_counted = match sample.event {
@@ -79,8 +80,8 @@ impl Slices {
             allocated.keys().chain(live.keys()).copied().collect();
         rows.sort_unstable();
         rows.dedup();
-        // A row replaces all figures of a site at a tick. So each row repeats the live objects, even if they did not
-        // change.
+        // A row of the trace replaces all figures of a site. So each row repeats the number of live objects, even if
+        // this number did not change.
         let mut now: BTreeMap<RecordedSite, Alive> = BTreeMap::new();
         let activity = rows.into_iter().map(|(tick, site)| {
             let now = now.entry(site).or_default();
@@ -135,7 +136,8 @@ fn alive(recording: &Recording, ticks: &Ticks) -> BTreeMap<(i64, RecordedSite), 
     for sample in recording.samples.iter().filter(|s| s.event.is_of_live()) {
         match (old, sample.event) {
             (true, Event::Old) => looks.entry(sample.time_ns).or_default().push(sample),
-            // async-profiler searches once, at the end, and the search takes some time.
+            // async-profiler searches for live objects only once, at the end of the recording, and this search takes
+            // some time.
             (false, Event::Live) => looks.entry(i64::MAX).or_default().push(sample),
             _ => {}
         }
@@ -150,7 +152,7 @@ fn alive(recording: &Recording, ticks: &Ticks) -> BTreeMap<(i64, RecordedSite), 
         } else {
             ticks.at(time)
         };
-        // If two searches are in the same tick, the later one counts.
+        // If two searches are in the same tick, only the result of the later one is used.
         if to < from {
             continue;
         }
@@ -199,7 +201,7 @@ mod tests {
 
     const SECOND: i64 = 1_000_000_000;
 
-    /// An object of this site that a search found alive. Both times are in seconds.
+    /// Returns a sample of an object of this site that a search found alive. Both times are in seconds.
     fn old(site: u32, look: f64, allocated: f64) -> Sample {
         let ns = |seconds: f64| (seconds * 1e9) as i64;
         Sample {

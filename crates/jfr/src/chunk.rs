@@ -33,13 +33,14 @@ const CHECKPOINT: i64 = 1;
 pub(crate) struct Header {
     pub(crate) size: u64,
     metadata: i64,
-    /// Start of the chunk, in nanoseconds since 1970.
+    /// Time at which the chunk starts, in nanoseconds since 1970.
     pub(crate) start_ns: i64,
     pub(crate) duration_ns: i64,
     start_ticks: i64,
     ticks_per_second: i64,
     compressed: bool,
-    /// True if the JVM was still writing to the chunk. The header then describes the part that was flushed.
+    /// True if the JVM was still writing to the chunk. The header then describes only the part of the chunk that was
+    /// already flushed.
     is_open: bool,
 }
 
@@ -121,7 +122,8 @@ pub(crate) struct Chunk<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// Indexes a chunk. `bytes` may be shorter than the header says. Constants are stored only for the types `kinds`.
+    /// Indexes a chunk. `bytes` may be shorter than the header says. Positions are stored only for constants of the
+    /// types in `kinds`.
     ///
     /// Cost: one step for each event and each constant.
     pub(crate) fn open(bytes: &'a [u8], base: u64, kinds: &[&str]) -> Result<Self, Damage> {
@@ -145,8 +147,8 @@ impl<'a> Chunk<'a> {
         let mut at = HEADER;
         while let Some(found) = chunk.event(&mut at) {
             match found.kind {
-                // The metadata event that the header names is complete. Earlier metadata events lack types that were
-                // added later.
+                // Use the metadata event that the header points to, because it is complete. Earlier metadata events
+                // lack types that were added later.
                 METADATA => {
                     let named = usize::try_from(header.metadata).ok();
                     let is_named = named.is_some_and(|n| n < found.body && found.body <= n + 18);
@@ -176,8 +178,8 @@ impl<'a> Chunk<'a> {
         Ok(chunk)
     }
 
-    /// Returns the event at `at` and moves `at` to its end. Returns `None` at the end of the chunk, and at damage.
-    /// Damage is recorded.
+    /// Returns the event at `at` and moves `at` to its end. Returns `None` at the end of the chunk, or if the event is
+    /// damaged. Damage is recorded.
     fn event(&mut self, at: &mut usize) -> Option<Found> {
         let mut cursor = self.cursor.part(*at, usize::MAX);
         if cursor.is_at_end() {
@@ -213,12 +215,12 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// Stores the positions of the constants of a checkpoint.
+    /// Stores the positions of the constants in a checkpoint event.
     fn checkpoint(&mut self, found: Found, kinds: &[TypeIndex]) -> Result<(), Damage> {
         const WHAT: &str = "a checkpoint";
         let mut cursor = self.cursor.part(found.body, found.end);
-        // These are the start, the duration, and the distance to the previous checkpoint. They are not needed, because
-        // all checkpoints are found without them.
+        // Skip the start, the duration, and the distance to the previous checkpoint. The distance is not needed,
+        // because all checkpoints are found without them.
         for _ in 0..3 {
             cursor.long(WHAT)?;
         }
@@ -317,7 +319,7 @@ impl<'a> Chunk<'a> {
         };
         let mut cursor = self.cursor.part(at, usize::MAX);
         if let Item::Plain(_) = item_of(&self.types, index) {
-            // Strings are the only constants of a plain type.
+            // A constant of a plain type (a type without fields) can only be a string.
             return match cursor.text() {
                 Ok(text) => {
                     values.push(Value::Text(text));
@@ -353,7 +355,8 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// Returns a string of at most `most` characters. Looks it up if it is a constant.
+    /// Returns a string of at most `most` characters. If the field refers to a string constant, returns the constant's
+    /// value.
     pub(crate) fn text(&self, text: Text<'a>, most: usize) -> Option<String> {
         let Text::Pooled(key) = text else {
             return text.decoded(most);
@@ -361,7 +364,7 @@ impl<'a> Chunk<'a> {
         let mut values = Vec::new();
         let index = self.types.named("java.lang.String")?;
         match (self.constant(index, key, &mut values), values.first()) {
-            // Only one reference is resolved: a constant that refers to another constant counts as missing.
+            // Follow only one reference. A constant that refers to another constant is treated as missing.
             (true, Some(Value::Text(text))) => text.decoded(most),
             _ => None,
         }
@@ -399,7 +402,7 @@ impl<'a, 'v> Record<'a, 'v> {
         }
     }
 
-    /// Returns an integer as unsigned, or 0 if it is negative.
+    /// Returns an integer as an unsigned number, or 0 if the integer is negative.
     pub(crate) fn size(&self, chunk: &Chunk<'_>, name: &str) -> u64 {
         u64::try_from(self.int(chunk, name)).unwrap_or(0)
     }

@@ -21,7 +21,7 @@ const GZIP: &[u8] = &[0x1f, 0x8b];
 pub fn is_recording(path: &Path) -> io::Result<bool> {
     let mut first = [0; 4];
     let file = File::open(path)?;
-    // A pipe can be read only once, so its first bytes are not read here.
+    // The first bytes of a pipe are not read here, because they could not be read again later.
     if !file.metadata()?.is_file() {
         return Ok(false);
     }
@@ -77,11 +77,11 @@ impl Chunks {
         Ok(chunks)
     }
 
-    /// Reads until the buffer has `length` bytes. If reading or decompressing fails, returns the error and keeps the
-    /// bytes read so far.
+    /// Reads from the file until the buffer has `length` bytes. If reading or decompressing fails, returns the error
+    /// and keeps the bytes read so far.
     fn fill(&mut self, length: u64) -> Option<io::Error> {
         let missing = length.saturating_sub(self.bytes.len() as u64);
-        // The buffer grows with the bytes that exist, not with the size in the header.
+        // The buffer grows only as bytes are read. The size in the header may be wrong, so nothing is allocated by it.
         let read = (&mut self.input).take(missing).read_to_end(&mut self.bytes);
         read.err()
     }

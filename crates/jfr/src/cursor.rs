@@ -1,4 +1,4 @@
-//! Reads the integers and strings of JFR, never beyond the given end.
+//! Reads integers and strings in the formats of JFR. Never reads beyond the given end.
 
 use crate::error::{Damage, Fault};
 
@@ -33,7 +33,7 @@ impl Text<'_> {
         Some(match self {
             Text::Null | Text::Pooled(_) => return None,
             Text::Utf8(bytes) => {
-                // A character has at most four bytes.
+                // A character has at most four bytes, so more bytes than this are not needed.
                 let bytes = &bytes[..bytes.len().min(most.saturating_mul(4))];
                 String::from_utf8_lossy(bytes).chars().take(most).collect()
             }
@@ -175,7 +175,7 @@ impl<'a> Cursor<'a> {
         Ok(self.number(8, what)? as i64)
     }
 
-    /// Reads an uncompressed number of a chunk's header, whatever the encoding of other integers is.
+    /// Reads a number in a chunk's header. Such a number is never compressed, even if the chunk's other integers are.
     #[allow(
         clippy::cast_possible_wrap,
         reason = "the cast keeps the bits of a negative number"
@@ -257,7 +257,7 @@ mod tests {
             damage.to_string(),
             "byte 1002: the data ends inside a number"
         );
-        // If a length is larger than the chunk, nothing is allocated.
+        // If the length of a string is larger than the chunk, no memory is allocated for it.
         let mut c = cursor(&[3, 0xff, 0xff, 0xff, 0xff, 0x0f, b'a']);
         assert_eq!(c.text().unwrap_err().fault, Fault::Short("a string"));
         let mut c = cursor(&[4, 0xff, 0xff, 0xff, 0xff, 0x0f, b'a']);

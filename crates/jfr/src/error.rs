@@ -8,7 +8,7 @@ pub enum JfrError {
     /// The operating system reported an error.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// The file does not begin like a recording.
+    /// The first bytes of the file are not those of a recording.
     #[error("not a JFR recording: it begins with {}", shown(.0))]
     NotARecording(Vec<u8>),
     /// No chunk could be read.
@@ -20,8 +20,8 @@ pub enum JfrError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("byte {offset}: {fault}")]
 pub struct Damage {
-    /// The offset of the damage, in bytes from the start of the file. For a gzipped file, from the start of its
-    /// content.
+    /// The offset of the damage in bytes, from the start of the file. In a gzipped file, the offset is in the
+    /// decompressed content.
     pub offset: u64,
     /// The kind of damage.
     pub fault: Fault,

@@ -1,13 +1,14 @@
 //! The layout of the records of a type.
 //!
-//! A field whose type has fields is stored inline. So a layout lists only plain fields, with names such as
-//! `heapSpace.committedSize`. Only the length of an array is stored in the record itself.
+//! A field whose type has fields itself is stored inline. So a layout lists only plain fields (fields whose type has no
+//! fields), with names such as `heapSpace.committedSize`. A decoded record contains only the length of an array, not
+//! its elements.
 
 use crate::cursor::{Cursor, Text};
 use crate::error::{Damage, Fault};
 use crate::types::{TypeIndex, Types};
 
-/// Maximum nesting depth of inline types. The same limit applies to nested arrays.
+/// Maximum nesting depth of inline types, and of arrays inside arrays.
 const MOST_DEPTH: usize = 8;
 /// Maximum number of plain fields of one type, and maximum number of plain fields of all types that a chunk uses.
 const MOST_FIELDS: usize = 1 << 10;
@@ -50,7 +51,8 @@ pub(crate) enum Item {
     Plain(Plain),
     /// The key of a constant of this type.
     Constant(TypeIndex),
-    /// A whole record. Only elements of arrays are whole records. Elsewhere the layout lists the fields of the record.
+    /// A whole record. Used only for elements of arrays. Outside of arrays, the layout lists the fields of the record
+    /// instead.
     Record(TypeIndex),
 }
 
@@ -91,7 +93,7 @@ pub(crate) struct Array {
     pub(crate) at: usize,
 }
 
-/// Returns how constants of a type are stored: as a plain value or as a record.
+/// Returns the format in which constants of a type are stored: a plain value or a record.
 pub(crate) fn item_of(types: &Types, index: TypeIndex) -> Item {
     let plain = types.get(index).and_then(|t| Plain::named(&t.name));
     plain.map_or(Item::Record(index), Item::Plain)
@@ -168,8 +170,8 @@ impl Layouts {
         count: u64,
         cursor: &mut Cursor<'_>,
     ) -> Result<(), Damage> {
-        // A stack of arrays that are being skipped: the element type, the number of elements left, and the next field
-        // of the current element. The stack avoids recursion.
+        // The arrays that are being skipped, outermost first. Each entry has the element type, the number of elements
+        // left, and the next field of the current element. The stack avoids recursion.
         let mut open = vec![(item, count, 0_usize)];
         while let Some((item, left, next)) = open.last_mut() {
             if *left == 0 {
@@ -185,7 +187,7 @@ impl Layouts {
             let Some(slot) = layout.get(*next) else {
                 *left -= 1;
                 *next = 0;
-                // Elements without fields have no bytes, so any number of them is skipped at once.
+                // Elements without fields take no bytes, so all of them are skipped at once, whatever their number.
                 if layout.is_empty() {
                     *left = 0;
                 }
@@ -242,11 +244,13 @@ fn written_out(types: &Types, index: TypeIndex, at: u64) -> Result<Layout, Damag
         Fault::Limit { what, most }.at(at)
     };
     let mut layout = Layout::new();
-    // A stack of nested types: the type, its next field, and the prefix of its names.
+    // The nested types being listed, outermost first. Each entry has the type, its next field, and the prefix for the
+    // names of its fields.
     let mut open: Vec<(TypeIndex, usize, String)> = vec![(index, 0, String::new())];
     let mut steps = 0;
     while let Some((index, next, prefix)) = open.last_mut() {
-        // Types without fields add nothing to the layout. So the number of steps is limited, too.
+        // Limit also the number of loop steps, because types without fields add nothing to the layout and so never
+        // reach the limit of fields.
         steps += 1;
         if steps > MOST_FIELDS * MOST_DEPTH {
             return Err(limit("fields in a type", MOST_FIELDS));

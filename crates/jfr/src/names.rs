@@ -128,8 +128,8 @@ impl Names {
         id
     }
 
-    /// Replaces the names in frames by the original ones from before a shrinker renamed them. A frame with inlined
-    /// methods becomes several frames. Returns the new id of each stack, indexed by its old id.
+    /// Restores the original names in frames if a shrinker, such as ProGuard, had renamed classes and methods. A frame
+    /// with inlined methods becomes several frames. Returns the new id of each stack, indexed by its old id.
     pub(crate) fn rename(&mut self, originals: &dyn Originals) -> Vec<StackId> {
         let frames = std::mem::take(&mut self.frames);
         self.by_frame.clear();
@@ -190,13 +190,13 @@ impl Names {
 /// The ids of the constants of a chunk that were looked up so far.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
-    /// Ids of names by type and key, for symbols and the names of garbage collectors.
+    /// Maps (type, key) to the id of a name. Used for symbols and for names of garbage collectors.
     names: FxHashMap<(TypeIndex, i64), NameId>,
     classes: FxHashMap<i64, NameId>,
     methods: FxHashMap<i64, (NameId, NameId)>,
     stacks: FxHashMap<i64, StackId>,
     threads: FxHashMap<i64, NameId>,
-    /// For each key of a frame type: true if frames of this type are in native methods.
+    /// Maps the key of a frame type to true if the method of such a frame is native.
     kinds: FxHashMap<i64, bool>,
 }
 
@@ -275,8 +275,8 @@ impl Keys {
         self.called(chunk, names, record, field, |k| &mut k.threads, name)
     }
 
-    /// Returns the name of the constant that a field refers to. It is computed by `name` once and then cached in
-    /// `known`.
+    /// Returns the name of the constant that a field refers to. The function `name` computes it once. Then it is cached
+    /// in `known`.
     fn called(
         &mut self,
         chunk: &Chunk<'_>,
@@ -446,7 +446,7 @@ mod tests {
         let renamed = names.rename(&Inlined);
         let of = |id: StackId| renamed[id.0 as usize];
         assert_eq!(of(StackId::default()), StackId::default());
-        // With original names, both are the same stack.
+        // After the original names are restored, both stacks are equal.
         assert_eq!(of(one), of(same));
         let frames = names.stack(of(one)).frames.iter();
         let told: Vec<String> = frames

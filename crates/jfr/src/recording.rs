@@ -37,8 +37,8 @@ const MOST_CHARS: usize = 1 << 16;
 const DEFAULT_INTERVAL: u64 = 524_287;
 
 /// If a recording has at least this many [`Event::Old`] samples, the JVM's list of 256 objects is assumed to have been
-/// full. The missing objects died before the recording was written. Objects that were allocated late had little chance
-/// to enter a full list.
+/// full. A full list leads to fewer than 256 samples, because samples of objects that died before the recording was
+/// written are missing. Objects that were allocated late had little chance to enter a full list.
 pub const MANY_OLD: u64 = 128;
 
 /// Maximum number of live objects that async-profiler tracks. If a recording has this many, further live objects are
@@ -222,11 +222,11 @@ pub struct Recording {
     pub states: Vec<(i64, State)>,
     /// The JVM, if the recording describes it.
     pub jvm: Option<Jvm>,
-    /// The mean sampling interval of async-profiler in bytes. `None` if another tool made the recording.
+    /// The mean sampling interval of async-profiler in bytes. `None` if async-profiler did not make the recording.
     pub interval: Option<u64>,
     /// True if sizes of `Old` samples are only minimum sizes.
     pub lacks_sizes: bool,
-    /// The number of chunks that were read.
+    /// Number of chunks that were read.
     pub chunks: u64,
     /// The number of chunks that were also in an earlier file, and were skipped.
     pub repeated: u64,
@@ -234,7 +234,7 @@ pub struct Recording {
     pub from_ns: i64,
     /// The end of the recording, in nanoseconds since 1970.
     pub to_ns: i64,
-    /// Damaged or missing parts, which are left out.
+    /// The damaged or missing parts of the recording. The other fields do not contain their events.
     pub damage: Vec<Damage>,
     /// The number of further damaged parts that are not in `damage`.
     pub more_damage: u64,
@@ -244,7 +244,8 @@ pub struct Recording {
 impl Recording {
     /// Reads a recording, gzipped or not.
     ///
-    /// Cost: time for each event, and memory for the largest chunk, 80 bytes for each sample, and names.
+    /// Cost: the time is linear in the number of events. The memory holds the largest chunk, 80 bytes for each sample,
+    /// and all names.
     ///
     /// # Errors
     /// Returns an error if the file cannot be opened, is not a recording, or has no chunk that can be read. Later
@@ -264,7 +265,7 @@ impl Recording {
         self.read(Chunks::open(path)?)
     }
 
-    /// Replaces the names of classes and frames by the original ones from before a shrinker renamed them.
+    /// Restores the original names of classes and frames if a shrinker, such as ProGuard, had renamed them.
     pub fn rename(&mut self, originals: &dyn Originals) {
         let stacks = self.names.rename(originals);
         let mut classes: FxHashMap<NameId, NameId> = FxHashMap::default();
@@ -514,7 +515,7 @@ fn least(class: &str, elements: u64) -> u64 {
 }
 
 const SETTING: &str = "jdk.ActiveSetting";
-/// Events that are read and are not samples.
+/// The events that are read in addition to the samples.
 const OTHERS: [&str; 6] = [
     SETTING,
     "jdk.GarbageCollection",

@@ -65,7 +65,7 @@ impl Types {
     pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Self, Damage> {
         const WHAT: &str = "the metadata";
         for _ in 0..3 {
-            // These are the start, the duration and the id.
+            // Skip the start, the duration and the id.
             cursor.long(WHAT)?;
         }
         let start = *cursor;
@@ -84,10 +84,10 @@ impl Types {
 
     fn elements(&mut self, cursor: &mut Cursor<'_>, strings: &Strings<'_>) -> Result<(), Damage> {
         const WHAT: &str = "the metadata";
-        // The number of elements left at each depth.
+        // For each depth: the number of elements that are still to be read.
         let mut open: Vec<u64> = vec![1];
         let mut fields = 0;
-        // The depth of the last class. Its fields are one level deeper.
+        // The depth of the class element that was read last. Its fields are one level deeper.
         let mut class_depth = None;
         while let Some(left) = open.last_mut() {
             if *left == 0 {
@@ -201,7 +201,8 @@ impl Attributes {
             if key.is("name") {
                 attributes.name = value.text().into();
             } else if key.is("id") {
-                // Annotations and settings can have an `id` that is not a number. It is not needed.
+                // Annotations and settings can have an `id` that is not a number. Ignore such an id, because it is not
+                // needed.
                 attributes.id = number().ok();
             } else if key.is("class") {
                 attributes.class = Some(number()?);

@@ -9,7 +9,7 @@ impl Recording {
     ///
     /// - Samples at a mean interval in bytes (async-profiler): computed from the object's size.
     /// - Samples of the JVM: the weight in the event ([`Weight::poisson`]).
-    /// - Events that the JVM records for every allocation, or without a weight: the object itself.
+    /// - Events that the JVM records for every allocation, and events without a weight: one object, with its own size.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     pub fn weight(&self, sample: &Sample) -> Weight {
@@ -28,7 +28,7 @@ impl Recording {
             // The event does not contain the object's size.
             Event::Allocation => Weight::poisson(1.0, weight),
             Event::InBuffer => Weight::poisson((weight / size.max(8.0)).max(1.0), weight),
-            // The JVM records every one of these allocations.
+            // The JVM records every such allocation, so the sample represents only itself.
             Event::Outside => Weight::exact(1.0, size),
         })
     }
@@ -66,7 +66,7 @@ mod tests {
             let found = (weight.objects, weight.bytes, weight.bytes_variance);
             assert_eq!(found, (objects, bytes, variance), "{event:?}");
         }
-        // The size of this object is unknown.
+        // The event does not contain the size of this object.
         assert_eq!(
             recording.weight(&sample(Event::InBuffer, 0, 4)).objects,
             1.0

@@ -58,9 +58,9 @@ fn recorded(jdk: &Jdk) {
         );
     }
     assert_eq!(recording.looks().len(), 1);
-    // The program allocates 8 x 300 x 30 arrays of 100 to 129 ints, and 8 x 300 arrays of 3000 bytes. The tolerance is
-    // the weight of a sample. A weight covers all bytes that a thread allocated since its last sample. So the first
-    // weight includes the JVM's startup, and either of two alternating sites can get most of the weight.
+    // The program allocates 8 x 300 x 30 arrays of 100 to 129 ints, and 8 x 300 arrays of 3000 bytes. The total may be
+    // wrong by the weight of one sample. A weight is the number of bytes that a thread allocated since its last sample.
+    // So the first weight includes the JVM's startup, and either of two alternating sites can get most of the weight.
     let churned = 8 * 300 * (0..30).map(|j| 16 + (100 + j) * 4).sum::<u64>();
     let exact = churned + 8 * 300 * 3016;
     let own = |sample: &&Sample| {

@@ -94,9 +94,9 @@ fn what_is_no_recording_is_refused() {
 #[test]
 fn a_chunk_that_the_jvm_still_wrote_to_is_read() {
     let mut open = live_objects(0).finish();
-    // This byte of the header holds the number of flushes.
+    // The byte at this offset of the header is the number of flushes.
     open[64] = 3;
-    // The header does not describe bytes after the last flush.
+    // The file ends with bytes that were written after the last flush, so the header does not include them.
     open.extend(b"and more");
     let recording = read(open);
     assert_eq!(recording.samples.len(), 403);
@@ -223,7 +223,7 @@ fn an_array_is_as_long_as_its_bytes() {
 #[test]
 fn events_of_no_bytes_end_a_chunk() {
     let mut chunk = live_objects(0).finish();
-    // The size of the first event becomes zero, encoded in four bytes.
+    // Set the size of the first event to zero, encoded in four bytes.
     chunk[68..72].copy_from_slice(&[0x80, 0x80, 0x80, 0]);
     let Err(JfrError::Unreadable(damage)) = Recording::from_bytes(chunk) else {
         panic!("no event can be found");

@@ -132,7 +132,7 @@ impl Options {
 #[derive(Debug)]
 struct Outcome {
     job: Job,
-    /// The reason for missing figures, if the command failed.
+    /// If the command failed: the reason, which the table shows in place of the measurements.
     failure: Option<String>,
     runs: Vec<Measurement>,
     /// A run with the dumps out of the page cache.

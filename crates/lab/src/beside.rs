@@ -1,6 +1,7 @@
-//! Counts allocations in a JVM where other tools change or observe the same code: JaCoCo and async-profiler, loaded
-//! before the agent and after it, and started and stopped while counts run. The counts must be the same as without the
-//! other tools, and JaCoCo's coverage must be the same as without counts.
+//! Counts allocations in a JVM where other tools change or observe the same code: JaCoCo and async-profiler. Each tool
+//! is loaded before the agent in some runs and after the agent in others, and is started and stopped while the agent
+//! counts. The counts must be the same as without the other tools, and JaCoCo's coverage must be the same as without
+//! counts.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -31,7 +32,7 @@ pub struct Options {
 
 /// Number of objects by method, line and allocated class.
 type Counts = BTreeMap<(String, u64, String), u64>;
-/// The executed probes of JaCoCo, by the checksum and name of the class.
+/// Which probes of JaCoCo were executed, by the checksum and name of the class.
 type Coverage = BTreeMap<(u64, String), Vec<u8>>;
 
 struct Bench {
@@ -188,7 +189,8 @@ impl Bench {
         for site in report["sites"].as_array().into_iter().flatten() {
             let text = |key: &str| site[key].as_str().unwrap_or_default().to_owned();
             let method = text("method");
-            // The result leaves out the code that runs while counting begins, and the method that JaCoCo adds.
+            // The result does not include the code that runs while counting begins, or the method that JaCoCo adds to
+            // each class.
             if text("class") == "Counted" && method != "main" && method != "$jacocoInit" {
                 let key = (
                     method,
@@ -210,9 +212,9 @@ fn covered(file: &Path) -> Result<Coverage> {
     while let Some((&kind, after)) = rest.split_first() {
         rest = after;
         match kind {
-            // This block has a magic number and a version.
+            // The block is the header: a magic number and a version.
             0x01 => drop(take(&mut rest, 4)?),
-            // This block describes a session: its name and two times.
+            // The block describes a session: its name, its start and its end.
             0x10 => {
                 text(&mut rest)?;
                 take(&mut rest, 16)?;

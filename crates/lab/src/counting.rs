@@ -1,5 +1,5 @@
 //! Compares counted allocations with the allocations that the program really makes. Runs the agent's tests with larger
-//! numbers, on each JVM that is found or given, and prints a table of the results.
+//! numbers, on each JVM that is found or that the user names, and prints a table of the results.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -53,7 +53,7 @@ pub(crate) fn counting(options: &Options) -> Result<()> {
     let said = String::from_utf8_lossy(&run.stdout);
     println!("{said}");
     let mut table = HEAD.to_owned();
-    // The first row of a test follows the test's name on the same line.
+    // The test harness prints the test's name without a line break, so the first row follows on the same line.
     let rows = said.lines().filter_map(|line| line.split_once(ROW));
     for (_, row) in rows {
         writeln!(table, "{row}")?;

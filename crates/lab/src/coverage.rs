@@ -1,6 +1,6 @@
-//! Measures how often the 95 % confidence intervals in reports on stacks contain the true value. A program that knows
-//! what each of its stacks allocated runs on each JDK and collector with two sampling intervals. Its heap is dumped,
-//! and the dump is read with the commands that a user would type.
+//! Measures how often the 95 % confidence intervals in reports on stacks contain the true value. The measured program
+//! records the bytes that each of its stacks allocates. It runs on each JDK and collector with two sampling intervals.
+//! Its heap is dumped, and the dump is read with the commands that a user would type.
 //!
 //! Intervals of 95 % should contain 93 to 97 of 100 true values, and the mean error of the estimates should be below 3
 //! %.
@@ -120,7 +120,8 @@ pub(crate) fn coverage(options: &Options) -> Result<()> {
         }
         ensure!(!found.is_empty(), "nothing was measured");
         text = table::of(&found, repeat);
-        // The table is written after each setting, so that an interrupted run keeps its results.
+        // The table is written after each combination of JDK, collector and interval, so that an interrupted run keeps
+        // its results.
         if let Some(file) = &options.output {
             fs::write(file, &text).with_context(|| format!("cannot write {}", file.display()))?;
         }

@@ -1,7 +1,7 @@
-//! Tests heap dumps that forked children write. Many dumps must leave nothing behind in a JVM under load, no matter
-//! which process is killed. The pause of the program and the latency of its clients are compared with the JVM's own
-//! dump. Other programs must be able to read the dumps, and the content must equal that of the JVM's own dump, also on
-//! JVMs given on the command line.
+//! Tests heap dumps that forked children write. After many dumps of a JVM under load, no file, thread or process may be
+//! left, no matter which process is killed. The pause of the program and the latency of its clients are compared with
+//! the JVM's own dump. Other programs must be able to read the dumps, and the content must equal that of the JVM's own
+//! dump, also on JVMs given on the command line.
 
 mod latency;
 mod many;

@@ -30,9 +30,9 @@ pub fn jdks(majors: &[u32]) -> Result<Vec<Jdk>> {
     Ok(jdks)
 }
 
-/// Returns the JVMs that the agent can be loaded into (version 11 and later), with or without a compiler, oldest first.
-/// There is one JVM of each major version in `majors`, or of all versions if `majors` is empty. A given JVM replaces a
-/// found one.
+/// Returns the JVMs that the agent can be loaded into (version 11 and later), oldest first. They need not have a Java
+/// compiler. Returns one JVM of each major version in `majors`, or of each version that is found if `majors` is empty.
+/// A JVM that the user names is used instead of the one found for that version.
 pub fn for_agent(given: &[PathBuf], majors: &[u32]) -> Result<Vec<Jdk>> {
     ensure_jdk()?;
     let mut jdks = Vec::new();
@@ -51,7 +51,7 @@ pub fn for_agent(given: &[PathBuf], majors: &[u32]) -> Result<Vec<Jdk>> {
 const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies";
 
 /// Fetches the libraries that the folder's `pom.xml` names, and returns the folder with them. `version` is the version
-/// of the tested library, if the `pom.xml` leaves it open.
+/// of the tested library, for a `pom.xml` that does not fix this version.
 pub fn libraries(project: &Path, name: &str, version: Option<&str>) -> Result<PathBuf> {
     let name = match version {
         Some(version) => format!("{name}-{version}"),

@@ -25,10 +25,10 @@ const SHOWN: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Suspects(Vec<Suspect>);
 
-/// Positions of the right answers among the suspects, from 1.
+/// Positions of the right answers in MAT's list of suspects, counted from 1.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Told {
-    /// The first suspect with a path through the expected field, at an object of the expected class.
+    /// The first suspect with a path that goes through the expected field of an object of the expected class.
     pub(crate) field: Option<usize>,
     /// The first suspect that names the class of the expected field, or the expected class that accumulates.
     pub(crate) class: Option<usize>,
@@ -64,7 +64,7 @@ impl Suspects {
 }
 
 impl fmt::Display for Suspects {
-    /// Writes the first suspects. Each is shown by the keywords that MAT gives for it.
+    /// Writes the first suspects. Each suspect is represented by the keywords that MAT gives for it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
             return write!(f, "nothing");
@@ -137,7 +137,7 @@ mod tests {
         let found = told(vec![other(), right()], HOLDER, "com.acme.Ticket");
         assert_eq!((found.field, found.class), (Some(2), Some(2)));
         assert!(found.names_field() && found.names_class());
-        // Another field of the same class is expected. MAT still names the class.
+        // The expectation is another field of the same class. MAT's answer is still right by its class.
         let found = told(vec![right()], "com.acme.Registry.closed", "-");
         assert_eq!((found.field, found.class), (None, Some(1)));
         assert!(!found.names_field() && found.names_class());

@@ -174,7 +174,7 @@ fn measure(
             running.push((jvm, Figures::default()));
         }
         for slice in 0..slices as usize {
-            // The order of the JVMs changes with each slice, so that no JVM is always first.
+            // The order of the JVMs changes with each slice of the work, so that no JVM is always first.
             let count = running.len();
             for turn in 0..count {
                 let (jvm, figures) = &mut running[(turn + slice) % count];

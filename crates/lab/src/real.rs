@@ -215,7 +215,7 @@ fn verdicts(suspects: &Value) -> String {
     }
 }
 
-/// Returns the retained bytes of a suspect in the last dump minus those in the first.
+/// Returns the retained bytes of a suspect in the last dump minus its retained bytes in the first dump.
 fn grown(suspect: &Value) -> i64 {
     let retained = suspect["retained_bytes"].as_array();
     let end = |of: Option<&Value>| of.and_then(Value::as_i64).unwrap_or(0);
@@ -268,8 +268,8 @@ fn one(
 ) -> Result<Answer> {
     let scratch = run::target_dir().join("real").join("dumps");
     std::fs::create_dir_all(&scratch)?;
-    // The program is compiled beforehand, as real programs are. Otherwise the Java compiler would retain most of the
-    // heap.
+    // The program is compiled before it starts, as real programs are. If the JVM ran the source file directly, the Java
+    // compiler would retain most of the heap.
     let classes = jdk.compile_with(&folder(name).join(source), libraries)?;
     let class_path = format!("{}:{}/*", classes.display(), libraries.display());
     let main_class = source.trim_end_matches(".java");
@@ -400,11 +400,12 @@ fn fault(program: &Program, collector: &str, suspect: &Value) -> Option<String> 
         return Some(format!("no frame of {}", program.allocator));
     }
     if collector == "Z" {
-        // With ZGC the agent tracks only a few samples, so the share of the growth that they cover is random.
+        // With ZGC the agent tracks only a few samples, so the share of the growth that these samples represent varies
+        // at random.
         return None;
     }
-    // The samples should cover about as many bytes as the growth has. Below this growth there are too few samples for
-    // the check.
+    // The samples should represent about as many bytes as the suspect grew by. If it grew by less than this, there are
+    // too few samples for the check.
     const ENOUGH: u64 = 1 << 20;
     let figure = |key: &str| suspect["coverage"][key].as_u64().unwrap_or(0);
     if figure("growth_bytes") < ENOUGH {

@@ -1,6 +1,7 @@
-//! Tests classes that were rewritten with a call before each allocation. Classes of published jars are loaded with full
-//! verification, in the original and in the rewritten form, and compared by the JDK's class file API. Classes of the
-//! JDK image are rewritten too. Extreme methods are generated, and the result is compared with that of ASM.
+//! Tests the rewriting of classes, which inserts a call before each allocation. Classes of published jars are loaded
+//! with full verification, in the original and in the rewritten form, and both forms are compared by the JDK's class
+//! file API. Classes of the JDK image are rewritten too. Methods with extreme properties are generated and rewritten,
+//! and the result is compared with that of the library ASM.
 
 mod jars;
 mod loaded;
@@ -47,10 +48,11 @@ enum Part {
 
 const PARTS: [Part; 3] = [Part::Jars, Part::Image, Part::Generated];
 
-/// Number of methods that are generated from one seed. The next batch uses the next seed.
+/// Number of methods that are generated from one seed. If more are requested, further methods use the next seeds.
 const BATCH: u32 = 1000;
 
-/// Runs the parts, and fails if a JVM rejects a rewritten class or if it differs from the original.
+/// Runs the selected tests. Fails if a JVM rejects a rewritten class, or if a rewritten class differs from the original
+/// in more than the inserted calls.
 pub(crate) fn rewrite(options: &Options) -> Result<()> {
     let jdks = java::jdks(&options.jdk)?;
     let parts = if options.parts.is_empty() {

@@ -48,7 +48,7 @@ pub fn shown(command: &Command) -> String {
         .join(" ")
 }
 
-/// The programs and libraries that were built. Paths are absolute, because the JVM requires that.
+/// The programs and libraries that were built. Their paths are absolute, because the JVM requires absolute paths.
 #[derive(Debug)]
 pub struct Products {
     folder: PathBuf,
@@ -70,8 +70,9 @@ impl Products {
         Self::of(DIST)
     }
 
-    /// Builds with the profile of the tests, so that nothing is left to build after the tests. Builds the whole
-    /// workspace with its examples. If only a part is built, cargo selects other features and rebuilds shared crates.
+    /// Builds with the profile of the tests, so that nothing needs to be built if the tests ran before. Builds the
+    /// whole workspace with its examples. If only a part is built, cargo selects other features and rebuilds shared
+    /// crates.
     pub fn as_tested() -> Result<Self> {
         // The tests are built too, because cargo then selects the same features as for the tests.
         let all = ["--workspace", "--lib", "--bins", "--examples", "--tests"];
@@ -84,7 +85,7 @@ impl Products {
         Ok(Self { folder })
     }
 
-    /// Builds for measurements, or with the profile of the tests if figures only have to make sense.
+    /// Builds with the profile for measurements, or with the profile of the tests if the run is only a smoke test.
     pub fn for_figures(smoke: bool) -> Result<Self> {
         if smoke {
             Self::as_tested()
@@ -142,8 +143,8 @@ pub const AGENT: &str = "libheapdiff_agent.so";
 /// The build profile of the installed, packed and measured programs.
 pub const DIST: &str = "dist";
 
-/// Builds only the cdylib of the agent. If cargo also built the library form that tests link to, it could not optimise
-/// across crates, and no dependency could be shared with the program.
+/// Builds only the cdylib of the agent. If cargo also built the Rust library that tests link to, it could not optimise
+/// across crates, and the program could not share compiled dependencies.
 pub fn agent_alone<'c>(cargo: &'c mut Command, profile: &str) -> &'c mut Command {
     cargo
         .args(["rustc", "--profile", profile, "--locked"])

@@ -1,8 +1,8 @@
 //! Reads a dump as large as those of large servers, within a memory limit.
 //!
-//! No machine that builds this has a heap of 40 GB. The dump consists of a real one of about a gigabyte and copies of
-//! its objects, so sizes, shapes and their mixture are real. The totals must be in proportion to those of a dump with a
-//! tenth of the copies, which is read without a limit.
+//! The machines that run this task are too small for a JVM with a heap of 40 GB. So the dump consists of a real dump of
+//! about a gigabyte and copies of its objects. Sizes of objects, shapes of structures and their mixture are therefore
+//! real. The totals must be in proportion to those of a dump with a tenth of the copies, which is read without a limit.
 
 mod copies;
 
@@ -47,7 +47,7 @@ pub struct Options {
 /// Number of objects and shallow bytes, by class.
 type Totals = BTreeMap<String, [i64; 2]>;
 
-/// Makes the dumps, analyzes both, and fails if the answers differ.
+/// Makes the large and the small dump, analyzes both, and fails if the totals are not in proportion.
 pub(crate) fn scale(options: &Options) -> Result<()> {
     let scratch = match &options.scratch {
         Some(folder) => folder.clone(),
@@ -148,8 +148,8 @@ fn ask(
     let output = dump.with_extension("json");
     let mut run = Command::new(heapdiff);
     run.arg(command).arg(dump).args(more);
-    // The report lists all classes, but only enough objects to include the largest object of each copy. The list of
-    // objects is short because each of its rows contains a path.
+    // The report lists all classes, but only as many objects as are necessary to include the largest object of each
+    // copy. The list of objects is short because each of its rows contains a path.
     let top = if command == "histo" { "100000" } else { "1000" };
     run.args([
         "--top",
@@ -194,8 +194,8 @@ fn same(parts: &[(&Totals, u64); 2], whole: &Totals, copies: u64) -> Result<()> 
         for (i, what) in ["objects", "shallow bytes"].into_iter().enumerate() {
             let step = (then[i] - first[i]) as f64 / (count - 1) as f64;
             let expected = first[i] as f64 + step * (copies - 1) as f64;
-            // A small difference is allowed: the size of the last object before a class object comes from the size
-            // model, not from the distance of addresses.
+            // Allow a small difference. For the last object before a class object, the size cannot be measured from the
+            // distance of addresses, so it is calculated from the size model.
             if (figures[i] as f64 - expected).abs() > 0.000_1 * expected + 1.0 {
                 wrong.push(format!(
                     "{class}: {} {what}, expected {expected:.0}",
@@ -214,7 +214,7 @@ fn same(parts: &[(&Totals, u64); 2], whole: &Totals, copies: u64) -> Result<()> 
     }
 }
 
-/// Fails if the largest object of the small dump has another retained size in the whole dump.
+/// Fails if the retained size of the small dump's largest object is different in the whole dump.
 fn retained(tenth: &Value, whole: &Value) -> Result<()> {
     let largest = |report: &Value| -> Option<(String, i64)> {
         let objects = report["objects"].as_array()?;

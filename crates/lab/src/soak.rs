@@ -14,7 +14,7 @@ pub struct Options {
 }
 
 /// Number of JVMs that the longest stress test starts one after the other for each JDK: one for each collector, and two
-/// with special options. The other tests run in parallel to it.
+/// with special options. The other tests run in parallel to the longest one.
 const JVMS: u64 = 7;
 
 /// Runs the agent's stress tests and prints their figures: samples, dropped samples, memory.

@@ -65,7 +65,7 @@ pub fn ensure_python(folder: &Path, packages: &[&str]) -> Result<PathBuf> {
     Ok(inside)
 }
 
-/// Returns the first of these programs that is on the path. If there is none, installs the package.
+/// Returns the first of these programs that is on the `PATH`. If none is there, installs the package.
 fn ensure(programs: &[&str], package: &str) -> Result<PathBuf> {
     if let Some(found) = programs.iter().find_map(|p| on_path(p)) {
         return Ok(found);

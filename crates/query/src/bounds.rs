@@ -1,7 +1,7 @@
 //! Limits of a running query: time, cancellation, and the size of SQLite's temporary files.
 //!
 //! A thread checks the limits every [`TICK`]. If a limit is exceeded, the thread interrupts SQLite, which then stops at
-//! the next row, and sets a flag that the tables check while they search for a row.
+//! the next row, and sets a flag. The tables check this flag while they search for a row.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -84,11 +84,10 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// Starts the thread. The time of the query begins now.
+    /// Starts the thread. The time limit of the query counts from now.
     pub(crate) fn start(interrupt: InterruptHandle, stop: Stop, limits: Limits) -> Result<Self> {
         let begin = Instant::now();
-        // Unnamed files that are open already do not count towards the limit. For example, the dump may be in such a
-        // file.
+        // Unnamed files that are open already, such as a temporary file with the dump, do not count towards the limit.
         let others: Vec<FileId> = unnamed_files()
             .unwrap_or_default()
             .iter()
@@ -145,7 +144,7 @@ type FileId = (u64, u64);
 /// Returns the files without a name that this process has open, with their sizes. `None` if the system does not list
 /// open files.
 ///
-/// SQLite's temporary files have no name: no folder lists them.
+/// SQLite's temporary files are such files: no folder contains an entry for them.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn unnamed_files() -> Option<Vec<(FileId, u64)>> {
     use std::os::unix::fs::MetadataExt;

@@ -1,4 +1,4 @@
-//! Implements `.tables`, `.schema [TABLE]` and `describe TABLE` as statements that read no table.
+//! Implements `.tables`, `.schema [TABLE]` and `describe TABLE`. Each command becomes a SELECT with constant rows.
 
 use std::borrow::Cow;
 

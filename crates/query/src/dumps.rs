@@ -39,7 +39,7 @@ impl Dumps {
         Ok(Self { names, heaps })
     }
 
-    /// Returns the names; empty for one dump without a name.
+    /// Returns the names of the dumps. The list is empty if there is one dump without a name.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names

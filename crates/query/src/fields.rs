@@ -1,4 +1,4 @@
-//! Finds the result columns that contain ids because `field()` returned references.
+//! Finds the result columns that contain ids of objects because `field()` returned references.
 //!
 //! SQLite has no type for the result of a function. So this module finds the columns with calls of `field()` in the
 //! text of the statement. The function itself records the kinds of values that it returned for each field.
@@ -72,7 +72,7 @@ pub(crate) fn field_columns(sql: &str, count: usize) -> Vec<Option<String>> {
         .iter()
         .position(|item| item.last() == Some(&Token::Sign("*")));
     for (at, item) in items.iter().enumerate() {
-        // A star expands to several columns, so columns after it are counted from the end.
+        // A `*` expands to an unknown number of columns, so columns after it are counted from the end.
         let at = match star {
             Some(star) if at >= star => (count + at).checked_sub(items.len()),
             _ => Some(at),
@@ -84,7 +84,7 @@ pub(crate) fn field_columns(sql: &str, count: usize) -> Vec<Option<String>> {
     columns
 }
 
-/// Returns the field that a call of `field()` reads. The column may have an alias.
+/// If a result column is a call of `field()`, returns the name of the field. The column may have an alias.
 fn called(item: &[Token<'_>]) -> Option<String> {
     let [function, Token::Sign("("), rest @ ..] = item else {
         return None;
@@ -104,7 +104,7 @@ fn called(item: &[Token<'_>]) -> Option<String> {
     }
 }
 
-/// Returns the index of the parenthesis that closes one that is open before the tokens.
+/// Returns the index of the closing parenthesis. The opening one stands just before `tokens`.
 fn outside_end(tokens: &[Token<'_>]) -> Option<usize> {
     let mut depth = 1_usize;
     tokens.iter().position(|token| {

@@ -1,6 +1,6 @@
 //! Filters on classes, sizes and ids, applied before rows are created.
 //!
-//! A filter may let too many rows through, because SQLite checks every row again. It must never drop a row that
+//! A filter may pass rows that do not match, because SQLite checks every row again. It must never drop a row that
 //! matches.
 
 use hprof::{ClassIndex, ObjectIndex};
@@ -25,7 +25,7 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    /// All operators, each with the character that represents it in a plan.
+    /// All operators. Each has a character that represents it in the text of a query plan.
     const ALL: [(Self, char); 9] = [
         (Self::Eq, '='),
         (Self::In, 'i'),
@@ -118,7 +118,7 @@ impl Span {
 pub(crate) struct ClassSet(Vec<bool>);
 
 impl ClassSet {
-    /// Returns the classes whose names satisfy a comparison. `None` if the comparison cannot be decided here.
+    /// Returns the classes whose names satisfy a comparison. Returns `None` if only SQLite can evaluate the comparison.
     pub(crate) fn of_names(heap: &Heap, op: Op, value: &Scalar) -> Option<Self> {
         let text = match value {
             Scalar::Text(text) => text,
@@ -140,7 +140,7 @@ impl ClassSet {
         ))
     }
 
-    /// Returns the classes whose ids equal a value or are in a list.
+    /// Returns the classes whose ids equal the value, or are in the list of values.
     pub(crate) fn of_id(heap: &Heap, value: &Scalar) -> Option<Self> {
         let id = match *value {
             Scalar::Int(id) => id,
@@ -152,7 +152,7 @@ impl ClassSet {
         Some(Self(classes.iter().map(|(_, c)| c.id.0 == id).collect()))
     }
 
-    /// Returns the union of the sets for all values, or `None` if there is no set for one of them.
+    /// Returns the union of the sets for all values, or `None` if the set for a value cannot be computed.
     fn of_any(heap: &Heap, list: &[Scalar], set: impl Fn(&Scalar) -> Option<Self>) -> Option<Self> {
         let mut any = Self(vec![false; heap.snapshot().classes().len()]);
         for value in list.iter().filter(|v| **v != Scalar::Null) {
@@ -197,7 +197,7 @@ impl ClassSet {
     }
 }
 
-/// Returns a regex that matches at least everything that the operator's pattern matches.
+/// Returns a regex that matches every string that the operator's pattern matches, and perhaps more.
 fn pattern(op: Op, text: &str) -> Option<Regex> {
     let mut regex = String::new();
     let mut chars = text.chars();
@@ -206,7 +206,7 @@ fn pattern(op: Op, text: &str) -> Option<Regex> {
             (Op::Regexp, c) => regex.push(c),
             (Op::Like, '%') | (Op::Glob, '*') => regex.push_str(".*"),
             (Op::Like, '_') | (Op::Glob, '?') => regex.push('.'),
-            // Sets of characters are not translated; from there on the regex matches anything.
+            // A set of characters, such as `[a-z]`, is not translated. From the set on, the regex matches anything.
             (Op::Glob, '[') => {
                 regex.push_str(".*");
                 break;

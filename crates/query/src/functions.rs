@@ -1,4 +1,4 @@
-//! SQL functions that queries have in addition to SQLite's.
+//! SQL functions that queries can use in addition to those of SQLite.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::heap::Heap;
 /// Maximum number of characters that `text()` returns.
 const CHARS: usize = 1 << 16;
 
-/// Registers functions that read objects, and `regexp`, an operator that SQLite has without an implementation.
+/// Registers functions that read objects, and `regexp`. SQLite has the operator REGEXP, but no implementation of it.
 pub(crate) fn add(
     connection: &Connection,
     dumps: Option<&Dumps>,

@@ -1,4 +1,4 @@
-//! An analyzed dump, with data that queries need. Each part is computed when it is first used.
+//! An analyzed dump, with data that queries need. These data are computed when they are first used.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -9,10 +9,10 @@ use hprof::{ObjectId, ObjectIndex, Snapshot};
 
 use crate::error::{Error, Result};
 
-/// Maximum number of parts of the file whose records are cached.
+/// Maximum number of file parts whose records are cached. A part is a range of consecutive records in the dump file.
 const PARTS: usize = 32;
-/// Maximum number of references of a part that are cached. A part with more references, such as one with a huge array,
-/// is read each time.
+/// Maximum number of references of a file part that is cached. A part with more references, such as one with a huge
+/// array, is read each time.
 const LINKS: usize = 1 << 20;
 
 /// An analyzed dump that can be queried and exported.
@@ -79,8 +79,8 @@ impl Heap {
         }
     }
 
-    /// Returns the ids of some objects. If `few` is true, they are looked up one by one, unless all ids are known
-    /// already.
+    /// Returns the ids of some objects. If `few` is true, the ids are looked up one by one, unless the ids of all
+    /// objects have been read already.
     pub(crate) fn ids_of(&self, objects: &[ObjectIndex], few: bool) -> Result<Vec<ObjectId>> {
         if few && self.ids.get().is_none() {
             let ids = self.snapshot.ids(objects).into_iter();
@@ -101,7 +101,8 @@ impl Heap {
         }
     }
 
-    /// Returns each class's rank among the names of all classes, in byte order, as SQLite compares strings.
+    /// Returns the rank of each class if classes are sorted by name. Names are compared byte by byte, as SQLite
+    /// compares strings.
     fn ranks(&self) -> &[u32] {
         self.ranks.get_or_init(|| {
             let classes = self.snapshot.classes();
@@ -156,8 +157,8 @@ impl Heap {
     /// Returns the agent's samples if the dump has an agent, and a description of what is wrong with them, if anything.
     fn read_samples(&self) -> &(Option<Samples>, Option<String>) {
         self.samples.get_or_init(|| {
-            // Without this check, the allocation stacks that a dump without an agent may contain would be taken for
-            // samples.
+            // Check that the dump has an agent. A dump without an agent may contain allocation stacks, which would
+            // otherwise be taken for samples.
             if self.own.is_empty() {
                 return (None, None);
             }
@@ -180,13 +181,13 @@ impl Heap {
         Ok(counts.unwrap_or_default())
     }
 
-    /// Returns the agent's counts by line of code, or `None` if it did not count them.
+    /// Returns the agent's counts by line of code, or `None` if the agent did not count allocations by line.
     pub(crate) fn at_sites(&self) -> Result<Option<&AtSites>> {
         Ok(self.samples()?.and_then(|s| s.at_sites.as_ref()))
     }
 
     /// Describes what is wrong with the agent's samples, if anything: the reason why the table `samples` cannot be read
-    /// ([`Error::Samples`]), or what it lacks.
+    /// ([`Error::Samples`]), or the data that are missing in it.
     #[must_use]
     pub fn doubt_of_samples(&self) -> Option<&str> {
         self.read_samples().1.as_deref()
@@ -253,11 +254,11 @@ impl Heap {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // The lock protects only complete values, so they are valid after a panic.
+    // The lock protects only complete values, so the values are valid even if a thread panicked while it had the lock.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The records of the most recently used parts, latest first.
+/// The records of the most recently used file parts, latest first.
 #[derive(Debug)]
 struct Recent<T>(Vec<(u32, T)>);
 

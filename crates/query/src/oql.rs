@@ -36,7 +36,8 @@ pub(crate) fn read(text: &str) -> Option<Oql> {
     })
 }
 
-/// Reads the source after FROM. `None` for SQL, which has neither names with two dots nor strings nor numbers there.
+/// Reads the source after FROM. Returns `None` for SQL. After FROM, SQL never has a name with two dots, a string or a
+/// number, but OQL may.
 fn source<'t, 's>(tokens: &'t [Token<'s>]) -> Option<(Source, &'t [Token<'s>])> {
     let (is_below, tokens) = match tokens {
         [first, rest @ ..] if first.is("instanceof") => (true, rest),
@@ -79,7 +80,7 @@ fn translated(list: &[Token<'_>], source: &Source, after: &[Token<'_>]) -> Optio
         }
         _ => return None,
     };
-    // The table `strings` has columns for length and content, so it is tried first.
+    // Try the table `strings` first, because it has columns for length and content.
     let of_strings = matches!(source, Source::Class(name) if name == STRING);
     let tables: &[bool] = if of_strings { &[true, false] } else { &[false] };
     tables.iter().find_map(|&of_strings| {
@@ -280,7 +281,7 @@ impl Words<'_> {
     }
 }
 
-/// Returns the remaining tokens after an expression for the length of a string.
+/// If the tokens begin with an expression for the length of a string, returns the tokens after it.
 fn string_length<'t, 's>(tokens: &'t [Token<'s>]) -> Option<&'t [Token<'s>]> {
     let [Token::Sign("."), Token::Word(field), rest @ ..] = tokens else {
         return None;

@@ -25,8 +25,8 @@ pub enum Table {
     Allocated,
     /// The agent's counts by line of code.
     CountedSites,
-    /// Sums over `objects`. Some statements on `objects` are rewritten to use this table. Listings of tables do not
-    /// contain it.
+    /// Sums over the rows of `objects`. Some statements on `objects` are rewritten to use this table. Listings of
+    /// tables do not show this table.
     #[doc(hidden)]
     ObjectSums,
 }
@@ -274,7 +274,7 @@ pub(crate) const COUNTED_SITES: Columns = &[
     ),
 ];
 
-/// Each row has the sums over the reachable or the unreachable objects of one class.
+/// Each row has the sums over all reachable objects of a class, or over all its unreachable objects.
 pub(crate) const OBJECT_SUMS: Columns = &[
     ("class", Text, "class of the objects"),
     ("class_id", Id, "id of the class object"),

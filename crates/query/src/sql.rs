@@ -75,7 +75,8 @@ pub fn check_over(names: &[String], sql: &str) -> Result<Vec<ResultColumn>> {
     }
 }
 
-/// Runs a statement over a dump. Rows are passed on as they are found; with `ORDER BY`, after all are found.
+/// Runs a statement over a dump. Each row is passed on when it is found. With `ORDER BY`, rows are passed on after all
+/// of them are found.
 ///
 /// # Errors
 /// Returns the errors of [`check`], and an error if the statement fails while it runs.
@@ -103,7 +104,8 @@ pub fn run_over(dumps: &Dumps, sql: &str, limits: Limits, sink: &mut dyn Sink) -
     let failed = |e| reason(of_sqlite(e, sql, limits));
     let mut statement = prepare(&connection, sql, limits, dumps.names()).map_err(reason)?;
     let columns = columns_of(&statement);
-    // The rewritten statement has the same result and is faster.
+    // If the statement sums over `objects`, run a statement over `object_sums` instead, which has the same result and
+    // is faster.
     if let Some(faster) = &faster {
         statement = prepare(&connection, faster, limits, dumps.names()).map_err(reason)?;
     }
@@ -147,7 +149,8 @@ fn cell(value: ValueRef<'_>, kind: Option<Kind>) -> Cell<'_> {
         },
         ValueRef::Real(value) => Cell::Double(value),
         ValueRef::Text(text) | ValueRef::Blob(text) => {
-            // All strings in tables are UTF-8. Only bytes that the query itself creates may be invalid.
+            // All strings in tables are UTF-8. Only strings that the query itself creates from bytes may be invalid
+            // UTF-8.
             std::str::from_utf8(text).map_or(Cell::Null, Cell::Text)
         }
     }
@@ -197,7 +200,7 @@ fn connect(
     functions::add(&connection, dumps, kinds).map_err(failed)?;
     let mut memory = limits.memory;
     if !bounds::can_watch_files() {
-        // If the files cannot be watched, nothing could stop their growth.
+        // If the temporary files cannot be watched, nothing could stop their growth, so sort in memory.
         connection
             .execute_batch("PRAGMA temp_store = MEMORY")
             .map_err(failed)?;
@@ -216,15 +219,15 @@ fn connect(
 fn protect(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    // With these settings, a word in double quotes is always a column name, as in standard SQL. Otherwise, SQLite would
-    // treat a misspelled name as a string.
+    // Make SQLite treat a word in double quotes always as a column name, as in standard SQL. By default, SQLite treats
+    // a misspelled name in double quotes as a string.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
     connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LENGTH)?;
     connection.set_limit(Limit::SQLITE_LIMIT_SQL_LENGTH, 1 << 20)?;
     connection.authorizer(Some(|context: AuthContext<'_>| match context.action {
-        // Pragmas can also be read as tables.
+        // Also forbid pragmas that are read as tables, such as `pragma_table_info`.
         AuthAction::Read { table_name, .. } if table_name.starts_with("pragma_") => {
             Authorization::Deny
         }
@@ -267,7 +270,7 @@ fn prepare<'c>(
     Ok(statement)
 }
 
-/// Converts an error of SQLite to one that helps the author of the statement.
+/// Converts an error of SQLite to an error that helps the author of the statement.
 fn of_sqlite(error: rusqlite::Error, sql: &str, limits: Limits) -> Error {
     use rusqlite::Error as E;
     let code = error.sqlite_error_code();

@@ -1,11 +1,12 @@
 //! Rewrites sums over `objects` to the table `object_sums`, which has a few thousand rows with sums that are computed
 //! already.
 //!
-//! A statement is rewritten only if every word in it is known here. For any other statement SQLite sums up the objects.
+//! A statement is rewritten only if this module knows every word in it. For any other statement, SQLite computes the
+//! sums over `objects` itself.
 
 use crate::schema::Table;
 
-/// Columns of `objects` that group the rows of `object_sums`.
+/// Columns of `objects` that `object_sums` has too. Its rows are grouped by these columns.
 const GROUPS: [&str; 3] = ["class", "class_id", "reachable"];
 
 /// Columns of `objects` with sums, in the order of `object_sums`.
@@ -16,13 +17,13 @@ const SUMMED: [&str; 4] = [
     "length",
 ];
 
-/// Words that have the same meaning in both statements.
+/// Words that have the same meaning in the original and in the rewritten statement.
 const WORDS: [&str; 21] = [
     "asc", "desc", "nulls", "first", "last", "offset", "and", "or", "not", "between", "like",
     "glob", "regexp", "in", "is", "null", "true", "false", "escape", "round", "abs",
 ];
 
-/// A word, a number, a string or a sign of a statement.
+/// A token of a statement: a word, a number, a string or a punctuation character.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Token<'s> {
     Word(&'s str),
@@ -68,7 +69,7 @@ pub(crate) fn from_sums(sql: &str) -> Option<String> {
     faster.push(&parts.from);
     if !parts.filter.is_empty() {
         faster.push("WHERE");
-        // A condition may compare any grouping column, but no sum.
+        // The condition after `where` may use grouping columns, but not summed columns.
         let words = Words {
             grouped: &GROUPS,
             aliases: &[],
@@ -220,7 +221,7 @@ fn items<'t, 's>(tokens: &'t [Token<'s>]) -> impl Iterator<Item = &'t [Token<'s>
     })
 }
 
-/// Returns the aliases in the result list, or `None` if one has the name of a grouping column.
+/// Returns the aliases in the result list, or `None` if an alias has the name of a grouping column.
 fn aliases<'s>(select: &[Token<'s>]) -> Option<Vec<&'s str>> {
     let pairs = select.windows(2).filter(|pair| pair[0].is("as"));
     let names = pairs.map(|pair| match pair[1] {
@@ -287,8 +288,8 @@ impl Faster {
                     }
                     self.push(word);
                 }
-                // `*` stands for every column, unless it multiplies. After `;` there may be another statement. Such
-                // statements are not rewritten.
+                // Do not rewrite statements with `*` or `;`. A `*` means every column, unless it multiplies. After `;`
+                // there may be another statement.
                 Token::Other("*") if at == 0 || sign(at - 1, ",") || sign(at - 1, "(") => {
                     return None;
                 }
@@ -341,8 +342,8 @@ fn tokens(sql: &str) -> Option<Vec<Token<'_>>> {
         } else {
             Token::Other(token)
         });
-        // A quote inside a string is written twice. These tokens would be two strings, so the statement is not
-        // rewritten.
+        // SQL writes a quote inside a string twice (`'it''s'`). This function would split such a string into two
+        // strings, so the statement is not rewritten.
         if first == '\'' && left.starts_with('\'') {
             return None;
         }

@@ -5,7 +5,7 @@
 pub(crate) enum Token<'s> {
     /// A name, a keyword or a number.
     Word(&'s str),
-    /// The content of a string in single quotes. A quote in the string is still doubled.
+    /// The content of a string in single quotes. A quote in the string is still written twice.
     Single(&'s str),
     /// The content of double quotes: a name in SQL, a string in OQL.
     Double(&'s str),
@@ -73,7 +73,7 @@ fn string_end(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// Splits tokens at commas outside of parentheses.
+/// Splits a list of tokens at each comma that is outside of parentheses.
 pub(crate) fn items<'t, 's>(tokens: &'t [Token<'s>]) -> Vec<&'t [Token<'s>]> {
     let mut depth = 0_usize;
     let at_comma = move |token: &Token<'_>| {

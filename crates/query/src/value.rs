@@ -15,7 +15,7 @@ pub(crate) enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// Converts a count or a number of bytes. No heap has more than 2⁶³ of either.
+    /// Converts a count or a number of bytes. The result fits, because no heap has 2⁶³ objects or bytes.
     pub(crate) fn size(size: u64) -> Self {
         Self::Int(i64::try_from(size).unwrap_or(i64::MAX))
     }
@@ -47,7 +47,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// A value that a query compares a column with.
+/// A value with which a query compares a column.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Scalar {
     Null,

@@ -1,7 +1,8 @@
 //! SQLite virtual tables, one for each [`Table`].
 //!
-//! To plan a query, SQLite asks each table for the cost of sets of comparisons (`best_index`). Then it runs the
-//! cheapest plan: it opens cursors, passes them the values (`filter`), and reads the columns it needs.
+//! To plan a query, SQLite passes each table several sets of comparisons, and the table returns the cost of each
+//! (`best_index`). Then it runs the cheapest plan: it opens cursors, passes them the values (`filter`), and reads the
+//! columns it needs.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_int};
@@ -23,10 +24,12 @@ use crate::schema::Table;
 use crate::table::{self, Ask, Cursor};
 use crate::value::{Scalar, Value};
 
-/// Bit of the plan's number that is set if rows must be sorted by class. The other bits are the columns used.
+/// The bit of a plan's number that is set if rows must be sorted by class. Each other bit is set if the query uses the
+/// column with this index.
 const BY_CLASS: c_int = 1 << 30;
 
-/// Creates the tables of a dump in a schema of a connection. `others` are tables that listings leave out.
+/// Creates the tables of a dump in a schema of a connection. `others` are further tables, which listings of tables do
+/// not show.
 pub(crate) fn create(
     connection: &Connection,
     schema: &str,
@@ -48,7 +51,7 @@ pub(crate) fn create(
 /// A table of one connection.
 #[repr(C)]
 pub(crate) struct HeapTable {
-    /// SQLite's part, which must be the first field.
+    /// The fields that SQLite uses. They must come first.
     base: sqlite3_vtab,
     heap: Arc<Heap>,
     stop: Stop,
@@ -104,7 +107,8 @@ unsafe impl<'vtab> VTab<'vtab> for HeapTable {
             let (true, Some(op), Some(column)) = (constraint.is_usable(), op, column) else {
                 continue;
             };
-            // The tables compare names byte by byte. If the statement uses another collation, SQLite must compare.
+            // The tables compare names byte by byte. If the statement uses another collation, leave the comparison to
+            // SQLite.
             let exact = !op.is_of_names() || info.collation(at)? == "BINARY";
             if !table::accepts(*table, column, op) || !exact {
                 continue;
@@ -120,7 +124,8 @@ unsafe impl<'vtab> VTab<'vtab> for HeapTable {
         for (argument, &(at, is_in)) in (1..).zip(&taken) {
             info.constraint_usage(at).set_argv_index(argument);
             if is_in {
-                // The table gets all values at once, instead of one scan per value.
+                // Request all values of an `IN` list at once. Otherwise SQLite would scan the table once for each
+                // value.
                 info.set_in_constraint(at, true)?;
             }
         }
@@ -161,7 +166,7 @@ impl CreateVTab<'_> for HeapTable {
 /// A cursor over one of the tables.
 #[repr(C)]
 pub(crate) struct HeapCursor<'vtab> {
-    /// SQLite's part, which must be the first field.
+    /// The fields that SQLite uses. They must come first.
     base: sqlite3_vtab_cursor,
     heap: Arc<Heap>,
     stop: Stop,
@@ -242,7 +247,7 @@ unsafe impl VTabCursor for HeapCursor<'_> {
     }
 }
 
-/// A value that a column is compared with.
+/// A value with which the query compares a column.
 struct Compared(Scalar);
 
 impl rusqlite::types::FromSql for Compared {

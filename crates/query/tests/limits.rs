@@ -45,7 +45,8 @@ fn timed(heap: &Arc<Heap>, sql: &str) -> (Result<Outcome, Error>, Duration) {
 #[test]
 fn a_query_ends_at_its_limits() {
     let heap = heap();
-    // Each row takes about 20 ms. A check after every 10,000 steps of SQLite would come minutes too late.
+    // Each row of these statements takes about 20 ms. So a time limit that is checked only after every 10,000 steps of
+    // SQLite would end them minutes too late.
     for sql in [
         "with recursive n(x) as (select 1 union all select x + 1 from n limit 400) \
          select sum(length(printf('%20000000d', x))) from n",
@@ -86,7 +87,7 @@ fn a_query_ends_at_its_limits() {
             other => panic!("{select}: {other:?}"),
         }
     }
-    // A sort that needs less than the limit is not stopped.
+    // A sort is not stopped if its temporary files stay below the limit.
     let limits = Limits {
         temporary_files: Some(256 << 20),
         ..Limits::default()

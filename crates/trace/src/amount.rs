@@ -1,4 +1,4 @@
-//! Amounts of objects and bytes, and live amounts.
+//! Amounts: numbers of objects and bytes that were allocated, or that are alive.
 
 use heapdiff_sites::{Interval, whole};
 

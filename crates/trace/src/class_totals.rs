@@ -1,4 +1,4 @@
-//! Exact allocation counts by class, if the agent collects them: how they are written and read.
+//! Writes and reads exact allocation counts by class, if the agent collects them.
 
 use std::sync::atomic::Ordering;
 
@@ -14,7 +14,7 @@ use crate::write_names::Names;
 
 const TABLE: &str = include_str!("class_total.sql");
 const NAME: &str = "class_total";
-/// A run has at most one row per this many bytes of `trace_max`.
+/// Minimum size of `trace_max`, in bytes, for each row of a run. This limits the number of rows.
 const BYTES_PER_ROW: u64 = 4096;
 /// Name of the row that sums all classes without their own row.
 const OTHERS: &str = "(other classes)";
@@ -33,13 +33,13 @@ pub struct CountedClass {
     pub bytes: u64,
 }
 
-/// The rows of a run, as its writer has cached them.
+/// The writer's cache of the rows of its run.
 #[derive(Debug, Default)]
 pub(crate) struct ClassRows {
     /// Numbers of the classes that have a row, as the caller numbers classes.
     own: FxHashSet<u32>,
-    /// Numbers of the classes that share one row. These classes never get their own row later, because that row would
-    /// lack the earlier counts.
+    /// Numbers of the classes that share one row. These classes never get their own row later, because a new row would
+    /// not contain their earlier counts.
     others: FxHashSet<u32>,
 }
 
@@ -55,10 +55,11 @@ impl ClassRows {
         if counts.is_empty() {
             return Ok(true);
         }
-        // If the first tick failed, the table was rolled back. So each tick creates the table if it is missing.
+        // Create the table in each tick if it is missing. If the first tick failed, the creation of the table was
+        // rolled back.
         connection.execute_batch(TABLE)?;
         let most = max_bytes / BYTES_PER_ROW;
-        // Two of the caller's class numbers may have the same name.
+        // The same row may be added to twice, because two class numbers of the caller may have the same name.
         let mut add = connection.prepare_cached(
             "INSERT INTO class_total (run, class, objects, bytes) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (run, class) DO UPDATE SET
@@ -192,7 +193,7 @@ mod tests {
         let mut first = writer(&path, "1-1", 1 << 20);
         tick(&mut first, 1000, Vec::new());
         assert_eq!(counted(&path, 1), of([]));
-        // A trace without counts does not have this table.
+        // If nothing was counted, the trace does not have this table.
         let tables = |path: &Path| Trace::open(path).unwrap().tables().unwrap();
         assert!(tables(&path).iter().all(|t| t.name != NAME));
         tick(&mut first, 2000, vec![count(1, 5), count(2, 1 << 40)]);
@@ -250,7 +251,7 @@ mod tests {
         assert_eq!(notes(), 1, "it is told once");
     }
 
-    /// A run's counts are deleted with the run, even by programs that do not know the table.
+    /// If a run is deleted, so are its counts, even if the deleting program does not know the table.
     #[test]
     fn counts_go_with_their_run() {
         let folder = tempfile::tempdir().unwrap();
@@ -264,7 +265,7 @@ mod tests {
         let drop_first = "DELETE FROM tick WHERE run = 1; DELETE FROM run WHERE id = 1";
         older.connection().execute_batch(drop_first).unwrap();
         assert_eq!((counted(&path, 1).len(), counted(&path, 2).len()), (0, 1));
-        // Names that no site uses may be deleted, and other classes may then get their row ids.
+        // The name of a class that no site uses may be deleted. Then another class may get the row id.
         let names = "INSERT INTO class (name) VALUES ('com.acme.Other')";
         older.connection().execute_batch(names).unwrap();
         assert_eq!(counted(&path, 2), of([("com.acme.C1", 5)]));

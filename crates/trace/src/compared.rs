@@ -8,12 +8,13 @@ use crate::read::{Frame, Run, Trace};
 use crate::read_counted::{CountedLine, CountedPart};
 use crate::{THINNED, TraceError};
 
-/// Options with which the agent samples other allocations than it counts, or names stacks differently.
+/// Options that make samples and counts incomparable: the agent samples other allocations than it counts, or names the
+/// frames of stacks differently.
 const OTHERWISE: [&str; 4] = ["include=", "exclude=", "verbosity=", "delay="];
-/// Number of standard deviations beyond which a difference is not random variation.
+/// A difference of more than this number of standard deviations is not considered random variation.
 const NO_CHANCE: f64 = 4.0;
-/// Counts whose ratio is smaller than this are considered equal: samples are summed over ticks and counts over spans,
-/// so they do not cover exactly the same time.
+/// If the ratio of two numbers is smaller than this, they are considered equal. The reason is that samples are summed
+/// over ticks and counts over spans, so they do not cover exactly the same time.
 const NEAR: f64 = 1.25;
 
 /// The samples at a line of code that also has an exact count.
@@ -85,7 +86,8 @@ impl Trace {
         });
         let places: FxHashMap<([String; 3], Option<u64>), usize> = places.collect();
         let mut found = vec![SampledLine::default(); lines.len()];
-        // The agent also counts, at the calling line, allocations in some JDK methods, such as array copies.
+        // If a line calls certain JDK methods, such as array copies, the agent counts the allocations in them at this
+        // line. So `called` counts, for each line, the samples at the line and in the JDK methods that it calls.
         let mut called = vec![0_u64; lines.len()];
         let stacks = self.stacks()?;
         for site in self.sites()? {
@@ -112,8 +114,8 @@ impl Trace {
             let expected = expected(line, run.interval_bytes);
             sampled.beyond_chance = expected.is_some_and(|expected| {
                 let own = sampled.allocated.samples;
-                // The expected number may lie between the samples of the line alone and those including called JDK
-                // methods.
+                // It is no contradiction if the expected number lies between two numbers of samples: those at the line
+                // alone, and those at the line and in the JDK methods that it calls.
                 no_chance(own, expected)
                     && (too_many(own, expected)
                         || no_chance(called.max(own), expected) && !too_many(called, expected))
@@ -123,7 +125,8 @@ impl Trace {
     }
 }
 
-/// Returns the number of samples to expect at a line, given its count. `None` if the bytes are unknown.
+/// Returns the number of samples to expect at a line, given the exact count of its allocations. Returns `None` if the
+/// bytes of these allocations are unknown.
 fn expected(line: &CountedLine, interval: u64) -> Option<f64> {
     if line.is_rest() {
         return None;
@@ -190,7 +193,7 @@ mod tests {
         );
         assert_eq!(all[0].1.allocated, Amount::default());
         assert!(all[1].1.allocated.objects > 19_000, "{all:?}");
-        // If samples and counts are not comparable, there is no result.
+        // If samples and counts are not comparable, the function returns `None`.
         let set = |sql: &str| {
             let database = Database::create(&path).unwrap();
             database.connection().execute_batch(sql).unwrap();
@@ -230,7 +233,8 @@ mod tests {
             (80, 100.0, false),
             (59, 100.0, true),
             (141, 100.0, true),
-            // For large numbers a small relative difference counts as equal, even if it is far beyond random variation.
+            // Large numbers with a small relative difference are considered equal, even if the difference is far larger
+            // than random variation.
             (11_000, 10_000.0, false),
             (13_000, 10_000.0, true),
             (7900, 10_000.0, true),

@@ -1,14 +1,14 @@
 //! Writes exact allocation counts by line of code, which the agent collects with `count=on`. `read_counted` reads them.
 //!
 //! The counts since the last tick are stored as the amounts of one span. A run has at most a few hundred spans. If
-//! there are more, two neighbours are merged: those whose joint length is the shortest relative to their age. So recent
-//! spans stay short and old ones become long, for example:
+//! there are more, two neighbouring spans are merged: the two whose joint length is the shortest in proportion to their
+//! age. So recent spans stay short and old spans become long, for example:
 //!
 //! ```text
 //! a day ago: spans of about a quarter of an hour  ...  the last minute: one span per tick
 //! ```
 //!
-//! Sums stay exact. A query for a time window answers for whole spans.
+//! Sums stay exact. The answer to a query for a time window covers whole spans.
 
 use std::sync::Arc;
 
@@ -21,15 +21,15 @@ use crate::guard::is_table;
 const TABLES: &str = include_str!("counted.sql");
 /// Maximum number of spans of a run.
 const MOST_SPANS: usize = 720;
-/// The rows of amounts of a run take at most 1/8 of `trace_max`, at 24 bytes per row.
+/// The rows with the amounts of a run take at most 1/8 of `trace_max`. A row takes about 24 bytes.
 const AMOUNTS_PART: u64 = 8;
 const AMOUNT_BYTES: u64 = 24;
-/// A run has at most one line per this many bytes of `trace_max`.
+/// Minimum size of `trace_max`, in bytes, for each line of code of a run. This limits the number of lines.
 const BYTES_PER_LINE: u64 = 4096;
 /// Class name of the row that sums all lines without their own row.
 pub(crate) const OTHERS: &str = "(other lines)";
 
-/// Counts by line of code at a tick, with the state of the counting.
+/// Counts by line of code, as read at a tick, and the state of the counting.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counting {
     /// Start of the counting, in milliseconds since the run began.
@@ -53,7 +53,7 @@ pub struct Counting {
 /// Allocations at a line of code since the last tick.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineCount {
-    /// Number of the line, as the caller numbers lines. A number always stands for the same line.
+    /// The caller's number for the line. The caller never gives a number to another line.
     pub number: u32,
     /// The class that contains the line, as in Java source.
     pub class: Arc<str>,
@@ -80,8 +80,8 @@ struct Span {
 }
 
 impl Span {
-    /// Returns the joint length of this span and the next one, and their age: (length, age). The ratio of the two
-    /// decides which spans are merged.
+    /// Returns (length, age): the joint length of this span and the next one, and their age. The ratio of length and
+    /// age decides which spans are merged.
     fn beside_age(self, next: Self, now: i64) -> (u128, u128) {
         let whole = |ms: i64| u128::from(ms.max(0).unsigned_abs());
         let length = whole(self.length) + whole(next.length);
@@ -89,17 +89,17 @@ impl Span {
     }
 }
 
-/// The rows of a run, as its writer has cached them.
+/// The writer's cache of the rows of its run.
 #[derive(Debug, Default)]
 pub(crate) struct CountedRows {
     /// True if the tables exist.
     made: bool,
-    /// For each line, by the caller's number: its row id and its stored object size.
+    /// Row id and stored object size of each line, by the caller's number of the line.
     ids: FxHashMap<u32, (i64, Option<u64>)>,
     /// Number of lines that have their own row.
     lines: u64,
-    /// Numbers of the lines that share one row. These lines never get their own row later, because that row would lack
-    /// the earlier counts.
+    /// Numbers of the lines that share one row. These lines never get their own row later, because a new row would not
+    /// contain their earlier counts.
     others: FxHashSet<u32>,
     spans: Vec<Span>,
 }
@@ -162,8 +162,8 @@ impl CountedRows {
         Ok(self.others.is_empty())
     }
 
-    /// Returns true if the number of spans in the file differs from the cached one. This happens because maintenance of
-    /// the file merges old spans.
+    /// Returns true if the number of spans in the file differs from the cached number. The two differ when maintenance
+    /// of the file has merged old spans.
     fn changed(&self, connection: &Connection, run: i64) -> rusqlite::Result<bool> {
         let mut count =
             connection.prepare_cached("SELECT count(*) FROM counted_span WHERE run = ?1")?;
@@ -194,7 +194,7 @@ impl CountedRows {
         Ok(())
     }
 
-    /// Returns the row id of a line, or `None` if the line shares a row with others.
+    /// Returns the row id of a line, or `None` if the line has no row of its own.
     fn line(
         &mut self,
         connection: &Connection,
@@ -230,7 +230,7 @@ impl CountedRows {
         Ok(Some(id))
     }
 
-    /// Merges spans until the number of spans and the number of amounts are at most their limits.
+    /// Merges spans until neither the number of spans nor the number of amounts is above its limit.
     fn thin(&mut self, connection: &Connection, most_amounts: u64) -> rusqlite::Result<()> {
         let Some(now) = self.spans.last().map(|span| span.end) else {
             return Ok(());
@@ -368,7 +368,8 @@ fn merge(connection: &Connection, first: Span, next: &mut Span) -> rusqlite::Res
     Ok(())
 }
 
-/// Merges the spans of a run that end by `until_ms` into one. The times are lost, the sums stay.
+/// Merges the spans of a run that end by `until_ms` into one. The times of the single spans are lost. The sums do not
+/// change.
 pub(crate) fn join_until(connection: &Connection, run: i64, until_ms: i64) -> rusqlite::Result<()> {
     if is_table(connection, "counted_span")? != Some(true) {
         return Ok(());
@@ -539,7 +540,8 @@ mod tests {
         assert_eq!(read(&path, 1, Window::ALL).1[0].line, Some(1));
     }
 
-    /// After a day of ticks a few hundred spans are left, the last ones unchanged, and every object is still counted.
+    /// After a day of ticks, a few hundred spans are left. The latest spans have not been merged, and the sum of all
+    /// spans is exact.
     #[test]
     fn old_spans_become_fewer_and_nothing_is_lost() {
         let folder = tempfile::tempdir().unwrap();
@@ -567,7 +569,7 @@ mod tests {
             sums.values().sum::<u64>(),
             u64::from(ticks + 2 * ticks / 100)
         );
-        // The last minutes are unchanged. No span is longer than a fraction of its age.
+        // The spans of the last minutes have not been merged. No span is longer than a fraction of its age.
         let last = Window {
             from_ms: 19_901_000,
             to_ms: u64::MAX,
@@ -600,7 +602,7 @@ mod tests {
         }
         let sums = objects(&path, 1, Window::ALL);
         assert!(sums.len() == 200 && sums.values().all(|n| *n == 100));
-        // A single tick has more amounts than the limit allows. One complete span is left.
+        // A single tick has more amounts than the limit allows. All spans are merged into one, which is complete.
         let many = (0..200).map(|i| line(i, 1)).collect();
         let mut rows = CountedRows::default();
         let connection = writer.database.connection();
@@ -650,8 +652,8 @@ mod tests {
         }
     }
 
-    /// If a run is deleted, its counts are deleted, even by a program that does not know these tables. Merged spans
-    /// keep their sums.
+    /// If a run is deleted, its counts are deleted, even by a program that does not know these tables. Merging spans
+    /// does not change the sums.
     #[test]
     fn counts_go_with_their_run_and_stay_as_sums_until_then() {
         let folder = tempfile::tempdir().unwrap();
@@ -685,7 +687,7 @@ mod tests {
         .0
         .unwrap();
         assert_eq!((part.from_ms, part.to_ms), (100, 4000));
-        // The run's writer continues with the merged spans.
+        // After another process has merged spans, the run's writer continues with the merged spans.
         join(8000);
         tick(&mut first, 10_000, vec![line(1, 1), line(3, 1)]);
         first.end(10_000).unwrap();
@@ -704,8 +706,7 @@ mod tests {
         }
     }
 
-    /// The next tick includes the counts of a tick that failed. If the run was deleted, its writer inserts the run
-    /// again.
+    /// If a tick fails, the next tick includes its counts. If the run was deleted, its writer inserts the run again.
     #[test]
     fn a_tick_that_fails_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();

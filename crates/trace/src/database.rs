@@ -43,7 +43,7 @@ pub enum TraceError {
         /// Name of the file system.
         what: &'static str,
     },
-    /// The file is on btrfs, which copies blocks on write, and its log index cannot be set to be written in place.
+    /// The file is on btrfs, which copies blocks on write, and the index of the log cannot be excluded from this.
     #[error(
         "{}: on btrfs, where a full disk would end the process: {why}; use a folder on another file system",
         path.display()
@@ -144,8 +144,8 @@ impl Database {
             .pragma_query_value(None, "page_count", |row| row.get(0))
             .map_err(error)?;
         if pages == 0 {
-            // With incremental vacuum the file shrinks after rows are deleted. The setting takes effect with the first
-            // table.
+            // Set incremental vacuum, so that the file shrinks after rows are deleted. The setting must be made before
+            // the first table is created.
             connection
                 .pragma_update(None, "auto_vacuum", "incremental")
                 .map_err(error)?;
@@ -180,8 +180,8 @@ impl Database {
             version: VERSION,
         };
         database.version = database.check()?;
-        // In WAL mode readers see complete ticks while one is written. The mode is set only after the check, because it
-        // changes the file.
+        // Set WAL mode, so that readers see only complete ticks while a tick is being written. Set it only after the
+        // check that the file is a trace, because it changes the file.
         let mode = database
             .connection
             .pragma_update(None, "journal_mode", "wal");
@@ -199,8 +199,8 @@ impl Database {
     /// # Errors
     /// Returns an error if the file cannot be read, is not a trace, or has an unsupported version.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
-        // A later writer will share the index. A reader without write access here does not create one, so an error is
-        // ignored.
+        // On btrfs, create the log index so that it is written in place, because a later writer will share it. Ignore
+        // an error: a reader without write access to the folder creates no index.
         let _ = index_in_place(path);
         Self::open_as(path, OpenFlags::SQLITE_OPEN_READ_ONLY, BUSY)
     }
@@ -297,7 +297,7 @@ fn make_private(path: &Path) {
     drop(options.open(path));
 }
 
-/// Adds a note to a run unless the run already has it.
+/// Adds a note to a run unless the run already has the same note.
 pub(crate) fn note_once(
     connection: &Connection,
     run: i64,

@@ -6,7 +6,8 @@ use rusqlite::types::ValueRef;
 
 use crate::{Trace, TraceError};
 
-/// The type of a column's values. SQLite allows any value in any column; the columns of a trace hold this type or NULL.
+/// The type of a column's values. SQLite allows any value in any column. In a trace, a column contains only values of
+/// this type or NULL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnType {
     /// Whole numbers.
@@ -71,8 +72,8 @@ impl Trace {
         Ok(self.list(sql, (), |_| ())?.len() as u64)
     }
 
-    /// Passes the rows of a table to `take`, one at a time, in the order of its key, until `take` returns false. With
-    /// [original names](Self::set_names), a frame with inlined methods becomes several rows.
+    /// Passes the rows of a table to `take` one at a time, in the order of the table's key, until `take` returns false.
+    /// With [original names](Self::set_names), a frame with inlined methods becomes several rows.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.

@@ -1,8 +1,8 @@
 //! Exports the tables with original names in place of obfuscated ones.
 //!
-//! Ids do not change. If methods were inlined into a frame, the frame becomes several frames. The existing row becomes
-//! the innermost one. The other frames, the stacks between them, and classes that are not in the trace get new ids
-//! after all existing ones.
+//! Ids of existing rows do not change. If methods were inlined into a frame, the frame becomes several frames. The
+//! existing row becomes the innermost one. The other frames, the stacks between them, and classes that are not in the
+//! trace get new ids after all existing ones.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ struct FrameRow {
     frame: Frame,
 }
 
-/// The tables `class` and `frame` with original names, and the changes needed in `stack`.
+/// The tables `class` and `frame` with original names, and the changes of `stack` that they require.
 #[derive(Default)]
 struct Renamed {
     classes: Vec<(i64, Arc<str>)>,
     by_name: HashMap<Arc<str>, i64>,
     frames: Vec<FrameRow>,
-    /// Frames with inlined methods: the ids of all their frames, innermost first.
+    /// For each frame with inlined methods: the ids of the frames that it becomes, innermost first.
     inlined: HashMap<i64, Vec<i64>>,
 }
 
@@ -124,8 +124,8 @@ impl Renamed {
 }
 
 impl Trace {
-    /// Passes the rows of a table with original names to a callback, as [`each_row`](Self::each_row) does. Returns
-    /// false, without a call, if the table has no names.
+    /// Passes the rows of a table with original names to a callback, as [`each_row`](Self::each_row) does. If the table
+    /// has no names, returns false without calling the callback.
     pub(crate) fn each_renamed_row(
         &self,
         names: &dyn Originals,

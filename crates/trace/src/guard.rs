@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension};
 
-/// Maximum total time of a side writer's statements.
+/// Maximum total time of the statements of a side writer (a process other than the agent that adds rows).
 const LONGEST: Duration = Duration::from_millis(200);
 /// Steps of SQLite's virtual machine between two checks of the time.
 const STRIDE: i32 = 1000;
 
-/// All tables, each with the first schema version that has it.
+/// All tables. Each has the number of the first schema version that contains the table.
 const TABLES: [(&str, i32); 13] = [
     ("run", 1),
     ("class", 1),

@@ -1,4 +1,4 @@
-//! Live objects of allocation sites over time, as step functions: a figure changes at a row and stays constant between
+//! Live objects of allocation sites over time. A figure changes only at a row of the trace, and stays constant between
 //! rows.
 
 use std::collections::{BTreeMap, HashMap};
@@ -12,10 +12,10 @@ use crate::window::Window;
 
 /// Maximum number of points that a trend is computed from.
 const MOST_POINTS: usize = 64;
-/// Minimum number of samples for an estimate of the work over time. With fewer samples, it is unclear how much was
-/// allocated in each part of the time.
+/// Minimum number of samples to estimate how the program's work (the allocated bytes) is distributed over time. With
+/// fewer samples, it is unclear how much was allocated in each part of the time.
 const ENOUGH_FOR_WORK: u64 = 1000;
-/// Minimum number of major collections for a trend of their figures.
+/// Minimum number of major collections to compute a trend from the live amounts after them.
 const LEAST_MAJOR: usize = heapdiff_trend::LEAST_POINTS;
 
 /// The ticks and garbage collections of a window of a run.
@@ -25,19 +25,20 @@ pub struct Timeline {
     ticks: Vec<Tick>,
     index: HashMap<i64, usize>,
     collections: Vec<Collection>,
-    /// True for an imported recording, which looks for live objects only a few times.
+    /// True for an imported recording. A recorder searches for live objects only a few times.
     survivors: bool,
-    /// Bytes that all sites together had allocated by the end of each tick, since the window began. Empty if there are
-    /// too few samples.
+    /// For each tick: bytes that all sites together allocated from the start of the window to the end of the tick.
+    /// Empty if there are too few samples.
     work: Vec<u64>,
-    /// Major collections by the tick each ended in. `None` unless only major collections find dead samples (ZGC).
+    /// Major collections by the tick in which each ended. Present only if only major collections find dead samples, as
+    /// with ZGC.
     majors: Option<BTreeMap<usize, Major>>,
 }
 
 /// A major collection of generational ZGC.
 ///
-/// It finds dead objects only among those that were in the old generation when it began. It treats young objects as
-/// live. Example: the newest sample that any collection has found dead was allocated at 80 s.
+/// Such a collection finds dead objects only among the objects that were in the old generation when it began. It treats
+/// young objects as live. Example: the newest sample that any collection has found dead was allocated at 80 s.
 ///
 /// ```text
 /// allocated before 80 s: was examined; what is still recorded as live has survived
@@ -47,8 +48,8 @@ pub struct Timeline {
 struct Major {
     /// The end of the collection, in milliseconds since the run began.
     ended_ms: u64,
-    /// Objects allocated after this were not examined by the collection, in milliseconds since the run began. `None` if
-    /// unknown.
+    /// The collection did not examine objects that were allocated after this time, in milliseconds since the run began.
+    /// `None` if unknown.
     tried_ms: Option<u64>,
 }
 
@@ -60,11 +61,12 @@ impl Major {
     }
 }
 
-/// After this number of young collections an object is certainly in the old generation: the largest tenuring threshold
-/// of ZGC is 15, and one collection may have begun before the object was allocated.
+/// An object that has survived this number of young collections is certainly in the old generation. The largest
+/// tenuring threshold of ZGC is 15. One more collection is added, because it may have begun before the object was
+/// allocated.
 const CERTAINLY_OLD: usize = 17;
 
-/// Returns true if the collection is one of generational ZGC, which names its minor and major collections.
+/// Returns true if generational ZGC made the collection. It is recognised by its names for minor and major collections.
 fn is_generational_z(collection: &Collection) -> bool {
     keeps_samples(collection) || collection.collector.contains("ZGC Major")
 }
@@ -80,16 +82,16 @@ fn keeps_samples(collection: &Collection) -> bool {
 pub enum AliveAt {
     /// The end of the window.
     End,
-    /// The moment of the last major collection. Objects allocated since then may be garbage that no collection has
-    /// found.
+    /// The last major collection. No collection has examined objects allocated since then, so they may be garbage.
     Major {
         /// The end of the collection, in milliseconds since the run began.
         uptime_ms: u64,
-        /// The figures count objects that were allocated by this time and survived. `None` if it is unknown which
-        /// objects the collection examined; then the figures are an upper bound of the live objects.
+        /// The live amounts include the objects that were allocated by this time and survived. `None` if it is unknown
+        /// which objects the collection examined. Then the live amounts are an upper bound.
         tried_ms: Option<u64>,
     },
-    /// No moment is known, because the window has no major collection. The figures include dead samples.
+    /// The time of the last major collection is unknown, because the window has none. The live figures include objects
+    /// that are dead.
     Unknown,
 }
 
@@ -169,8 +171,8 @@ impl Timeline {
         Ok(sums.collect())
     }
 
-    /// Returns the major collections of generational ZGC by tick. `newest` is the allocation time of the newest sample
-    /// that was found dead before these ticks.
+    /// Returns the major collections of generational ZGC, by the tick in which each ended. `newest` is the allocation
+    /// time of the newest sample that was found dead before the first of these ticks.
     fn majors_after(&self, mut newest: Option<u64>) -> BTreeMap<usize, Major> {
         let is_told =
             newest.is_some() || self.ticks.iter().any(|t| t.newest_collected_ms.is_some());
@@ -189,7 +191,8 @@ impl Timeline {
                 ended_ms: collection.uptime_ms,
                 tried_ms: newest.max(old.map(|c| c.uptime_ms)),
             };
-            // If it is known for some collections which objects they examined, the others add no information.
+            // If it is known for some collections which objects they examined, leave out the other collections, because
+            // they add no information.
             if major.tried_ms.is_some() || !is_told {
                 majors.insert(at, major);
             }
@@ -197,7 +200,7 @@ impl Timeline {
         majors
     }
 
-    /// Returns the moment that live figures describe.
+    /// Returns the moment for which live figures are valid.
     #[must_use]
     pub fn alive_at(&self) -> AliveAt {
         match self.majors.as_ref().map(BTreeMap::last_key_value) {
@@ -222,9 +225,9 @@ impl Timeline {
         &self.collections
     }
 
-    /// Returns the first and the last tick at whose end objects freed by `collection` can be missing from the live
-    /// figures. The first is the tick that the collection ended in. The last is the next tick: by its end the agent's
-    /// thread has certainly looked.
+    /// Returns the range of ticks in which the live figures begin to exclude objects freed by `collection`. The first
+    /// is the tick in which the collection ended. The last is the next tick, because by its end the agent's thread has
+    /// certainly checked the samples.
     fn after(&self, collection: &Collection) -> Option<(usize, usize)> {
         let at = self
             .ticks
@@ -233,8 +236,8 @@ impl Timeline {
         (at <= last).then(|| (at, (at + 1).min(last)))
     }
 
-    /// Returns true if a collection that ended in this tick may have found dead samples, so that live figures are valid
-    /// after it.
+    /// Returns true if a collection that ended in this tick may have found dead samples. Then the live figures at the
+    /// end of the tick are valid.
     fn tells(&self, tick: usize) -> bool {
         let majors = self.majors.as_ref();
         majors.is_none_or(|majors| majors.contains_key(&tick))
@@ -247,18 +250,18 @@ impl Timeline {
     }
 }
 
-/// The kind of moments at which live figures are compared.
+/// The kind of moments at which live amounts are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// Live figures after collections of the whole heap. They contain no garbage.
+    /// The live amounts after collections of the whole heap. They include no garbage.
     Major,
-    /// The minimum of the live figures between collections of any kind. The figures may contain old garbage.
+    /// The minimum of the live amounts between collections of any kind. It may include garbage in the old generation.
     Collections,
-    /// Minimum of the live figures in equal parts of the time. Used if there was no collection.
+    /// The minimum of the live amounts in each of several equal parts of the time. Used if there was no collection.
     Ticks,
-    /// Minimum in equal parts of the time. The live objects are those that a recording found alive at its last search,
-    /// counted from their allocation on. Objects that died before that search are unknown, so a cache whose content
-    /// changes seems to grow.
+    /// The minimum of the live figures in each of several equal parts of the time. Used for recordings. An object
+    /// counts as live from its allocation on if the recorder's last search found it alive. Objects that died before
+    /// that search are unknown, so a cache whose content changes seems to grow.
     Survivors,
 }
 
@@ -275,8 +278,8 @@ impl Basis {
     }
 }
 
-/// The moments (points) at which live figures are compared. Each point is a range of ticks. Its figure is the minimum
-/// of the live figures in the range.
+/// The moments (points) at which live amounts are compared. Each point is a range of ticks. The live amount of a point
+/// is the minimum of the live amounts in its range.
 #[derive(Clone, Debug)]
 pub struct Points {
     /// The kind of the points.
@@ -291,7 +294,7 @@ pub struct Points {
 }
 
 impl Points {
-    /// Returns the points of a window. They are after major collections if there are at least five of these.
+    /// Returns the points of a window. If the window has at least five major collections, the points are after these.
     #[must_use]
     pub fn of(timeline: &Timeline) -> Self {
         let all = timeline.collections();
@@ -340,7 +343,7 @@ impl Points {
         self.ranges.is_empty()
     }
 
-    /// Returns the last tick of the last point. Objects allocated later have not been through a collection.
+    /// Returns the last tick of the last point. No collection has examined objects allocated later.
     fn end(&self) -> Option<usize> {
         self.ranges.last().map(|r| r.1)
     }
@@ -358,9 +361,10 @@ fn one_for_one(ranges: impl Iterator<Item = (usize, usize)>) -> Vec<(usize, usiz
     all
 }
 
-/// Returns the number of collections of the whole heap. The pauses of one concurrent cycle count once.
+/// Returns the number of collections of the whole heap. All pauses of one concurrent cycle count as a single
+/// collection.
 fn cycles(all: &[Collection]) -> usize {
-    /// Pauses of the same collector that are closer than this belong to one cycle.
+    /// If the time between two pauses of the same collector is shorter than this, both belong to one cycle.
     const NEAR_MS: u64 = 2000;
     let mut last: Option<&Collection> = None;
     let mut count = 0;
@@ -378,16 +382,16 @@ fn cycles(all: &[Collection]) -> usize {
     count
 }
 
-/// Returns at most [`MOST_POINTS`] of the ranges, evenly spaced.
+/// Selects at most [`MOST_POINTS`] of the ranges, evenly spaced, and returns them.
 fn thinned(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let count = ranges.len().min(MOST_POINTS);
     let pick = |i: usize| ranges[i * (ranges.len() - 1) / (count - 1).max(1)];
     (0..count).map(pick).collect()
 }
 
-/// Merges neighbours until at most [`MOST_POINTS`] ranges are left, each of at least three collections if there are
-/// enough. Young collections leave old garbage behind. So the minimum over several collections is closer to the amount
-/// that survives.
+/// Merges neighbouring ranges until at most [`MOST_POINTS`] are left. If there are enough collections, each range has
+/// at least three. Young collections leave old garbage behind. So the minimum over several collections is closer to the
+/// amount that survives.
 fn joined(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let count = (ranges.len() / 3)
         .clamp(LEAST_MAJOR * 2, MOST_POINTS)
@@ -400,12 +404,13 @@ fn joined(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// Figures of a group of sites in a window, summed.
+/// The sums of the figures of several sites, in a window.
 #[derive(Clone, Debug, Default)]
 pub struct Steps {
     /// Live amount before the window's first tick.
     before: Live,
-    /// Live amount from a tick (by index) on, until the next entry.
+    /// Changes of the live amount: the index of a tick, and the live amount from that tick until the tick of the next
+    /// entry.
     at: Vec<(usize, Live)>,
     /// Allocated amount by tick, without ticks in which the sites allocated nothing.
     came: BTreeMap<usize, Amount>,
@@ -415,7 +420,7 @@ pub struct Steps {
     pub collected: Amount,
 }
 
-/// Sums of changes of an amount. They are signed, because partial sums may be negative.
+/// Sums of changes of an amount. The sums are signed, because a partial sum may be negative.
 #[derive(Clone, Copy, Default)]
 struct Change {
     samples: i128,
@@ -461,7 +466,7 @@ impl Steps {
         let mut changes: Vec<(usize, Live, i128)> = Vec::new();
         for &site in sites {
             trace.check_deadline()?;
-            // Tick ids grow with time within a run, but the ids of other runs may lie between them.
+            // Within a run, tick ids grow with time. Between two of them there may be ids of other runs' ticks.
             let mut now = trace.live_at(timeline.run, site, first.saturating_sub(1))?;
             before.add(&now, 1);
             let mut rows: Vec<_> = trace
@@ -527,9 +532,9 @@ impl Steps {
         }
     }
 
-    /// Returns the amount that survived a major collection that ended in tick `at`. That is the live amount at the next
-    /// check of the samples by the agent, less everything allocated after [`Major::until_ms`]. The collection did not
-    /// examine objects allocated later, so it found none of them dead.
+    /// Returns the amount that survived a major collection that ended in tick `at`. It is computed from the live amount
+    /// at the agent's next check of the samples, by subtracting everything that was allocated after
+    /// [`Major::until_ms`]. The collection did not examine objects allocated later, so it found none of them dead.
     fn left_by(&self, timeline: &Timeline, at: usize, major: &Major) -> Live {
         let of = |last: usize| {
             let (since, variance) = self.came_since(timeline, major.until_ms(), last);
@@ -550,7 +555,8 @@ impl Steps {
             }
         }
         let (live, amount, variance) = left;
-        // The variance is the surviving share of the samples' variance, plus the variance of the amount subtracted.
+        // The variance has two parts: the samples' variance, in proportion to the share that survived, and the variance
+        // of the subtracted amount.
         let part = amount.bytes as f64 / live.amount.bytes.max(1) as f64;
         Live {
             amount,
@@ -558,8 +564,9 @@ impl Steps {
         }
     }
 
-    /// Returns the amount allocated between a moment and the end of tick `last`, and its variance. Of the tick that
-    /// contains the moment, a proportional share is counted. This share is an estimate, and its variance is returned.
+    /// Returns the amount allocated between a moment and the end of tick `last`, and its variance. The tick that
+    /// contains the moment contributes a share in proportion to the time after the moment. This share is an estimate,
+    /// so its variance is returned too.
     fn came_since(&self, timeline: &Timeline, uptime_ms: u64, last: usize) -> (Amount, f64) {
         let first = timeline.ticks.partition_point(|t| t.uptime_ms <= uptime_ms);
         if first > last {
@@ -577,7 +584,7 @@ impl Steps {
         (whole.plus(came.part(after, span)), variance)
     }
 
-    /// Returns the live amount at [`Timeline::alive_at`]. If that moment is unknown, returns the amount of all objects
+    /// Returns the live amount at [`Timeline::alive_at`]. If that time is unknown, returns the amount of all objects
     /// that no collection has found dead.
     #[must_use]
     pub fn alive(&self, timeline: &Timeline) -> Live {
@@ -604,7 +611,7 @@ impl Steps {
         Some(permille.and_then(|p| u64::try_from(p).ok()).unwrap_or(0))
     }
 
-    /// Iterates over the ticks in which the live amount changed, oldest first, with the live amount from that tick on.
+    /// Iterates over the ticks in which the live amount changed, oldest first. Each comes with the new live amount.
     pub fn changes<'a>(
         &'a self,
         timeline: &'a Timeline,
@@ -626,7 +633,7 @@ impl Steps {
     }
 
     /// Returns the time at which lasting growth began. `None` if nothing grows. The lasting amount at a moment is the
-    /// minimum of the live amounts from there to the last collection, so garbage that is collected later does not
+    /// minimum of the live amounts from this moment to the last collection. So garbage that is collected later does not
     /// count.
     ///
     /// Cost: linear in the number of ticks in the window.
@@ -640,7 +647,8 @@ impl Steps {
             match majors.map(|m| m.get(&i)) {
                 None => least = least.min(self.at(i).amount.bytes),
                 Some(Some(_)) => least = least.min(self.left(timeline, (i, i)).amount.bytes),
-                // No sample can be found dead in a tick without a major collection.
+                // In a tick without a major collection, no sample can be found dead. Skip such ticks after the last
+                // major collection.
                 Some(None) if least == u64::MAX => continue,
                 Some(None) => {}
             }
@@ -657,7 +665,8 @@ impl Steps {
     }
 
     /// Returns the live amount over the window in at most `most` parts: the minimum in each part, with the tick at the
-    /// part's end. If only major collections find dead samples, the amount that survived the last one.
+    /// part's end. If only major collections find dead samples, each part has the amount that survived the last major
+    /// collection.
     #[must_use]
     pub fn series(&self, timeline: &Timeline, most: usize) -> Vec<(Tick, Live)> {
         let ticks = timeline.ticks.len();
@@ -704,6 +713,6 @@ pub struct Began {
     pub uptime_ms: u64,
     /// Milliseconds since 1970.
     pub time_ms: u64,
-    /// False if the growth began at or before the first tick of the window.
+    /// This is false if the growth began at or before the first tick of the window.
     pub within: bool,
 }

@@ -11,10 +11,10 @@
 //! writer that is killed loses only its current tick. Writes are not synced to disk each time. If the machine crashes,
 //! the last ticks may be missing, but the database is intact.
 //!
-//! The mapped index is the only place where a file can crash a process: with SIGBUS, if somebody truncates the file. A
-//! full disk cannot cause this, because SQLite writes each page before it maps it. btrfs copies blocks on write, so
-//! there the index file is set to be written in place; if that fails, the trace is refused. Without the index nobody
-//! could read while a writer is active. The database itself is never mapped.
+//! The mapped index is the only file access that can crash a process: if somebody truncates the index file, the process
+//! gets SIGBUS. A full disk cannot cause this, because SQLite writes each page before it maps it. On btrfs, which
+//! copies blocks on write, the index file is set to be written in place. If that fails, the trace is refused. Without
+//! the index nobody could read while a writer is active. The database itself is never mapped.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

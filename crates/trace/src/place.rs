@@ -28,14 +28,13 @@ fn is_start_of_trace(start: &[u8]) -> bool {
     start.starts_with(SQLITE_START) && start.get(68..72) == Some(&APPLICATION.to_be_bytes())
 }
 
-/// Returns true if a file is a trace, or empty and about to become one.
+/// Returns true if a file is a trace, or is empty and may become one.
 #[cfg(target_os = "linux")]
 fn may_be_trace(path: &Path) -> bool {
     start(path).is_ok_and(|start| start.is_empty() || is_start_of_trace(&start))
 }
 
-/// Returns the name of the network file system that contains the file, or will contain it. `None` for local file
-/// systems.
+/// Returns the name of the network file system on which the file is or will be. `None` for local file systems.
 ///
 /// The index of the write-ahead log is memory that writers and readers share by mapping the file `-shm`. This does not
 /// work over a network, and the process crashes when a mapped page disappears. On a local disk SQLite reserves each
@@ -46,7 +45,7 @@ pub(crate) fn network(path: &Path) -> Option<&'static str> {
     network_name(kind(path)?)
 }
 
-/// Returns the magic number of the file system that contains the file, or will contain it.
+/// Returns the magic number of the file system on which the file is or will be.
 #[cfg(target_os = "linux")]
 #[allow(clippy::useless_conversion, reason = "of 32 bits on 32-bit machines")]
 fn kind(path: &Path) -> Option<i64> {
@@ -117,7 +116,7 @@ pub(crate) fn network(_: &Path) -> Option<&'static str> {
 /// Returns the name of a network file system by its number in linux/magic.h.
 #[cfg(target_os = "linux")]
 fn network_name(kind: i64) -> Option<&'static str> {
-    // Some numbers are negative on 32-bit machines.
+    // On 32-bit machines the system returns some of these numbers as negative ones.
     Some(match kind & 0xffff_ffff {
         0x6969 => "NFS",
         0x517b | 0xfe53_4d42 | 0xff53_4d42 => "SMB",
@@ -187,7 +186,7 @@ mod tests {
         assert_eq!(index, folder.path().join("t.db-shm"));
         assert!(index_in_place(&path).is_ok() && !index.exists(), "no file");
         std::fs::write(&path, "").unwrap();
-        // The file is created on btrfs only.
+        // The function creates the file only on btrfs.
         assert_eq!(
             index_in_place(&path).is_ok() && index.exists(),
             kind(&path).map(|kind| kind & 0xffff_ffff) == Some(0x9123_683e)

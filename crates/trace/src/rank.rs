@@ -1,8 +1,8 @@
 //! Ranking of sites or classes by how they grow, to find leaks.
 //!
-//! Garbage that is not yet collected looks alive, so figures are compared only after collections ([`Points`]). The
-//! slope is a robust estimate (Theil-Sen) whose confidence interval includes the error of the samples. The trend
-//! distinguishes figures that still grow from those that filled up and stayed level.
+//! Garbage that is not yet collected counts as live, so the live amounts are compared only at moments after collections
+//! ([`Points`]). The slope is a robust estimate (Theil-Sen) whose confidence interval includes the error of the
+//! samples. The trend distinguishes amounts that still grow from amounts that grew and then stayed level.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -17,14 +17,15 @@ use crate::read::{Amount, Site, Trace};
 
 const MS_PER_HOUR: f64 = 3_600_000.0;
 const BYTES_PER_GIB: f64 = (1_u64 << 30) as f64;
-/// The work is uneven if, at any point, the share of the work done differs by more than this from the share of the
-/// time.
+/// The work is uneven if, at some point, the share of all work that was done so far differs by more than this from the
+/// share of the time that has passed.
 const UNEVEN_PART: f64 = 0.125;
 /// Maximum number of points by work.
 const PARTS_OF_WORK: usize = 64;
-/// Number of medians that a trend is computed from. Each is the median of one part of the points.
+/// Number of parts into which points are divided to compute a trend. The trend is computed from the median of each
+/// part.
 const PARTS: usize = 8;
-/// Growth below 1/1000 of the live bytes of all sites counts as no growth.
+/// Divisor of the live bytes of all sites: growth below 1/1000 of them counts as no growth.
 const NOISE_PART: u64 = 1000;
 
 /// The unit that is ranked.
@@ -40,15 +41,16 @@ pub enum By {
 /// The verdict on a candidate, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// The figures certainly grow across collections of the whole heap, and growth continues.
+    /// The live amount certainly grows from one collection of the whole heap to the next, and the growth continues.
     Leak,
-    /// The figures grow, but less certainly, or more and more slowly, or without a major collection as evidence.
+    /// The live amount grows, but the growth is less certain, or slows down, or was not confirmed by a major
+    /// collection.
     Growth,
-    /// The figures seem to grow, but there are too few collections.
+    /// The live amount seems to grow, but there are too few collections to be sure.
     Unclear,
-    /// The figures grew, and then stayed level.
+    /// The live amount grew and then stayed level.
     Plateau,
-    /// The figures grew only at the start.
+    /// The live amount grew only at the start.
     Warmup,
     /// The figures do not grow.
     Level,
@@ -74,8 +76,8 @@ impl Verdict {
 pub struct HourlySlope {
     /// The Theil-Sen estimate.
     pub slope: i64,
-    /// 95 % confidence interval of the slope, which includes the error of the samples. `None` with fewer than five
-    /// points.
+    /// 95 % confidence interval of the slope. It takes the error of the samples into account. `None` with fewer than
+    /// five points.
     pub ci95: Option<[i64; 2]>,
 }
 
@@ -96,12 +98,12 @@ pub struct PerWork {
     pub bytes: HourlySlope,
 }
 
-/// The trend of the summed figures of some sites.
+/// The trend of the live amounts of some sites, added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trending {
     /// The verdict.
     pub verdict: Verdict,
-    /// The shape of the figures over time, named as in reports on dumps.
+    /// The shape of the live amount over time. The names of shapes are those in reports on dumps.
     pub trend: Trend,
     /// Objects at the last point minus objects at the first.
     pub grown_objects: i64,
@@ -109,7 +111,7 @@ pub struct Trending {
     pub grown_bytes: i64,
     /// Slope in bytes per hour.
     pub bytes: HourlySlope,
-    /// Slope in objects per hour. Its confidence interval does not include the error of the samples.
+    /// Slope in objects per hour. Its confidence interval does not take the error of the samples into account.
     pub objects: HourlySlope,
     /// The trend by work done, if the work was uneven over time.
     pub per_work: Option<PerWork>,
@@ -120,11 +122,11 @@ pub struct Trending {
     pub survival_permille: Option<u64>,
 }
 
-/// Minimum number of points at which slopes decide the order of candidates.
+/// If there are fewer points than this, slopes have no influence on the order of candidates.
 const FEW_POINTS: usize = 10;
 
-/// Sort key of a candidate, worst first. It is the only rule of order, here and where candidates of several runs are
-/// merged.
+/// Sort key of a candidate, worst first. It alone determines the order, within a run and when candidates of several
+/// runs are merged.
 ///
 /// The keys, in order:
 ///
@@ -158,8 +160,7 @@ impl Standing {
         }
     }
 
-    /// Returns the sort key for the same candidate in two runs together: the worse verdict, and the sums of the
-    /// figures.
+    /// Combines the sort keys that a candidate has in two runs: the worse verdict, and the sums of the figures.
     #[must_use]
     pub fn joined(self, other: Self) -> Self {
         let sum = |a: Reverse<i64>, b: Reverse<i64>| Reverse(a.0.saturating_add(b.0));
@@ -177,7 +178,7 @@ impl Standing {
 pub struct Candidate {
     /// The allocated class.
     pub class: Arc<str>,
-    /// The allocating sites; exactly one when sites are ranked.
+    /// The sites that allocate its objects. If sites are ranked, there is exactly one.
     pub sites: Vec<Site>,
     /// The live amount, at [`Timeline::alive_at`].
     pub live: Live,
@@ -283,10 +284,10 @@ pub fn rank_groups(
     Ok(ranking)
 }
 
-/// A time in milliseconds (or the work done by then, in bytes), with the live amount.
+/// The live amount at a time in milliseconds, or at an amount of work done, in bytes.
 type Moment = (u64, Live);
 
-/// Figures of a candidate at the points.
+/// The live amounts of a candidate at the points.
 pub(crate) struct Evidence {
     points: Vec<Moment>,
     /// Bytes that all sites together had allocated at each point. Empty if unknown.
@@ -311,7 +312,7 @@ impl Evidence {
         }
     }
 
-    /// Returns the trend of the figures. Growth of at most `noise` bytes counts as no growth.
+    /// Returns the trend of the live amounts. Growth of at most `noise` bytes counts as no growth.
     pub(crate) fn trending(&self, basis: Basis, noise: u64) -> Trending {
         let (first, last) = match (self.points.first(), self.points.last()) {
             (Some(first), Some(last)) => (*first, *last),
@@ -361,9 +362,9 @@ impl Evidence {
         }
     }
 
-    /// Returns the verdict when the load was uneven. Growth is over only if neither the verdict by time nor the one by
-    /// work shows it. There is one exception: the verdict by work decides if the final level period is short, much of
-    /// the work was done in it, and the period shows no growth.
+    /// Returns the verdict for uneven work. Growth is over only if neither the verdict by time nor the verdict by work
+    /// is growth. There is one exception: the verdict by work decides if the final level period is short, much of the
+    /// work was done in it, and the period shows no growth.
     fn of_both(&self, by_time: Verdict, by_work: Verdict) -> Verdict {
         let acquits = |verdict| verdict > Verdict::Unclear;
         match (acquits(by_time), acquits(by_work)) {
@@ -374,7 +375,7 @@ impl Evidence {
         }
     }
 
-    /// Splits the points at the last third of the work. The point at the split is in both parts.
+    /// Splits the points where the last third of the work begins. The point at the split is in both parts.
     fn work_end(&self) -> Option<[&[Moment]; 2]> {
         let (first, last) = (*self.work.first()?, *self.work.last()?);
         let from = last - last.checked_sub(first)? / 3;
@@ -383,7 +384,7 @@ impl Evidence {
     }
 
     /// Returns the live amounts by work done instead of time, as medians of equal parts of the work. `None` if the work
-    /// is unknown. Also `None` if it was even over time, because the result would be the same as by time.
+    /// is unknown. Also `None` if the work was even over time, because then the result would be the same as by time.
     fn by_work(&self) -> Option<Vec<Moment>> {
         let (first, last) = (self.points.first()?.0, self.points.last()?.0);
         let (begin, end) = (*self.work.first()?, *self.work.last()?);
@@ -414,9 +415,9 @@ impl Evidence {
         Some(medians.collect())
     }
 
-    /// Returns the standard error of the growth. Samples that exist at both ends cancel out. Three groups of samples
-    /// remain: those of the growth itself, those that were collected in between (at most those of the first point), and
-    /// those that replaced the collected ones.
+    /// Returns the standard error of the growth from `first` to `last`. Samples that are alive at both points cancel
+    /// out. Three groups of samples contribute: the samples by which the amount grew, the samples that were collected
+    /// in between (at most those of the first point), and the samples that replaced them.
     fn sigma(&self, first: &Live, last: &Live) -> f64 {
         let ratio = [last, first]
             .iter()
@@ -428,7 +429,7 @@ impl Evidence {
     }
 }
 
-/// Facts that a verdict needs in addition to the figures.
+/// Facts that a verdict depends on in addition to the live amounts.
 struct Known {
     basis: Basis,
     noise: u64,
@@ -436,14 +437,14 @@ struct Known {
     across_major: Option<bool>,
 }
 
-/// The result for one axis: time or work.
+/// The result of an analysis by time or by work.
 struct Told {
     verdict: Verdict,
     trend: Trend,
     bytes: HourlySlope,
 }
 
-/// Figures along an axis: time, or work (bytes allocated).
+/// Live amounts along an axis. The axis is time, or work (bytes allocated).
 struct Axis<'a> {
     points: &'a [Moment],
     /// Length of one unit of the slope: an hour in milliseconds, or a GiB in bytes.
@@ -479,7 +480,7 @@ impl Axis<'_> {
         };
         let verdict = match trend {
             Trend::Level | Trend::Sawtooth => Verdict::Level,
-            // If a rise is certain, growth is not over only because the last few points are level.
+            // If the rise is certain, a few level points at the end do not show that growth is over.
             Trend::WarmUp | Trend::Plateau | Trend::Jump
                 if bytes.is_sure() && !self.split(3).is_some_and(end_is_shown) =>
             {
@@ -487,7 +488,7 @@ impl Axis<'_> {
             }
             Trend::WarmUp => Verdict::Warmup,
             Trend::Plateau | Trend::Jump => Verdict::Plateau,
-            // The shape looks like growth, but the last figure is not above the first one.
+            // The shape looks like growth, but the last amount is not larger than the first one, except for noise.
             _ if !bytes.is_sure() && grown <= i64::try_from(noise).unwrap_or(i64::MAX) => {
                 Verdict::Level
             }
@@ -524,7 +525,7 @@ impl Axis<'_> {
             .collect()
     }
 
-    /// Splits the points at the last `1 / part` of the time. The point at the split is in both parts.
+    /// Splits the points where the last `1 / part` of the time begins. The point at the split is in both parts.
     fn split(&self, part: u64) -> Option<[&[Moment]; 2]> {
         let (first, last) = (self.points.first()?.0, self.points.last()?.0);
         let from = last - (last - first) / part;
@@ -532,8 +533,8 @@ impl Axis<'_> {
         Some([self.points.get(..=at)?, &self.points[at..]])
     }
 
-    /// Returns true if there are enough points, or if the program had run before the first point for as long as the
-    /// points span. Otherwise growth may be the start of the program.
+    /// Returns true if the points are enough for the verdict leak: there are many points, or the program had run before
+    /// the first point for as long as the points span. Otherwise the growth may only be the start-up of the program.
     fn has_seen_enough(&self) -> bool {
         let (Some(first), Some(last)) = (self.points.first(), self.points.last()) else {
             return false;
@@ -553,8 +554,8 @@ impl Axis<'_> {
     }
 }
 
-/// Returns true if the slope in the second part is certainly small: the upper end of its confidence interval is at most
-/// a quarter of the rate in the first part.
+/// Returns true if the slope in the second part is certainly small. That is, the upper end of its confidence interval
+/// is at most a quarter of the growth rate in the first part.
 fn end_is_shown([before, since]: [&[Moment]; 2]) -> bool {
     let (Some(first), Some(last)) = (before.first(), before.last()) else {
         return false;
@@ -582,7 +583,7 @@ fn change(from: u64, to: u64) -> i64 {
     i64::try_from(change).unwrap_or(if change < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// Combines the confidence interval of the fitted line with the error of the samples. The two errors are independent.
+/// Widens the confidence interval of the fitted line by the error of the samples. The two errors are independent.
 fn widened(slope: &Slope, sigma: f64, hours: f64) -> HourlySlope {
     let sampling = if hours > 0.0 {
         Z95 * sigma / hours
@@ -603,7 +604,7 @@ fn widened(slope: &Slope, sigma: f64, hours: f64) -> HourlySlope {
     }
 }
 
-/// Returns the trend of some sites' figures, without a ranking.
+/// Returns the trend of the live amounts of some sites, added up, without a ranking.
 #[must_use]
 pub fn trending(steps: &Steps, timeline: &Timeline, points: &Points) -> Trending {
     Evidence::of(steps, timeline, points).trending(points.basis, 0)
@@ -613,7 +614,8 @@ pub fn trending(steps: &Steps, timeline: &Timeline, points: &Points) -> Trending
 mod tests {
     use super::*;
 
-    /// Returns the verdict on figures after collections of the whole heap. Points are (time in seconds, kilobytes).
+    /// Returns the verdict on live amounts after collections of the whole heap. Each point is a time in seconds and an
+    /// amount in kilobytes.
     fn verdict(points: &[(u64, u64)]) -> Verdict {
         let live = |kb: u64| Live {
             amount: Amount {
@@ -648,7 +650,7 @@ mod tests {
             verdict(&series(&times, |t| 100 + t.min(1140) * 10)),
             Verdict::Leak
         );
-        // The verdict is plateau once the level period is long and has enough points.
+        // The verdict becomes plateau only when the level period is long enough and has enough points.
         let times: Vec<u64> = (0..20).map(|i| i * 60).collect();
         assert_eq!(
             verdict(&series(&times, |t| 100 + t.min(300) * 10)),

@@ -1,8 +1,9 @@
 //! Reads traces, including those written by unknown programs.
 //!
 //! A trace may be damaged or malicious, so reading is defensive. Its tables must be ordinary tables. A query is
-//! cancelled if it takes many more steps than a file of this size can need. Strings are cut. Invalid figures are read
-//! as 0 and counted ([`Trace::odd`]). Rows with dangling references are kept, with unknown names.
+//! cancelled if it takes many more steps than a file of this size can need. Long strings are truncated. Invalid numbers
+//! are read as 0 and counted ([`Trace::odd`]). If a row refers to a row that does not exist, it is kept with unknown
+//! names.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -22,16 +23,16 @@ use crate::guard::not_a_table;
 use crate::window::Window;
 use crate::{Database, TraceError};
 
-/// Maximum of any figure: 2^53 (8 PiB), up to which doubles represent integers exactly.
+/// Maximum of any number that is read: 2^53 (8 PiB as bytes). Up to this number, doubles represent integers exactly.
 const MOST: i64 = 1 << 53;
 /// Maximum number of bytes of a string that are read.
 const LONGEST: usize = 8192;
-/// Number of SQLite steps that a query may take per byte of the file.
+/// Maximum number of SQLite steps of a query for each byte of the file.
 const STEPS_PER_BYTE: u64 = 64;
 const LEAST_STEPS: u64 = 100_000_000;
 /// Number of SQLite steps between two checks.
 const STRIDE: i32 = 100_000;
-/// Maximum size in bytes of a row that SQLite handles.
+/// Maximum size in bytes of a row that SQLite reads. Longer rows are an error.
 const LARGEST_ROW: i32 = 16 << 20;
 
 /// A JVM that wrote to a trace.
@@ -65,14 +66,14 @@ pub struct Run {
     pub strategy: String,
 }
 
-/// A period of a run, with the state at its end.
+/// A tick: a period of a run, with the state at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tick {
     /// Row id of the tick.
     pub id: i64,
     /// End of the tick by the machine's clock, in milliseconds since 1970.
     pub time_ms: u64,
-    /// End of the tick, in milliseconds since the run began. Uptimes never go backwards.
+    /// End of the tick, in milliseconds since the run began. This time never goes backwards.
     pub uptime_ms: u64,
     /// Length of the tick in milliseconds.
     pub span_ms: u64,
@@ -92,8 +93,8 @@ pub struct Tick {
     pub lost_samples: u64,
     /// Estimated bytes that the lost samples represent.
     pub lost_bytes: u64,
-    /// Allocation time of the newest sample that was found dead in this tick, in milliseconds since the run began.
-    /// `None` if no sample was found dead, or if the agent is too old to record it.
+    /// Time at which the newest of the samples found dead in this tick was allocated, in milliseconds since the run
+    /// began. `None` if no sample was found dead, or if an old version of the agent did not record the time.
     pub newest_collected_ms: Option<u64>,
 }
 
@@ -125,7 +126,7 @@ pub struct Dump {
     pub time_ms: u64,
     /// Time of the dump, in milliseconds since the run began.
     pub uptime_ms: u64,
-    /// Path of the dump, if the agent knew it.
+    /// Path of the dump. `None` if the agent did not know the path.
     pub path: Option<String>,
 }
 
@@ -162,7 +163,7 @@ pub struct Frame {
     pub line: Option<i64>,
 }
 
-/// The figures of a site in a tick.
+/// The amounts that a site allocated in a tick, and its live amount at the end of the tick.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SiteTick {
     /// The row id of the tick.
@@ -224,14 +225,14 @@ impl Trace {
         }
     }
 
-    /// Sets the map from obfuscated names to original ones. Classes and frames read from now on have their original
-    /// names.
+    /// Sets the map from obfuscated names to original ones. Classes and frames that are read from now on have their
+    /// original names.
     pub fn set_names(&mut self, names: Arc<dyn Originals>) {
         self.names = Some(names);
     }
 
-    /// Starts a read transaction: until [`release`](Self::release) all reads see the same moment. Meanwhile the file of
-    /// an active writer grows.
+    /// Starts a read transaction. Until [`release`](Self::release), all reads see the file as it is now. Meanwhile the
+    /// log beside the file grows if a writer is active.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -257,7 +258,7 @@ impl Trace {
         *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
     }
 
-    /// Returns an error if the deadline has passed. Use it in work that consists of many short queries.
+    /// Returns an error if the deadline has passed. Call it between the queries if work consists of many short ones.
     pub(crate) fn check_deadline(&self) -> Result<(), TraceError> {
         if is_over(&self.deadline) {
             Err(TraceError::Late {
@@ -280,8 +281,8 @@ impl Trace {
         &self.database
     }
 
-    /// Returns the number of invalid figures read so far. Negative figures and those of another type were read as 0;
-    /// figures above 8 PiB were read as 8 PiB.
+    /// Returns how many invalid numbers were read so far. A negative number or a value of another type was read as 0,
+    /// and a number above 2^53 as 2^53.
     #[must_use]
     pub fn odd(&self) -> u64 {
         self.odd.get()
@@ -410,7 +411,8 @@ impl Trace {
         })
     }
 
-    /// Returns the allocation time of the newest sample that was found dead in the ticks of a run before `before_ms`.
+    /// Considers the samples that were found dead in a run before `before_ms`. Returns the allocation time of the
+    /// newest of them.
     pub(crate) fn newest_collected(
         &self,
         run: i64,
@@ -439,7 +441,7 @@ impl Trace {
 
     /// Returns the live amount of a site in a run at the end of a tick (a row id). Runs in one file share their sites.
     ///
-    /// Cost: one index lookup, plus the rows of other runs that precede the result.
+    /// Cost: one index lookup, and the reading of rows of other runs that are newer than the result.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -561,7 +563,7 @@ impl Trace {
         Ok(classes)
     }
 
-    /// Returns classes with the names stored in the trace.
+    /// Returns the classes with their names as stored in the trace, without the map to original names.
     pub(crate) fn recorded_classes(&self) -> Result<HashMap<i64, Arc<str>>, TraceError> {
         let rows = self.list("SELECT id, name FROM class", (), |row| {
             (self.id(row, 0).unwrap_or(0), Arc::from(text(row, 1)))
@@ -579,7 +581,7 @@ impl Trace {
         version.map_err(|e| self.error(e))
     }
 
-    /// Returns the figures of a site in the ticks from `first` to `last` (row ids of ticks of any run).
+    /// Returns the amounts of a site in the ticks from `first` to `last` (row ids of ticks of any run).
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -595,8 +597,8 @@ impl Trace {
         self.list(sql, [site, first, last], |row| self.site_tick(row))
     }
 
-    /// Returns the figures of each site with activity in a tick. In the results, the field `tick` holds the row id of
-    /// the site instead.
+    /// Returns the amounts of each site with activity in a tick. In the results, the field `tick` contains the row id
+    /// of the site, not of a tick.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -680,7 +682,8 @@ impl Trace {
         }
     }
 
-    /// Reads a non-negative figure. An invalid value is counted; it is read as 0, or as [`MOST`] if it is too large.
+    /// Reads a non-negative number. An invalid value is counted as invalid. It is read as 0, or as [`MOST`] if it is
+    /// too large.
     pub(crate) fn figure(&self, row: &Row<'_>, column: usize) -> u64 {
         if let Ok(ValueRef::Integer(figure)) = row.get_ref(column) {
             if (0..=MOST).contains(&figure) {

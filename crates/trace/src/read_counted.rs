@@ -13,18 +13,19 @@ use crate::guard::is_table;
 use crate::read::{Trace, text};
 use crate::window::Window;
 
-/// The tables for counts. A run that counts has all of them.
+/// The tables for counts. If a run counts, its trace has all of these tables.
 const NAMES: [&str; 4] = ["counting", "counted_site", "counted_span", "counted_amount"];
 
-/// Number of lines that are collected in addition to the requested ones, before the list is sorted and cut.
+/// When the list is longer than requested by more than this number of lines, it is sorted and cut to the requested
+/// length.
 const SPARE: usize = 4096;
 
-/// The state of the counting in a run.
+/// Facts about the counting of allocations in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountedRun {
     /// Start of the counting, in milliseconds since the run began.
     pub from_ms: u64,
-    /// Time up to which everything is counted, in milliseconds since the run began.
+    /// The counts include all allocations up to this time, in milliseconds since the run began.
     pub to_ms: u64,
     /// True if JDK classes are counted, too.
     pub jdk: bool,
@@ -38,7 +39,7 @@ pub struct CountedRun {
     pub missed_classes: u64,
 }
 
-/// A part of a run with known counts. It consists of whole spans.
+/// A part of a run for which counts are known. It consists of whole spans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountedPart {
     /// Start of the part, in milliseconds since the run began.
@@ -67,7 +68,7 @@ pub struct CountedLine {
 /// The lines of code that allocated the most in a part of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopLines {
-    /// The state of the counting in the run.
+    /// Facts about the counting in the run.
     pub run: CountedRun,
     /// The part of the run.
     pub part: CountedPart,
@@ -75,7 +76,7 @@ pub struct TopLines {
     pub lines: u64,
     /// Number of allocations at these lines.
     pub objects: u64,
-    /// Bytes of these allocations, without lines whose bytes are unknown.
+    /// Bytes of all allocations, without lines whose bytes are unknown.
     pub bytes: u64,
     /// Number of lines whose bytes are unknown.
     pub lines_without_bytes: u64,
@@ -90,7 +91,7 @@ impl CountedPart {
         self.to_ms.saturating_sub(self.from_ms)
     }
 
-    /// Returns `amount` per second of this part, rounded. Returns 0 if the part has no length.
+    /// Returns `amount` divided by the length of this part in seconds, rounded. Returns 0 if the part has no length.
     #[must_use]
     pub fn per_second(&self, amount: u64) -> u64 {
         let (thousandfold, ms) = (u128::from(amount) * 1000, u128::from(self.span_ms()));
@@ -100,7 +101,7 @@ impl CountedPart {
 }
 
 impl CountedLine {
-    /// Returns true for the row that sums all lines for which there was no room.
+    /// Returns true for the row with the sum of all lines that got no row of their own, because there was no room.
     #[must_use]
     pub fn is_rest(&self) -> bool {
         self.class == OTHERS && self.method.is_empty()
@@ -108,7 +109,7 @@ impl CountedLine {
 }
 
 impl Trace {
-    /// Returns the state of the counting in a run, or `None` if its agent did not count lines.
+    /// Returns facts about the counting in a run, or `None` if the agent did not count by line.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read, or if something other than a table has a table's name.
@@ -141,8 +142,8 @@ impl Trace {
     }
 
     /// Passes the counts of each line in a window of a run to `take`, in unspecified order. Returns the part of the run
-    /// that they cover: the spans that end in the window. Returns `None` if there are no such spans or the agent did
-    /// not count.
+    /// that the counts cover: the spans that end in the window. Returns `None` if there are no such spans or the agent
+    /// did not count.
     ///
     /// Cost: reads the amounts of these spans and the run's lines once.
     ///
@@ -226,7 +227,7 @@ impl Trace {
         }
     }
 
-    /// Returns the sums of the lines for which `wanted` returns true, in a window of a run, and lists the `most` lines
+    /// Selects the lines for which `wanted` returns true. Returns their sums in a window of a run, and the `most` lines
     /// with the most bytes. Returns `None` if the agent did not count in the window.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ pub enum Which {
     Live,
     /// The most recently collected samples.
     Recent,
-    /// A uniform random choice of all collected samples.
+    /// A uniform random selection from all samples whose objects were collected.
     Chosen,
 }
 

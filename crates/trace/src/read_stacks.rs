@@ -1,4 +1,4 @@
-//! Reads the stacks of a trace: all of them into memory, or one frame at a time.
+//! Reads the stacks of a trace: all stacks into memory, or a single stack frame by frame.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use crate::read::{Frame, Trace, optional_text, text};
 /// Maximum number of frames of a stack that are read; the agent records no more.
 const DEEPEST: usize = 1024;
 
-/// The innermost frame of a stack, preceded by the methods inlined into it, and the calling stack.
+/// The top of a stack: its innermost frame, preceded by the methods inlined into it. Also the rest of the stack, which
+/// called that frame.
 pub type Innermost = (Vec<Frame>, Option<i64>);
 
 impl Trace {
@@ -57,7 +58,8 @@ impl Trace {
         })
     }
 
-    /// Returns the original frames of a frame, innermost first. There are several if methods were inlined.
+    /// Returns the original frames that a stored frame stands for, innermost first. There are several if methods were
+    /// inlined.
     pub(crate) fn originals(&self, frame: Frame) -> Vec<Frame> {
         let Some(names) = &self.names else {
             return vec![frame];
@@ -88,8 +90,7 @@ impl Trace {
         originals.collect()
     }
 
-    /// Returns the innermost frame of a stack, preceded by the methods inlined into it, and the calling stack. Use it
-    /// to read a few stacks from a file with many.
+    /// Returns the top of a stack and the stack that called it. Use it to read a few stacks from a file with many.
     ///
     /// Cost: one lookup in each of the tables `stack`, `frame` and `class`.
     ///

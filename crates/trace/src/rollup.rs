@@ -6,12 +6,12 @@
 //! older than a day: 1 h per tick | older than an hour: 1 min per tick | last hour: unchanged
 //! ```
 //!
-//! Merging adds up activity, such as allocated bytes. Of a state, such as live bytes, it keeps the last value. Data
+//! Merging adds up activity, such as allocated bytes. For a state, such as live bytes, it keeps the last value. Data
 //! older than `retain` is deleted. If the file is too large, more is deleted, oldest first. Each step is a short
 //! transaction after a tick.
 //!
-//! The live amount of a site at a moment is in the site's last row at or before it. So when ticks are deleted, the last
-//! row of each site is kept as a baseline, at the last tick before the cut.
+//! The live amount of a site at a moment is in the site's last row up to that moment. So when ticks are deleted, the
+//! last row of each site is kept as a baseline, at the last tick before the cut.
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
@@ -24,7 +24,7 @@ use crate::write_names::{ALIVE, SILENT, drop_names};
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
-/// Age from which ticks are merged, and the length of the merged ticks.
+/// The two steps of merging: the age from which ticks are merged, and the length of the merged ticks, in milliseconds.
 const STEPS: [(i64, i64); 2] = [(HOUR, MINUTE), (DAY, HOUR)];
 /// Minimum uptime between two passes over old ticks, in milliseconds.
 const PERIOD: i64 = 10_000;
@@ -32,24 +32,27 @@ const PERIOD: i64 = 10_000;
 const AT_A_TIME: usize = 8;
 /// Maximum number of pages returned to the file system at a time.
 const VACUUM_PAGES: i64 = 2000;
-/// SQL columns: the states in the newest row of a group. In a query with `max`, SQLite takes the other columns from the
-/// row with the maximum.
+/// SQL columns that select the live amounts from the newest row of a group. In a query with `max`, SQLite takes the
+/// other columns from the row that has the maximum.
 const NEWEST: &str = "max(tick), live_samples, live_objects, live_bytes, live_bytes_variance";
-/// If a file is too large, but has at most this many ticks, names take up its space.
+/// If a file is too large but has at most this many ticks, the names of sites fill it, so deleting ticks would not
+/// help.
 const FEW: i64 = 64;
 const NO_SAMPLES: &str = "the names of allocation sites take almost all of trace_max: individual samples are no longer stored";
-/// Divisor of the number of ticks: 1/8 of them are deleted when the file is too large.
+/// If the file is too large, the number of ticks divided by this number is deleted: 1/8 of the ticks.
 const PART: i64 = 8;
 
 impl Writer {
-    /// Merges and deletes old data, unless the last pass was shortly before this uptime and the file is not too large.
+    /// Merges and deletes old data. Does nothing if the last pass was shortly before this uptime, unless the file is
+    /// too large.
     pub(crate) fn tend(&mut self, uptime_ms: i64, time_ms: i64) -> rusqlite::Result<()> {
         if uptime_ms - self.tended_ms < PERIOD && (self.full || !self.is_large()?) {
             return Ok(());
         }
         self.tended_ms = uptime_ms;
         match self.roll_up(uptime_ms, time_ms) {
-            // The last tick is in the file already. If the disk is full, the next tick that does not fit reports it.
+            // Ignore a full disk here, because the last tick is in the file already. The next tick that does not fit
+            // reports the error.
             Err(error) if is_busy(&error) || lacks_room(self.database.path(), &error) => Ok(()),
             other => other,
         }
@@ -62,13 +65,14 @@ impl Writer {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let others = runs(&transaction)?;
         for (age, span) in STEPS {
-            // This run uses uptimes. Other runs use the time of day, because their current uptimes are unknown here.
+            // Measure the age of this run's ticks by uptime. For other runs, use the time of day, because their current
+            // uptimes are unknown here.
             roll_up(&transaction, Runs::This(run), uptime_ms - age, span)?;
             if others.len() > 1 {
                 roll_up(&transaction, Runs::Others(run), time_ms - age, span)?;
             }
         }
-        // Waits until there is 5 % more than `retain`, because each deletion rewrites the states of all sites.
+        // Delete only when the data exceeds `retain` by 5 %, because each deletion rewrites the states of all sites.
         let past = retain.saturating_add(retain / 20);
         for other in others {
             let (clock, now) = if other == run {
@@ -90,8 +94,8 @@ impl Writer {
             }
         }
         if large {
-            // Delete the oldest ticks of all runs. If the file is still too large, names fill it, and new names are
-            // refused.
+            // Delete the oldest ticks of all runs. If the file is still too large, the names of sites fill it. Then new
+            // names are refused.
             let sql = "SELECT count(*) / ?1 FROM tick";
             let some: i64 = transaction.query_row(sql, [PART], |row| row.get(0))?;
             let sql = "SELECT time_ms FROM tick ORDER BY time_ms LIMIT 1 OFFSET ?1";
@@ -111,8 +115,8 @@ impl Writer {
             full = self.drop_names(time_ms)?;
         }
         if full && drop_samples(self.database.connection(), run, time_ms)? {
-            // Individual samples are deleted before new sites are refused. No more samples are written, because they
-            // would fill the file again.
+            // Delete individual samples before new sites are refused. Write no more samples, because they would fill
+            // the file again.
             self.rows.stop();
             full = self.drop_names(time_ms)?;
         }
@@ -141,7 +145,7 @@ impl Writer {
     /// system.
     pub(crate) fn is_large(&self) -> rusqlite::Result<bool> {
         let used = self.database.used_bytes()?;
-        // The last 10 % of the limit are for the next ticks, and for the log until it is moved into the database.
+        // Reserve the last 10 % of the limit for the next ticks, and for the log until it is moved into the database.
         Ok(used > int(self.limits.max_bytes) / 10 * 9)
     }
 }
@@ -178,7 +182,7 @@ impl Database {
     }
 }
 
-/// Returns free pages to the file system. Returns true if there may be more free pages.
+/// Gives free pages back to the file system. Returns true if there may be more free pages.
 fn vacuum(connection: &Connection) -> rusqlite::Result<bool> {
     let free = |connection: &Connection| {
         connection.pragma_query_value(None, "freelist_count", |row| row.get::<_, i64>(0))
@@ -187,7 +191,7 @@ fn vacuum(connection: &Connection) -> rusqlite::Result<bool> {
     if before == 0 {
         return Ok(false);
     }
-    // The pragma returns a row for each page.
+    // The pragma returns a row for each page, and frees the page only when the row is read.
     let mut statement =
         connection.prepare(&format!("PRAGMA incremental_vacuum({VACUUM_PAGES})"))?;
     let mut rows = statement.query([])?;
@@ -215,7 +219,7 @@ fn roll_up(connection: &Connection, runs: Runs, until: i64, span: i64) -> rusqli
         Runs::This(run) => (run, "uptime_ms", "="),
         Runs::Others(run) => (run, "time_ms", "<>"),
     };
-    // Finds periods that are completely in the past and have more than one tick. Ticks of at least this length are
+    // Finds periods that are completely in the past and have more than one tick. Ticks at least as long as `span` are
     // already merged. A tick that overlaps two periods belongs to the one that it ends in.
     let sql = format!(
         "SELECT run, uptime_ms / ?3, max(id) FROM tick
@@ -234,7 +238,7 @@ fn roll_up(connection: &Connection, runs: Runs, until: i64, span: i64) -> rusqli
     Ok(())
 }
 
-/// Merges all ticks of a run that ended in a period into the last of them.
+/// Merges all ticks of a run that ended in a period into the last of these ticks.
 fn merge(
     connection: &Connection,
     run: i64,
@@ -321,15 +325,15 @@ fn drop_run(
     Ok(true)
 }
 
-/// Deletes the individual samples of all runs, except those of other JVMs that may still be writing: their writers rely
-/// on the rows. Returns true if there were such samples.
+/// Deletes the individual samples of all runs, except runs of other JVMs that may still be writing, because their
+/// writers rely on the rows. Returns true if any samples were deleted.
 fn drop_samples(connection: &Connection, own: i64, now_ms: i64) -> rusqlite::Result<bool> {
     let delete = format!("DELETE FROM sample WHERE run NOT IN ({ALIVE})");
     let dropped = connection.execute(&delete, [now_ms - SILENT, own])?;
     Ok(dropped > 0)
 }
 
-/// Deletes the data of a run before a time of day, except the states of its sites and its live samples.
+/// Deletes the data of a run from before a time of day. Keeps the last live amounts of its sites, and its live samples.
 fn prune_run(
     connection: &Connection,
     run: i64,
@@ -339,7 +343,7 @@ fn prune_run(
     if drop_run(connection, run, before_ms, now_ms)? {
         return Ok(());
     }
-    // Ticks are compared by id, not by time, because the machine's clock may have been set back in between.
+    // Compare ticks by id, not by time, because the machine's clock may have been set back between two ticks.
     let base = "SELECT max(id) FROM tick WHERE run = ?1 AND time_ms < ?2";
     let base: Option<i64> = connection
         .prepare_cached(base)?
@@ -429,7 +433,8 @@ mod tests {
         }
     }
 
-    /// Returns the activity of a site with `live` live objects after this tick. It gained one object and lost none.
+    /// Returns the activity of a site with `live` live objects after this tick. One object was allocated in the tick,
+    /// and none was collected.
     fn activity(site: u32, live: u32) -> Activity {
         Activity {
             class: site,
@@ -501,7 +506,8 @@ mod tests {
             number(&path, "SELECT sum(samples) FROM tick"),
             i64::from(ticks + ticks / 100)
         );
-        // 240 ticks in the last hour, 1380 minutes before that, and 2 hours before these.
+        // The last hour has 240 ticks. Before it are 1380 ticks of a minute each, and before these 2 ticks of an hour
+        // each.
         let left = number(&path, "SELECT count(*) FROM tick");
         assert!((1600..1700).contains(&left), "{left}");
         assert!((1..=3).contains(&number(
@@ -510,7 +516,7 @@ mod tests {
         )));
         let newest = "SELECT count(*) FROM tick WHERE newest_collected_ms <> uptime_ms - 20";
         assert_eq!(number(&path, newest), 0);
-        // The state of a merged period is that of its last tick.
+        // The live amounts of a merged period are those of its last tick.
         let wrong = "SELECT count(*) FROM site_tick st JOIN tick t ON t.id = st.tick
              JOIN site s ON s.id = st.site JOIN class c ON c.id = s.class
              WHERE c.name = 'com.acme.C1' AND live_objects <> uptime_ms / 15000";
@@ -522,7 +528,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.db");
         let mut writer = Writer::create(&path, &run("1-1"), Limits::default()).unwrap();
-        // Site 1 is active, site 2 was active once, site 3 has lost all its objects.
+        // Site 1 is still active. Site 2 was active only once. All objects of site 3 have been collected.
         tick(
             &mut writer,
             1000,
@@ -582,7 +588,8 @@ mod tests {
         }
     }
 
-    /// A week of busy ticks stays within the size limit, also on disk, and keeps the last tick.
+    /// After a week of ticks with much activity, the file is still within the size limit, also on disk, and contains
+    /// the last tick.
     #[test]
     fn a_week_stays_under_the_cap() {
         let folder = tempfile::tempdir().unwrap();
@@ -642,7 +649,7 @@ mod tests {
         assert!(std::fs::metadata(&path).unwrap().len() <= 2 << 20);
         assert!(number(&path, "SELECT sum(lost_samples) FROM tick") > 0);
         assert_eq!(number(&path, "SELECT count(*) FROM note"), 1);
-        // Once nothing refers to the old names, there is room for new ones.
+        // When no row refers to the old names any more, they are deleted, so there is room for new names.
         let lost = number(&path, "SELECT sum(lost_samples) FROM tick");
         let sites = number(&path, "SELECT count(*) FROM site");
         writer.end(START + 301_000).unwrap();
@@ -686,7 +693,8 @@ mod tests {
             number(&path, "SELECT count(*) FROM class WHERE name = '...'"),
             1
         );
-        // Stack 1 has three frames: main, run (line 1) and the mark for cut frames. Stack 2 adds two.
+        // Stack 1 has three frames: main, run (line 1) and the frame that stands for cut frames. Stack 2 adds two
+        // frames.
         assert_eq!(number(&path, "SELECT count(*) FROM stack"), 5);
         assert_eq!(
             number(&path, "SELECT count(*) FROM run WHERE ended_ms IS NULL"),

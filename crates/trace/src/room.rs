@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::ErrorCode;
 
-/// Number of bytes written to test for space: some pages of the file.
+/// Number of bytes that are written to test for free space. They are the size of some pages of the database.
 const SOME: usize = 64 << 10;
 
 /// Returns true if a database could not be written because the disk is full.
@@ -50,7 +50,7 @@ mod tests {
         Trace, Which, Writer, Written,
     };
 
-    /// Live samples by place, and the uid of one collected sample.
+    /// A source with live samples in numbered places, and the uid of one collected sample.
     struct Heap(RefCell<Vec<u64>>, u64);
 
     fn sample(uid: u64) -> Sample {
@@ -120,7 +120,8 @@ mod tests {
         }
     }
 
-    /// If a tick does not fit, nothing of it remains in the file or in the writer. The writer can continue later.
+    /// If there is no room for a tick, nothing of it remains in the file or in the writer's caches. The writer can
+    /// continue when there is room again.
     #[test]
     fn a_writer_goes_on_when_there_is_room() {
         let folder = tempfile::tempdir().unwrap();
@@ -148,7 +149,7 @@ mod tests {
             assert_eq!(set, Ok(pages));
         };
         limit(&writer, pages);
-        // A tick with many new names. Samples 2 and 3 have died and 5 is new. The machine's clock was changed.
+        // A tick with many new names. Samples 2 and 3 have died, sample 5 is new, and the machine's clock was changed.
         *heap.0.borrow_mut() = vec![1, 5, 0];
         let mut more = tick(2000, 0..2000);
         more.time_ms += 60_000;

@@ -1,8 +1,9 @@
 //! Adds rows to a trace while an agent writes to it: notes on the progress of a hunt, and the paths of dumps.
 //!
 //! Neither this writer nor the agent waits long for the other. Adding a row is one short transaction, which is
-//! cancelled if the file is locked for more than some milliseconds. Slow work is left to the agent, such as moving the
-//! log into the database. The file may be malicious, so triggers are disabled and slow statements are cancelled.
+//! cancelled if the file is locked for more than some milliseconds. Slow work, such as moving the log into the
+//! database, is left to the agent. The file may be malicious, so triggers are disabled and slow statements are
+//! cancelled.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,14 +14,14 @@ use crate::database::{Database, TraceError, is_busy};
 use crate::guard::guard_side_writer;
 use crate::tick::Written;
 
-/// Maximum time to wait for the lock. Writing a tick takes less.
+/// Maximum time to wait for the lock on the file. The agent needs less time to write a tick.
 const BUSY: Duration = Duration::from_millis(50);
 /// Adds rows to a trace that a JVM is writing.
 #[derive(Debug)]
 pub struct SideWriter {
     database: Database,
     run: i64,
-    /// Difference between the time of day and the uptime, in milliseconds.
+    /// The time of day minus the uptime, in milliseconds.
     clock: i64,
 }
 
@@ -85,8 +86,9 @@ impl SideWriter {
         })
     }
 
-    /// Stores the path of a dump. The agent records dumps that are preceded by a GC. If it has recorded this one
-    /// already, its row gets the path. Otherwise this adds the row, and the agent will find it.
+    /// Stores the path of a dump. The agent records dumps that are preceded by a GC. If the agent has already recorded
+    /// this dump, this adds the path to the agent's row. Otherwise this adds a row, which the agent finds when it
+    /// records the dump.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written.
@@ -189,16 +191,16 @@ mod tests {
             };
             assert_eq!(side.dump(&dump).unwrap(), Written::Done);
         };
-        // The agent records the dump first: the dump took longer than a tick.
+        // The agent records this dump before the side writer does, because the dump took longer than a tick.
         wrote(tick(1000, Some((900, 40))));
         told(850, 2100, "/d/one");
-        // The agent records the dump later. The GC for the dump took nine seconds.
+        // The agent records this dump after the side writer. The GC for the dump took nine seconds.
         told(3000, 14_000, "/d/two");
         wrote(tick(15_000, Some((13_500, 9000))));
-        // Two more dumps: one without a GC, and one without a path.
+        // Two more dumps: the first was not preceded by a GC, and the path of the second is unknown.
         told(30_000, 31_000, "/d/all");
         wrote(tick(50_000, Some((45_000, 40))));
-        // The next run in the file is not affected.
+        // The dumps of the next run in the file do not change.
         let some = |path: &str| Some(path.to_owned());
         assert_eq!(
             dumps(&trace),

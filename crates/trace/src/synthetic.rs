@@ -13,7 +13,8 @@ use crate::{Database, FrameName, Names, TraceError};
 /// Start of the first run, in milliseconds since 1970.
 pub const STARTED_MS: i64 = 1_760_000_000_000;
 
-/// A source of names that are made of numbers. Each stack has two frames. Stacks with odd numbers are marked as cut.
+/// A source of names that contain the numbers of the classes and stacks. Each stack has two frames. Stacks with odd
+/// numbers are marked as cut.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbered;
 
@@ -36,7 +37,7 @@ impl Names for Numbered {
 /// A frame: class, method, file and line.
 pub type SceneFrame<'a> = (&'a str, &'a str, &'a str, i64);
 
-/// An allocation site whose figures are functions of the tick.
+/// An allocation site. Its amounts are computed from the number of the tick.
 #[derive(Clone, Copy)]
 pub struct SceneSite<'a> {
     /// The allocated class.
@@ -66,7 +67,7 @@ pub struct Scene<'a> {
     pub major: i64,
     /// Names of the collectors of the young generation and of the whole heap.
     pub collectors: [&'a str; 2],
-    /// Number of objects that a sample represents.
+    /// Number of objects that each sample represents.
     pub weight: i64,
     /// True if the run has not ended.
     pub running: bool,
@@ -136,7 +137,7 @@ pub const SITES: [SceneSite<'static>; 5] = [
             MAIN,
         ],
         size: 512,
-        // Nothing is freed before a major collection.
+        // Only a major collection frees these objects.
         live: |t| 320 + t % 10 * 160,
         churn: 0,
     },
@@ -159,8 +160,9 @@ pub const SITES: [SceneSite<'static>; 5] = [
     },
 ];
 
-/// Lines of code of the same service. Samples and counts of buffers and pages agree. Points have no samples, because
-/// the compiler removes their allocations. Plugins have two sizes, so the size of one is unknown.
+/// Lines of code of the same service. For buffers and pages, the samples agree with the counts. Points have counts but
+/// no samples, because the JIT compiler removes their allocations. Plugins have two different sizes, so the size of one
+/// object is unknown.
 pub const LINES: [SceneLine<'static>; 4] = [
     SceneLine {
         place: ("com.acme.Interceptor", "record", 31),
@@ -371,8 +373,8 @@ fn rows(connection: &Connection, scene: &Scene<'_>) -> rusqlite::Result<i64> {
     Ok(run)
 }
 
-/// Writes the live samples of the last tick. For each site with a high churn also writes 24 collected samples: numbers
-/// 0 to 15 belong to the random choice of all collected samples, and 8 to 23 are recent.
+/// Writes the live samples of the last tick. For each site with a high churn, also writes 24 collected samples. Samples
+/// 0 to 15 belong to the random selection from all collected samples, and samples 8 to 23 are among the most recent.
 fn samples(
     connection: &Connection,
     run: i64,

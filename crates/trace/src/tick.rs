@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::counted::Counting;
 
-/// Maximum time between the request of a dump and its GC, in addition to the pause. The JVM may be busy, and the two
-/// clocks are read at different times.
+/// Maximum time between the request for a dump and the GC before the dump, in addition to the GC's pause. The JVM may
+/// be busy, and the two clocks are read at different times.
 pub(crate) const APART_MS: i64 = 5000;
 
 /// A JVM: a row of the table `run`.
@@ -56,7 +56,7 @@ pub struct EstimatedAmount {
     pub bytes: f64,
 }
 
-/// Activity at a site since the last tick, and the state at the end of this one.
+/// Amounts allocated and found dead at a site since the last tick, and its live amount at the end of this tick.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Activity {
     /// The class's number, to look up in [`crate::Names`].
@@ -73,7 +73,7 @@ pub struct Activity {
     pub live_variance: f64,
 }
 
-/// A garbage collection: a row of the table `collection`.
+/// A garbage collection, stored as a row of the table `collection`.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs, reason = "named after the columns")]
 pub struct NewCollection {
@@ -87,7 +87,7 @@ pub struct NewCollection {
     pub after_bytes: u64,
 }
 
-/// Number of classes with one name that were loaded and unloaded since the last tick.
+/// For one class name: number of classes with this name that were loaded and unloaded since the last tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named after the columns")]
 pub struct ClassChange {
@@ -107,7 +107,7 @@ pub struct ClassTotal {
     pub bytes: u64,
 }
 
-/// The data of one period: a row of the table `tick`, and the rows of other tables that refer to it.
+/// The data of one period. It is stored as a row of the table `tick` and rows of other tables that refer to it.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "named after the columns")]
 pub struct NewTick {
@@ -130,7 +130,8 @@ pub struct NewTick {
     /// Exact counts by line of code, if the agent counts them and has read its counters.
     pub counting: Option<Counting>,
     pub collections: Vec<NewCollection>,
-    /// Heap dumps: time and uptime of the GC before each, and the path if it is known.
+    /// The heap dumps of the period. Each has the time and uptime of the GC before the dump, and the dump's path if it
+    /// is known.
     pub dumps: Vec<(i64, i64, Option<String>)>,
     pub notes: Vec<String>,
 }
@@ -140,7 +141,7 @@ pub struct NewTick {
 pub enum Written {
     /// The tick is in the file.
     Done,
-    /// Another process has locked the file. The caller was not asked for the tick. It keeps its data, and its next tick
-    /// is longer.
+    /// Another process has locked the file, so the tick was not requested from the caller. The caller keeps its data,
+    /// and its next tick covers more time.
     Busy,
 }

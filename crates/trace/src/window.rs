@@ -19,8 +19,8 @@ impl Window {
     /// Returns the additional condition for a query on a run.
     pub(crate) const fn condition(self) -> &'static str {
         match (self.from_ms, self.to_ms) {
-            // The whole run needs no condition. A condition on times would lose rows in a damaged trace, where times
-            // may have any type.
+            // For the whole run, use no condition. In a damaged trace, times may have any type, so a condition on times
+            // would exclude rows.
             (0, u64::MAX) => "",
             _ => " AND uptime_ms >= ?2 AND uptime_ms <= ?3",
         }

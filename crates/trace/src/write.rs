@@ -17,11 +17,12 @@ use crate::write_samples::{Rows, Samples, Target};
 const CACHE_KIB: i64 = 2048;
 /// Size to which the write-ahead log is truncated after a checkpoint.
 const LOG_BYTES: i64 = 4 << 20;
-/// Maximum size of the log. While it is longer, because a reader prevents checkpoints, no ticks are written.
+/// Maximum size of the log in bytes. The log grows while a reader prevents checkpoints. While it is longer than this,
+/// no ticks are written.
 const MOST_LOG_BYTES: u64 = 64 << 20;
 
-/// The machine's clock counts as changed if its difference from the monotonic clock has changed by at least this many
-/// milliseconds since the last tick.
+/// The machine's clock is considered changed if its difference from the monotonic clock differs by at least this many
+/// milliseconds from the difference at the last tick.
 const CLOCK_SLACK_MS: i64 = 2000;
 
 const PUT_BACK: &str = "the trace considered this run ended and deleted it: earlier data is lost, except for live objects";
@@ -34,7 +35,7 @@ const NO_LINES: &str = "trace_max is too small for all lines of code in the tabl
 pub struct Writer {
     pub(crate) database: Database,
     pub(crate) run: i64,
-    /// The row of the run, to insert it again if another process deletes it.
+    /// The content of the run's row, which is inserted again if another process deletes the row.
     row: NewRun,
     pub(crate) limits: Limits,
     pub(crate) full: bool,
@@ -120,7 +121,7 @@ impl Writer {
         }
     }
 
-    /// Returns the times of the tick that was written, or `None` if another process is writing.
+    /// Returns the uptime and the time of day of the tick that was written, or `None` if another process is writing.
     fn write<T: Borrow<NewTick>>(
         &mut self,
         names: &impl Names,
@@ -141,7 +142,7 @@ impl Writer {
         let was_silent =
             |(uptime, time): (i64, i64)| (times.0 - uptime).max(times.1 - time) >= SILENT;
         if is_back || self.last.is_some_and(was_silent) {
-            // Names and samples that seemed unused may have been deleted, too.
+            // Another process may have deleted names and samples that seemed to be unused.
             self.ids = Ids::default();
             self.rows.forget();
         }
@@ -210,13 +211,13 @@ impl Writer {
                 params![self.run, time_ms, self.row.uid],
             )
             .map_err(|source| self.database.error(source))?;
-        // A checkpoint is useful here, but not required: if another process is reading, the last process that closes
-        // the file makes the checkpoint.
+        // Ignore an error of the checkpoint. If another process is reading, the last process that closes the file makes
+        // the checkpoint.
         let _ = self.checkpoint();
         Ok(())
     }
 
-    /// Clears the caches. A transaction may have been rolled back, or the cached state may be old.
+    /// Clears the caches, because a transaction may have been rolled back, or the cached state may be outdated.
     fn forget(&mut self) {
         self.forget_ids();
         self.rows.forget();
@@ -249,8 +250,8 @@ impl Writer {
 
 fn begin(database: &mut Database, run: &NewRun) -> rusqlite::Result<i64> {
     let connection = database.connection_mut();
-    // These settings limit SQLite's memory, and keep SQLite from mapping the database itself into memory. Only the log
-    // index is mapped. If the disk had no space for a mapped page, the process would crash.
+    // Limit SQLite's memory, and keep SQLite from mapping the database itself into memory. If the disk had no space for
+    // a mapped page, the process would crash. Only the log index is mapped.
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     connection.pragma_update(None, "mmap_size", 0)?;
     connection.pragma_update(None, "temp_store", "memory")?;
@@ -319,7 +320,7 @@ impl<N: Names> Inserting<'_, N> {
             {
                 Some(site) => sites.push((site, *activity)),
                 None => {
-                    // There is no room for the name of its site.
+                    // There is no room for the names of the site, so its samples are counted as lost.
                     lost_samples += activity.allocated.samples;
                     lost_bytes += whole(activity.allocated.bytes).unsigned_abs();
                 }
@@ -347,7 +348,7 @@ impl<N: Names> Inserting<'_, N> {
             tick.newest_collected_ms,
         ])?;
         let id = self.transaction.last_insert_rowid();
-        // Two sites of the agent may have the same names.
+        // Two sites of the agent may have the same names, and then share one row.
         let mut insert = self.transaction.prepare_cached(
             "INSERT INTO site_tick VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
              ON CONFLICT (site, tick) DO UPDATE SET

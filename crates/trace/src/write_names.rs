@@ -1,13 +1,13 @@
-//! Writes names, each once. Classes, frames, stacks and sites get their ids when a tick first mentions them.
+//! Writes each name once. A class, frame, stack or site gets its id when it first occurs in a tick.
 
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use rustc_hash::FxHashMap;
 
-/// Maximum number of cached stack ids. Beyond it the cache is cleared.
+/// Maximum number of cached stack ids. If there are more, the cache is cleared.
 const MOST_STEPS: usize = 1 << 16;
-/// Class name of the frame that stands for frames that were cut off.
+/// Class name of the frame that replaces the frames that were cut off from a stack.
 const CUT: &str = "...";
 
 /// A JVM is considered ended if it has written nothing for this many milliseconds in addition to the length of its last
@@ -51,8 +51,8 @@ impl Names for () {
     }
 }
 
-/// A cache of the ids of names, by the caller's numbers. The meaning of a number never changes. The cache is cleared
-/// when names may have been deleted from the database.
+/// A cache of row ids by the caller's numbers for classes, stacks and other names. The meaning of a number never
+/// changes. The cache is cleared when names may have been deleted from the database.
 #[derive(Debug, Default)]
 pub(crate) struct Ids {
     classes: FxHashMap<u32, i64>,
@@ -240,9 +240,11 @@ fn frame(
     Ok(connection.last_insert_rowid())
 }
 
-/// Deletes unused names, unless a JVM other than `own` may still be writing: its writer relies on cached ids.
+/// Deletes unused names, unless a JVM other than that of the run `own` may still be writing. The writer in that JVM
+/// relies on cached ids.
 pub(crate) fn drop_names(connection: &Connection, own: i64, now_ms: i64) -> rusqlite::Result<()> {
-    // Foreign keys are switched off, because looking for references to each deleted name would take too long.
+    // Switch off foreign keys, because SQLite would otherwise search for references to each deleted name, which would
+    // take too long.
     connection.pragma_update(None, "foreign_keys", false)?;
     let done = drop_unused(connection, own, now_ms);
     connection.pragma_update(None, "foreign_keys", true)?;

@@ -1,7 +1,7 @@
 //! Writes individual samples: all live ones, and a selection of those whose objects were collected.
 //!
-//! The caller keeps each live sample in a numbered place and returns the uid of the sample in each place. Only places
-//! that changed since the last tick are written, so an unchanged sample costs one comparison.
+//! The caller keeps each live sample in a place (a slot of its table) and returns the uid of the sample in each place.
+//! Only places that changed since the last tick are written, so an unchanged sample costs one comparison.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::write_names::{Ids, Names};
 
 /// Maximum number of live samples that get a row in one tick. The others follow in later ticks.
 const AT_A_TIME: usize = 10_000;
-/// The table has at most one row per this many bytes of the file's limit. A row takes about 30 bytes, so the rows take
-/// at most 1/8 of the file.
+/// For each row of the table, the file's size limit must have at least this many bytes. A row takes about 30 bytes, so
+/// the rows take at most 1/8 of the file.
 const BYTES_PER_ROW: u64 = 256;
 
 /// A sample.
@@ -43,13 +43,13 @@ pub struct Collected {
     pub collected_ms: i64,
     /// True if the sample is one of the most recently collected.
     pub recent: bool,
-    /// True if the sample belongs to the uniform random choice of all collected samples.
+    /// True if the sample belongs to the uniform random selection from all collected samples.
     pub chosen: bool,
 }
 
 /// A source of individual samples.
 pub trait Samples {
-    /// Returns the number of places. Live samples are in places below it.
+    /// Returns the number of places. Live samples are in places with smaller numbers.
     fn places(&self) -> u32;
     /// Returns the uid of the sample in a place, or 0 if the place is empty. A uid is never reused.
     fn uid(&self, place: u32) -> u64;
@@ -57,8 +57,8 @@ pub trait Samples {
     fn live(&self, place: u32) -> Option<Sample>;
     /// Returns the name of a thread.
     fn thread(&self, thread: u32) -> Option<Arc<str>>;
-    /// Returns all collected samples that are kept, each once. May return `None` if they have not changed since the
-    /// last call, unless `anew` is true.
+    /// Returns all collected samples that the caller keeps, each once. If `anew` is false, may return `None` if they
+    /// have not changed since the last call.
     fn collected(&self, anew: bool) -> Option<Vec<Collected>>;
 }
 
@@ -85,16 +85,16 @@ impl Samples for () {
     }
 }
 
-/// The rows of a run, as its writer has cached them.
+/// The writer's cache of the rows of its run.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
-    /// The uid in the row of each place; 0 if the place has no row.
+    /// For each place: the uid of the sample in its row, or 0 if the place has no row.
     live: Vec<u64>,
-    /// The first place that got no row in the last tick, because of [`AT_A_TIME`].
+    /// The first place that got no row in the last tick, because the limit [`AT_A_TIME`] was reached.
     next: usize,
     /// Uids of collected samples with a row, each with its flags `recent` and `chosen`.
     collected: FxHashMap<u64, (bool, bool)>,
-    /// Number of rows of all runs in the table.
+    /// Number of rows in the table, for all runs together.
     all: u64,
     /// True if no rows are written because the names of sites fill the file.
     off: bool,
@@ -171,7 +171,8 @@ impl Rows {
         self.off
     }
 
-    /// Updates the rows, up to the limits of time and space. Returns false if there was too little space.
+    /// Updates the rows, at most as many as the limits of time and space allow. Returns false if there was too little
+    /// space.
     pub(crate) fn write<N: Names, S: Samples>(
         &mut self,
         target: &mut Target<'_, N, S>,
@@ -184,7 +185,7 @@ impl Rows {
             self.reload(target)?;
         }
         let most = target.max_bytes / BYTES_PER_ROW;
-        // Collected samples come first, because they take over the rows that they had as live samples.
+        // Write collected samples first, because they keep the rows that they had as live samples.
         let collected = target.samples.collected(anew);
         let room = match collected {
             Some(collected) => self.write_collected(target, &collected, most)?,
@@ -225,8 +226,8 @@ impl Rows {
             let uid = int(c.sample.uid);
             let marked =
                 mark.execute(params![target.run, uid, c.collected_ms, c.recent, c.chosen])?;
-            // If a sample was known but has no row any more, the row was deleted because of its age. It is not written
-            // again.
+            // If a sample had a row before but has none now, the row was deleted because of its age. Do not write the
+            // row again.
             if marked == 0 && known.is_none() {
                 if self.all < most {
                     self.insert(target, c)?;
@@ -248,13 +249,13 @@ impl Rows {
         if self.live.len() < places {
             self.live.resize(places, 0);
         }
-        // A row of a live sample that became the row of a collected sample is not deleted.
+        // Do not delete the row if the sample has been collected and the row is now that of the collected sample.
         let mut forget = target.connection.prepare_cached(
             "DELETE FROM sample WHERE run = ?1 AND uid = ?2 AND collected_ms IS NULL",
         )?;
         let mut new = Vec::new();
-        // Writing continues where the last tick stopped. Otherwise, if samples change faster than they are written, the
-        // last places would never get a row.
+        // Continue at the place where the last tick stopped. If each tick began at the first place and samples changed
+        // faster than they are written, the last places would never get a row.
         let start = self.next.min(places);
         for place in (start..places).chain(0..start) {
             let Ok(number) = u32::try_from(place) else {
@@ -298,7 +299,7 @@ impl Rows {
         Ok(true)
     }
 
-    /// Adds the row of a sample. If the sample is recent or chosen, it is a collected one, and otherwise a live one.
+    /// Adds the row of a sample. A sample that is recent or chosen is a collected sample. Any other sample is live.
     fn insert<N: Names, S: Samples>(
         &mut self,
         target: &mut Target<'_, N, S>,
@@ -318,7 +319,7 @@ impl Rows {
         let name = |thread| target.samples.thread(thread);
         let thread = target.ids.thread(connection, s.thread, name)?;
         let collected = (recent || chosen).then_some(sample.collected_ms);
-        // The row already exists if the caller had the sample in two places for a moment.
+        // The row may exist already, because the caller may have the sample in two places for a moment.
         let added = connection
             .prepare_cached(
                 "INSERT INTO sample VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING",

@@ -1,4 +1,4 @@
-//! Tests of a run that another process considers ended while its JVM is alive.
+//! Tests of a run whose JVM is alive although another process considers the run ended.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -12,7 +12,7 @@ use heapdiff_trace::{
 
 const START: i64 = 1_700_000_000_000;
 const MINUTE: i64 = 60_000;
-/// Much longer than a JVM may write nothing before it is considered ended.
+/// A time in milliseconds. A JVM that writes nothing for much less than this time is considered ended.
 const LATER: i64 = 3 * 60 * MINUTE;
 const GONE: &str = "considered this run ended and deleted it";
 
@@ -87,7 +87,7 @@ fn tick(time_ms: i64, uptime_ms: i64, span_ms: i64, sites: &[u32]) -> NewTick {
     }
 }
 
-/// Writes a tick of the first JVM. Returns true if the complete state was requested.
+/// Writes a tick of the first JVM. Returns true if the writer requested the complete state.
 fn lives(writer: &mut Writer, uptime_ms: i64, span_ms: i64, sites: &[u32]) -> bool {
     let mut told_anew = false;
     let written = writer.tick(&Numbered, &Two, |anew| {
@@ -167,7 +167,7 @@ fn a_run_that_was_dropped_is_put_back_and_goes_on() {
     );
 }
 
-/// The id of the last run becomes free when the run is deleted, and the next run gets it.
+/// When the last run is deleted, its id becomes free. The next run gets the same id.
 #[test]
 fn a_run_writes_nothing_to_the_one_that_has_its_number() {
     for goes_on in [false, true] {
@@ -192,7 +192,7 @@ fn a_run_writes_nothing_to_the_one_that_has_its_number() {
     }
 }
 
-/// A run whose last tick took an hour is overdue only when another hour and ten minutes have passed.
+/// If the last tick of a run covered an hour, the run is considered ended only after another hour and ten minutes.
 #[test]
 fn a_run_lives_between_two_ticks_however_long_they_are() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Malicious and damaged traces must give an answer or an error, in limited time.
+//! Tests that reading a malicious or damaged trace returns an answer or an error in limited time.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -207,7 +207,7 @@ fn tables_that_are_none_are_refused() {
             "{sql}"
         );
     }
-    // A missing column, and a computed one.
+    // One table lacks a column, and one has a computed column.
     let path = made(
         folder.path(),
         "CREATE TABLE class_total (run, class, objects)",

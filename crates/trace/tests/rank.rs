@@ -1,4 +1,4 @@
-//! Tests of rankings of traces whose truth is known.
+//! Tests of rankings. The traces are synthetic, so it is known what leaks in them.
 #![allow(clippy::unwrap_used)]
 
 use heapdiff_trace::synthetic::{SITES, Scene, SceneSite, write};
@@ -115,7 +115,7 @@ fn a_window_shows_its_part() {
 
 #[test]
 fn less_evidence_is_a_weaker_verdict() {
-    // Only the young generation was collected, so growing objects may be garbage.
+    // Only the young generation was collected, so the additional objects may be garbage in the old generation.
     let (ranking, ..) = ranked(
         &Scene {
             major: 0,
@@ -159,8 +159,8 @@ fn less_evidence_is_a_weaker_verdict() {
     assert!(of(&ranking, "byte[]").trending.bytes.ci95.is_none());
 }
 
-/// A steady cache of 1600 pages, plus short-lived pages. With generational ZGC nothing is found dead before a major
-/// collection, which comes every 40 ticks, within a tick.
+/// A steady cache of 1600 pages, plus short-lived pages. With generational ZGC, no object is found dead before a major
+/// collection. There is one every 40 ticks.
 const STEADY_Z: [SceneSite<'static>; 1] = [SceneSite {
     class: "com.acme.Page",
     size: 4096,
@@ -188,7 +188,7 @@ fn under_generational_zgc_alive_is_what_a_major_collection_has_left() {
         ..generational_z()
     };
     let (ranking, timeline, ..) = ranked(&scene(40, 235), By::Class, Window::ALL);
-    // The last major collection is 200 ticks into the run. 35 ticks of garbage follow.
+    // The last major collection is in tick 200. In the 35 ticks after it, garbage accumulates.
     let at = AliveAt::Major {
         uptime_ms: 199_999,
         tried_ms: None,
@@ -200,7 +200,8 @@ fn under_generational_zgc_alive_is_what_a_major_collection_has_left() {
     assert_eq!(ranking.points.basis, Basis::Major);
     assert!(page.trending.verdict > Verdict::Unclear, "{page:?}");
     assert!(page.trending.survival_permille < Some(300), "{page:?}");
-    // With fewer major collections, minor ones are not used as points.
+    // With fewer major collections, points are at collections of any kind. But minor ones find no dead objects, so they
+    // are not used.
     let (ranking, ..) = ranked(&scene(40, 119), By::Class, Window::ALL);
     assert_eq!(
         (ranking.points.basis, ranking.points.len()),
@@ -225,8 +226,8 @@ fn under_generational_zgc_alive_is_what_a_major_collection_has_left() {
     assert_eq!(timeline.alive_at(), AliveAt::End);
 }
 
-/// Like [`STEADY_Z`], except that a major collection finds nothing dead that was allocated in the ten ticks before it,
-/// because it was young then.
+/// Like [`STEADY_Z`], except that a major collection does not find dead objects that were allocated in the ten ticks
+/// before it, because these objects are still young.
 const STEADY_Z_YOUNG: [SceneSite<'static>; 1] = [SceneSite {
     live: |t| 1600 + if t < 40 { t } else { t % 40 + 10 } * 800,
     ..STEADY_Z[0]
@@ -250,7 +251,8 @@ fn under_generational_zgc_what_was_young_at_a_major_collection_is_not_known() {
     let page = of(&ranking, "com.acme.Page");
     assert!(page.live.amount.objects.abs_diff(1600) <= 800, "{page:?}");
     assert!(page.trending.verdict > Verdict::Unclear, "{page:?}");
-    // In this window nothing was found dead, so the ranking uses what is known from before the window.
+    // In this window no sample was found dead. So the result is based on the newest sample that was found dead before
+    // the window.
     let window = Window {
         from_ms: 205_000,
         to_ms: u64::MAX,
@@ -258,7 +260,7 @@ fn under_generational_zgc_what_was_young_at_a_major_collection_is_not_known() {
     let run = trace.runs().unwrap().remove(0);
     let timeline = Timeline::of(&trace, &run, window).unwrap();
     assert_eq!(timeline.alive_at(), at);
-    // If no agent recorded which objects the collections examined, the figure is an upper bound.
+    // If the agent did not record which objects the collections examined, the live amount is an upper bound.
     let untold = Scene {
         newest: |_| None,
         ticks: 155,
@@ -276,7 +278,8 @@ fn under_generational_zgc_what_was_young_at_a_major_collection_is_not_known() {
 
 #[test]
 fn what_is_old_for_certain_was_tried_by_a_major_collection() {
-    // Nothing dies. After 17 collections, a major collection has examined all objects that existed before them.
+    // No object dies. After 17 young collections, all objects that existed before them are old, so the next major
+    // collection examines them.
     const LEAK: [SceneSite<'static>; 1] = [SceneSite {
         live: |t| t * 100,
         ..STEADY_Z[0]
@@ -285,7 +288,7 @@ fn what_is_old_for_certain_was_tried_by_a_major_collection() {
         sites: &LEAK,
         ticks: 235,
         major: 20,
-        // One object at the start is the exception: it dies.
+        // As the only exception, an object that was allocated at the start dies.
         newest: |t| (t == 20).then_some(500),
         ..generational_z()
     };
@@ -343,10 +346,10 @@ fn an_idle_night_is_no_end_of_growth() {
         !by_work.trend.is_over() && by_work.bytes.is_sure(),
         "{by_work:?}"
     );
-    // If the program works as much as before while the figure is level, growth is over.
+    // If the program works as much as before while the amount stays level, growth is over.
     let busy = verdict_of(&sites, |_| 50);
     assert_eq!((busy.verdict, busy.per_work), (Verdict::Plateau, None));
-    // Growth is also over if the program works less, as long as it does some work.
+    // Growth is also over if the program works less than before, as long as it does some work.
     let less = verdict_of(&sites, |t| if t <= 100 { 50 } else { 20 });
     assert_eq!(less.verdict, Verdict::Plateau, "{less:?}");
 }
@@ -364,10 +367,10 @@ fn what_comes_with_load_and_stays_level_under_it_is_no_growth() {
     ];
     let morning = verdict_of(&sites, |t| if t <= 250 { 1 } else { 10 });
     assert!(morning.verdict > Verdict::Unclear, "{morning:?}");
-    // If the load is the same all the time, the level period is too short to show that growth is over.
+    // If the program's load is constant, the level period is too short to show that growth is over.
     let even = verdict_of(&sites, |_| 50);
     assert_eq!((even.trend, even.verdict), (Trend::Late, Verdict::Growth));
-    // Growth over time is not over only because a short burst of work showed none.
+    // A short burst of work without growth does not show that growth over time is over.
     let clock = [
         SceneSite {
             class: "com.acme.Timer",
@@ -437,7 +440,8 @@ fn in_a_short_trace_growth_comes_first() {
     };
     // Before the large object first grows, only the small one grows.
     assert_eq!(first(3).0, "com.acme.Slow");
-    // The small object's slope is certain and the large object's is not. But the large object has grown by more bytes.
+    // The slope of the small object is certain, and that of the large object is not. Still the large object comes
+    // first, because it has grown by more bytes.
     let (ranking, ..) = ranked(&scene(9), By::Site, Window::ALL);
     let [large, slow] = ["com.acme.Large", "com.acme.Slow"].map(|c| of(&ranking, c).trending);
     assert_eq!(

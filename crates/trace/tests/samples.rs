@@ -14,7 +14,7 @@ use heapdiff_trace::{
 
 const START: i64 = 1_700_000_000_000;
 
-/// A JVM whose samples have properties derived from their uids.
+/// A simulated JVM. The properties of each sample are computed from its uid.
 #[derive(Default)]
 struct Heap {
     places: RefCell<Vec<u64>>,
@@ -135,7 +135,8 @@ fn rows_follow_the_samples() {
     heap.live([3, 4, 0, 5, 6]);
     tick(&mut writer, &heap, 1000);
     assert_eq!(uids(&path, Which::Live), [3, 4, 5, 6]);
-    // Samples 4 and 5 are collected. Sample 7 already has the place of 4. Sample 8 was never seen alive.
+    // Samples 4 and 5 are collected. Sample 7 already has the place of sample 4. Sample 8 was collected before any tick
+    // could record it as live.
     heap.live([3, 7, 0, 0, 6]);
     heap.gone(vec![
         collected(4, 1500, true, true),
@@ -146,8 +147,8 @@ fn rows_follow_the_samples() {
     assert_eq!(uids(&path, Which::Live), [3, 6, 7]);
     assert_eq!(uids(&path, Which::Recent), [4, 5, 8]);
     assert_eq!(uids(&path, Which::Chosen), [4, 8]);
-    // Sample 3 was downsampled. Samples 4 and 5 leave the recent list because of 9, but the random choice keeps 4.
-    // Sample 9 is still in its place.
+    // Sample 3 was removed by downsampling. Sample 9 displaces samples 4 and 5 from the list of recent samples, but the
+    // random selection keeps sample 4. Sample 9 is also still in its place of a live sample.
     heap.live([9, 7, 0, 0, 6]);
     heap.gone(vec![
         collected(4, 1500, false, true),
@@ -371,7 +372,7 @@ fn a_busy_trace_stays_under_the_cap() {
     assert_eq!(uids(&path, Which::Recent).len(), 512);
 }
 
-/// A trace of version 1 can be read unchanged. The next writer adds the missing tables.
+/// A trace of version 1 can be read without changing the file. The next writer adds the missing tables.
 #[test]
 fn older_traces_are_read_and_brought_up_to_date() {
     let folder = tempfile::tempdir().unwrap();

@@ -20,7 +20,7 @@ pub(super) fn run(command: &mut Command, timeout: Duration) -> Result<String, Jv
         .stderr(Stdio::piped())
         .spawn()
         .map_err(failed)?;
-    // Both pipes are read while the helper runs, because a full pipe would block it for ever.
+    // Read both pipes while the helper runs, because a full pipe would block the helper for ever.
     let out = child.stdout.take().map(drain);
     let err = child.stderr.take().map(drain);
     let ended = wait(&mut child, timeout);
@@ -44,7 +44,7 @@ pub(super) fn run(command: &mut Command, timeout: Duration) -> Result<String, Jv
 
 /// Kills a child process and reaps it. A child that has ended is only reaped.
 pub(super) fn kill(child: &mut Child) {
-    // An error means that the child has ended.
+    // Ignore an error, because it means that the child has already ended.
     let _ = child.kill();
     let _ = child.wait();
 }
@@ -92,7 +92,7 @@ fn wait(child: &mut Child, timeout: Duration) -> std::io::Result<Option<bool>> {
 fn drain(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        // If the pipe breaks, the text before that is still worth showing, so the error is ignored.
+        // If reading the pipe fails, ignore the error, because the text read so far is still useful.
         let _ = pipe.read_to_end(&mut bytes);
         bytes
     })

@@ -14,7 +14,7 @@ pub struct ClassCount {
 /// The output of `GC.class_histogram`, largest class first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Histogram {
-    /// One entry for each class. If two loaders define a class, its name occurs twice.
+    /// One entry for each class. If two loaders define classes of the same name, the name occurs twice.
     pub classes: Vec<ClassCount>,
 }
 

@@ -143,8 +143,8 @@ impl Jdk {
         if classes.is_dir() {
             return Ok(classes);
         }
-        // Classes are compiled to another folder, which is then renamed. So tests in parallel see either all classes or
-        // none.
+        // Compile to another folder, and then rename it. So tests that run in parallel see either all classes or no
+        // class.
         let scratch = scratch_dir(stem)?;
         let compiled = self
             .run_compiler(source, release, jars, &scratch)
@@ -152,13 +152,14 @@ impl Jdk {
                 Err(error) if !classes.is_dir() => Err(JvmError::file(&classes, error)),
                 _ => Ok(classes),
             });
-        // If the folder was renamed, it no longer exists. If another thread was first, it must be removed.
+        // If the rename succeeded, this folder no longer exists. If another thread was first, the folder must be
+        // removed.
         let _ = fs::remove_dir_all(&scratch);
         compiled
     }
 
-    /// Writes a jar for `-javaagent` that only names the agent class. The class itself is on the program's class path.
-    /// `attributes` are further lines of the manifest.
+    /// Writes a jar for `-javaagent`. It contains only a manifest, which names the agent class. The class itself is on
+    /// the program's class path. `attributes` are further lines of the manifest.
     pub fn agent_jar(
         &self,
         class: &str,
@@ -235,7 +236,7 @@ fn candidates() -> Vec<PathBuf> {
         homes.extend(env::split_paths(given));
     }
     for folder in env::var_os("PATH").iter().flat_map(env::split_paths) {
-        // A link such as /usr/bin/java leads to bin/java of the JDK.
+        // A symbolic link such as /usr/bin/java points to bin/java of the JDK.
         let java = fs::canonicalize(folder.join(format!("java{EXE_SUFFIX}")));
         homes.extend(
             java.ok()

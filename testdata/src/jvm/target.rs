@@ -17,12 +17,12 @@ use std::time::{Duration, Instant};
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Maximum number of skipped output lines that are shown if the program ends unexpectedly. The lines are the start of a
-/// crash report.
+/// Maximum number of skipped output lines that an error shows if the program ends unexpectedly. If the JVM crashed,
+/// these lines are the start of its report.
 const LINES_SHOWN: usize = 40;
 
-/// Maximum time from the end of a program's output to the end of its process. A JVM that crashes writes its report in
-/// this time.
+/// Maximum time from the end of a program's output to the end of its process. A JVM that crashes writes its report
+/// during this time.
 const ENDING: Duration = Duration::from_secs(10);
 
 /// The command that starts a Java program.
@@ -274,10 +274,11 @@ impl Target {
         }
     }
 
-    /// Returns the reason for the end of the output: how the program ended, and its last lines on both streams.
+    /// Returns a text that explains why the output ended: how the program ended, and the last lines of its standard
+    /// output and standard error.
     fn ended(&mut self, prefix: &str) -> JvmError {
         let status = command::ended(&mut self.child, ENDING);
-        // Joining cannot fail: the thread only reads, so it does not panic.
+        // Joining fails only if the thread panicked. This thread only reads, so it does not panic.
         if let Some(reader) = self.error_reader.take() {
             let _ = reader.join();
         }
@@ -364,7 +365,7 @@ impl Target {
         let (reader, errors) = (self.error_reader.take(), Arc::clone(&self.errors));
         let ended_well = self.finish()?;
         if let Some(reader) = reader {
-            // Joining cannot fail: the thread only reads, so it does not panic.
+            // Joining fails only if the thread panicked. This thread only reads, so it does not panic.
             let _ = reader.join();
         }
         let text = errors.lock().unwrap_or_else(PoisonError::into_inner);
@@ -407,7 +408,8 @@ impl Target {
         }
         args.push(quoted(&file));
         let output = self.jcmd(&args)?;
-        // The JVM reports a write error only in its text; the exit status is 0.
+        // If the JVM cannot write the dump, it reports this only in its text. The exit status of `jcmd` is 0
+        // nevertheless.
         if output.contains("Heap dump file created") && file.is_file() {
             return Ok(());
         }
@@ -445,8 +447,8 @@ impl Drop for Target {
     fn drop(&mut self) {
         let jvm = self.jvm_pid();
         command::kill(&mut self.child);
-        // A killed JVM leaves its attach socket behind. A later JVM of another user with the same process ID could not
-        // create its own.
+        // Remove the attach socket that a killed JVM leaves behind. Otherwise a later JVM of another user with the same
+        // process ID could not create its own socket.
         if let Some(pid) = jvm {
             let _ = fs::remove_file(format!("/tmp/.java_pid{pid}"));
         }

@@ -13,11 +13,11 @@ use std::path::PathBuf;
 pub struct Control {
     /// A short name for tests.
     pub name: &'static str,
-    /// A description of its work, for the reader of a failed test.
+    /// A description of the program's work. A failed test shows it.
     pub about: &'static str,
     /// The class with `main`; its name gives the source file.
     pub main_class: &'static str,
-    /// The verdicts that suspects may have. A report without suspects is always right.
+    /// The verdicts that suspects may have. A report without any suspect is always accepted.
     pub allowed: &'static [&'static str],
     /// The class whose live instances are counted.
     pub class: &'static str,

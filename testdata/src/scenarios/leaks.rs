@@ -14,7 +14,7 @@ pub const SESSION_REGISTRY: Scenario = Scenario {
     ..PLAIN
 };
 
-/// The scenarios that come first in the list of all. [`super::CORE`] contains the first of these.
+/// The scenarios at the start of the list of all scenarios. [`super::CORE`] contains the first of them.
 pub(super) const LEAKS: &[Scenario] = &[
     SESSION_REGISTRY,
     Scenario {
@@ -138,7 +138,7 @@ pub(super) const LEAKS: &[Scenario] = &[
         name: "direct_buffers",
         leak: "direct buffers return to a pool that never hands them out again",
         main_class: "com.acme.io.ProxyServer",
-        // The JDK's list of cleaners grows together with the pool, so it is accepted, too.
+        // The JDK's list of cleaners grows together with the pool, so a report may also name this list as the holder.
         holders: &[
             "com.acme.io.BufferPool.idle",
             "jdk.internal.ref.Cleaner.first",

@@ -1,5 +1,5 @@
-//! More leaks. Some look harmless: their objects only seem to be bounded, weakly held, level in number or short-lived.
-//! Others are held by further data structures.
+//! More leaks. Some look harmless, because the objects seem to be limited in number, weakly held, constant in number or
+//! short-lived, but are not. In other leaks, further data structures hold the objects.
 
 use super::{Growth, PLAIN, Scenario};
 
@@ -415,7 +415,7 @@ pub(super) const LEAKS: &[Scenario] = &[
         name: "threads_that_wait",
         leak: "a thread for each upload waits for an end that nobody tells it of",
         main_class: "com.acme.workers.WorkerServer",
-        // A thread is a GC root, so it can grow without a holder.
+        // Each thread is a GC root, so a report may also name the threads themselves as the holder.
         holders: &["com.acme.workers.Uploads.running", "thread"],
         classes: &["com.acme.workers.Upload"],
         allocator: "com.acme.workers.WorkerServer.work",

@@ -1,4 +1,4 @@
-//! The classes that every JVM has, strings, and reference objects.
+//! Adds the classes that every JVM has, strings, and reference objects.
 
 use super::format::FieldType::{Boolean, Byte, Int, Long, Object};
 use super::heap::{ClassId, HeapBuilder, Obj, StringForm};
@@ -167,8 +167,8 @@ impl HeapBuilder {
         boot
     }
 
-    /// Adds `java.lang.System` with these properties, in the table that JDKs from 9 on use. Some entries are alone in
-    /// their hash bucket. Other buckets have lists of entries.
+    /// Adds `java.lang.System` with these properties, in the table that JDKs from 9 on use. Some hash buckets have a
+    /// single entry. Other buckets have lists of entries.
     pub fn set_system_properties(&mut self, properties: &[(&str, &str)]) {
         const BUCKETS: usize = 4;
         let object = self.boot().object;
@@ -234,7 +234,7 @@ impl HeapBuilder {
         self.add_instance(string, &[value.into(), Value::Byte(coder)])
     }
 
-    /// Adds a reference object. Finalizers are chained in `Finalizer.unfinalized`, as in the JVM.
+    /// Adds a reference object. Finalizers form a linked list that starts at `Finalizer.unfinalized`, as in the JVM.
     pub fn add_reference(&mut self, kind: ReferenceKind, referent: impl Into<Ref>) -> Obj {
         let boot = self.boot();
         let referent = Value::Ref(referent.into());
@@ -248,7 +248,7 @@ impl HeapBuilder {
         self.set_field(reference, "referent", referent);
         if kind == ReferenceKind::Finalizer {
             let first = self.classes[boot.finalizer.0].statics[1].1;
-            // This `next` is a field that `Finalizer` itself declares. It hides the field `next` of `Reference`.
+            // Set the field `next` that `Finalizer` itself declares. It hides the field `next` of `Reference`.
             self.set_field(reference, "next", first);
             if let Value::Ref(Ref::Object(next)) = first {
                 self.set_field(next, "prev", reference);

@@ -19,7 +19,7 @@ pub struct Dump {
     pub boundaries: Vec<usize>,
 }
 
-/// Assigns IDs to distinct names, in the order of first use.
+/// Assigns an ID to each distinct name, in the order of first use.
 #[derive(Default)]
 struct Names {
     ids: HashMap<String, u64>,
@@ -51,7 +51,7 @@ impl HeapBuilder {
     }
 
     /// Returns the dump's bytes and, in ascending order, the offsets of every record, every sub-record, and the end.
-    /// The offsets are those of the uncompressed file.
+    /// The offsets are positions in the uncompressed file.
     ///
     /// # Panics
     /// Panics as [`HeapBuilder::build`] does.
@@ -62,8 +62,8 @@ impl HeapBuilder {
         }
     }
 
-    /// Returns the dump, or the mistake in the description. Leaves the builder unchanged, so that addresses and sizes
-    /// can still be queried, and objects can be added for a second dump.
+    /// Returns the dump. If the description has a mistake, returns the mistake as an error. The builder does not
+    /// change, so that callers can still query addresses and sizes, and add objects for a second dump.
     pub fn try_build(&self) -> Result<Dump, BuildError> {
         let mut names = Names::default();
         let heap = self.sub_records(&mut names)?;

@@ -1,4 +1,5 @@
-//! Tests of whole dumps, compared with bytes counted by hand or read by a simple independent walk.
+//! Tests of whole dumps. The expected bytes are counted by hand, or the dump is read by a simple independent loop over
+//! its records.
 
 use std::io::Read;
 
@@ -180,7 +181,8 @@ fn shuffled_and_repeated_objects() {
     heap.set_copies(never, 0);
     let (address, absent) = (heap.address(twice), heap.address(never));
     let (_, bytes) = walk(&heap.build());
-    // The class is first. The instances without fields follow, each with its tag, ID, trace, class and length.
+    // The class comes first. The instances follow. They have no fields, so each consists of its tag, ID, stack trace
+    // serial, class and length.
     let ids: Vec<u64> = bytes[43..]
         .chunks(17)
         .map(|record| {
@@ -281,7 +283,7 @@ fn a_graph_keeps_its_edges_in_order() {
     assert!(found(&[id(1), id(0), id(0)]));
     assert_eq!(dump.addresses.len(), 3);
     assert_eq!(dump.addresses[0] + dump.sizes[0], {
-        // Node 1 is an array of a class that already existed.
+        // Node 1 is an array whose class was already in the heap.
         dump.addresses[1]
     });
 }

@@ -42,9 +42,9 @@ pub enum BuildError {
         /// The index of the element.
         index: usize,
     },
-    /// An address does not fit into the dump's IDs.
+    /// An address needs more bytes than the dump's IDs have.
     AddressTooWide(u64),
-    /// A count does not fit into its field in the format.
+    /// A count is too large for its field in the format.
     TooMany(&'static str),
     /// Writing failed.
     Io(Arc<io::Error>),

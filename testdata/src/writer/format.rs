@@ -299,7 +299,7 @@ pub struct ClassDump {
     pub fields: Vec<(u64, FieldType)>,
 }
 
-/// Collects the bytes of one record, sub-record or part of one, big-endian.
+/// Collects the bytes of a record or sub-record, or of a part of it. Numbers are big-endian.
 #[derive(Debug, Clone)]
 pub struct Body {
     id_size: IdSize,
@@ -506,20 +506,20 @@ impl Body {
         self
     }
 
-    /// Appends the head of an INSTANCE_DUMP sub-record. `bytes` bytes of values must follow: the fields of the class,
-    /// then those of its superclass, and so on.
+    /// Appends the head of an INSTANCE_DUMP sub-record. The caller must append `bytes` bytes of values: first the
+    /// fields of the class, then the fields of its superclass, and so on.
     pub fn instance(&mut self, id: u64, trace: u32, class: u64, bytes: u32) -> &mut Self {
         self.u1(sub::INSTANCE_DUMP).id(id).u4(trace);
         self.id(class).u4(bytes)
     }
 
-    /// Appends the head of an OBJECT_ARRAY_DUMP sub-record. `length` IDs must follow.
+    /// Appends the head of an OBJECT_ARRAY_DUMP sub-record. The caller must append `length` IDs.
     pub fn object_array(&mut self, id: u64, trace: u32, class: u64, length: u32) -> &mut Self {
         self.u1(sub::OBJECT_ARRAY_DUMP).id(id).u4(trace);
         self.u4(length).id(class)
     }
 
-    /// Appends the head of a PRIMITIVE_ARRAY_DUMP sub-record. The elements must follow.
+    /// Appends the head of a PRIMITIVE_ARRAY_DUMP sub-record. The caller must append the elements.
     pub fn primitive_array(
         &mut self,
         id: u64,
@@ -543,7 +543,8 @@ impl Body {
         self.id(id).u4(trace).u4(length).u1(kind.code())
     }
 
-    /// Appends Android's HEAP_DUMP_INFO sub-record, which gives the heap of the next objects.
+    /// Appends Android's HEAP_DUMP_INFO sub-record, which names the Android heap (such as `zygote`) that the next
+    /// objects belong to.
     pub fn heap_dump_info(&mut self, heap: u32, name: u64) -> &mut Self {
         self.u1(sub::ANDROID_HEAP_DUMP_INFO).u4(heap).id(name)
     }

@@ -7,11 +7,12 @@ use super::value::{Elements, Ref};
 /// The kind of object for each node of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeKind {
-    /// Instances and object arrays in turn. Nodes without outgoing edges become byte arrays and empty instances.
+    /// Nodes become instances and object arrays alternately. Nodes without outgoing edges become byte arrays and
+    /// instances without fields.
     Mixed,
     /// Object arrays only.
     Arrays,
-    /// Instances only, with one class for each number of fields.
+    /// Instances only. Nodes with the same number of edges are instances of one class, which has that number of fields.
     Instances,
 }
 
@@ -31,8 +32,8 @@ pub struct GraphDump {
 /// Writes a dump in which each node is an object. The object refers to the targets of the node's edges, in the order of
 /// the edges. Duplicate edges and loops are kept. Each root is a JNI global.
 ///
-/// Besides the nodes, the dump contains only classes, which refer to no node. They are sticky roots unless the options
-/// say otherwise.
+/// Besides the nodes, the dump contains only classes, which refer to no node. The classes are sticky roots unless the
+/// options switch that off.
 ///
 /// # Panics
 /// Panics if an edge or a root names a node that is not below `nodes`.
@@ -58,8 +59,8 @@ pub fn dump(
     }
 }
 
-/// Returns the heap for such a dump before the dump is built, and the object of each node. So a test can add more
-/// objects.
+/// Returns the builder for such a dump, and the object of each node, so that a test can add more objects before it
+/// builds the dump.
 ///
 /// # Panics
 /// Panics as [`dump`] does.

@@ -1,4 +1,4 @@
-//! Compresses dumps as tools do: as one stream, or in independent blocks like the JDK.
+//! Compresses dumps as one stream, like `gzip`, or in independent blocks, like the JDK.
 
 use std::io::{self, Write};
 

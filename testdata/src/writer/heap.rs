@@ -24,14 +24,14 @@ pub struct Obj(pub(super) usize);
 pub enum FileOrder {
     /// Ordered by ascending address, as in dumps of G1.
     ByAddress,
-    /// Ordered in this number of runs. Addresses ascend within each run, and the run with the highest addresses is
-    /// first. Parallel GC writes its young generation like this.
+    /// Divided into this number of sections. Addresses ascend within each section, and the section with the highest
+    /// addresses is first. Parallel GC writes its young generation like this.
     Runs(usize),
     /// Shuffled, with this seed.
     Shuffled(u64),
 }
 
-/// The place of some records before or after the other records.
+/// The position of certain records: before or after the other records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// Before the other records.
@@ -58,7 +58,7 @@ pub struct Options {
     pub id_size: IdSize,
     /// Time of the dump, in milliseconds since 1970.
     pub timestamp_ms: u64,
-    /// The grouping into records: one heap record, or segments.
+    /// The grouping of sub-records: one heap record, or several segments.
     pub framing: Framing,
     /// Compression.
     pub gzip: Gzip,
@@ -413,8 +413,8 @@ impl HeapBuilder {
         }
     }
 
-    /// Sets an element of an object array, or a field of an instance by its position in the file. If earlier fields
-    /// were never set, they must be references.
+    /// Sets an element of an object array, or a field of an instance by its position in the file. If fields before it
+    /// have no value yet, these fields must be references.
     pub(super) fn set_reference(&mut self, object: Obj, slot: usize, target: Obj) {
         match &mut self.objects[object.0].content {
             Content::Instance { values, .. } => {
@@ -457,17 +457,18 @@ impl HeapBuilder {
         self.objects[object.0].trace = trace;
     }
 
-    /// Writes the object's record `copies` times: 0 leaves it out, so that references to it dangle; 2 repeats its ID.
+    /// Sets the number of times that the object's record is written. With 0 there is no record, so that references to
+    /// the object dangle. With 2 the ID occurs twice.
     pub fn set_copies(&mut self, object: Obj, copies: u32) {
         self.objects[object.0].copies = copies;
     }
 
-    /// Gives an object this ID. References to the object get the ID, too.
+    /// Gives an object this ID. References to the object then contain this ID.
     pub fn set_address(&mut self, object: Obj, address: u64) {
         self.objects[object.0].address = address;
     }
 
-    /// Gives a class object this ID. References to the class object get the ID, too.
+    /// Gives a class object this ID. References to the class object then contain this ID.
     pub fn set_class_address(&mut self, class: ClassId, address: u64) {
         self.classes[class.0].address = address;
     }
@@ -507,7 +508,7 @@ impl HeapBuilder {
         self.options.layout.instance_size(shape)
     }
 
-    /// Returns the name of a class, with dots; arrays as `[I`, `[Lcom.acme.Foo;`.
+    /// Returns the name of a class with dots. Names of array classes have the form `[I` or `[Lcom.acme.Foo;`.
     pub fn class_name(&self, class: ClassId) -> &str {
         &self.classes[class.0].name
     }

@@ -25,7 +25,8 @@ impl JvmLayout {
     pub const WIDE: Self = Self::of(8, 12, 16, 8);
     /// 8-byte references and 8-byte class pointers, up to JDK 22.
     pub const WIDE_CLASSES: Self = Self::of(8, 16, 24, 8);
-    /// 8-byte references and 8-byte class pointers since JDK 23, where the elements of a byte array start at offset 20.
+    /// 8-byte references and 8-byte class pointers since JDK 23. In these versions, the elements of a byte array start
+    /// at offset 20.
     pub const WIDE_CLASSES_JDK23: Self = Self::of(8, 16, 20, 8);
     /// `-XX:+UseCompactObjectHeaders` with compressed references.
     pub const COMPACT: Self = Self::of(4, 8, 12, 8);
@@ -73,8 +74,8 @@ impl JvmLayout {
     }
 }
 
-/// The parts of an instance that fields use, in the layout of HotSpot since JDK 15. In this layout fields fill the gaps
-/// that alignment left, also the gaps in superclasses.
+/// The bytes of an instance that fields occupy, in the layout of HotSpot since JDK 15. In this layout, fields also fill
+/// the gaps that alignment left, including gaps between fields of superclasses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
     gaps: Vec<(u64, u64)>,
@@ -109,7 +110,7 @@ impl Shape {
         shape
     }
 
-    /// Places one field in the smallest gap that is large enough, or else at the end.
+    /// Places one field in the smallest gap that is large enough. If there is none, places the field at the end.
     fn place(&mut self, width: u64) {
         let fitting = self
             .gaps
@@ -171,7 +172,8 @@ mod tests {
 
     #[test]
     fn fields_fill_gaps_of_the_superclass() {
-        // The long of the superclass is at offset 16. It leaves a gap at 12, into which the subclass puts its int.
+        // The long field of the superclass is at offset 16. This leaves a gap at offset 12, and the int field of the
+        // subclass is placed there.
         assert_eq!(size(JvmLayout::COMPRESSED, &[&[Long], &[Int]]), 24);
         assert_eq!(size(JvmLayout::COMPRESSED, &[&[Byte], &[Byte]]), 16);
     }

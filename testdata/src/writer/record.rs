@@ -15,7 +15,7 @@ pub struct Header {
     pub timestamp_ms: u64,
 }
 
-/// The grouping of the heap's sub-records into records.
+/// The way in which the heap's sub-records are grouped into records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// All sub-records in one HEAP_DUMP record. Its length field overflows above 4 GiB, as in very old dumps.
@@ -138,7 +138,7 @@ impl<W: Write> RecordWriter<W> {
         Ok(())
     }
 
-    /// Writes a part of the sub-record that [`RecordWriter::begin_large`] announced.
+    /// Writes the next bytes of the sub-record that [`RecordWriter::begin_large`] announced.
     pub fn large_part(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.put(bytes)
     }
@@ -168,13 +168,13 @@ impl<W: Write> RecordWriter<W> {
         }
     }
 
-    /// Returns the number of bytes written so far, without those in the current segment.
+    /// Returns the number of bytes written so far. Bytes of the current segment are not written yet and not counted.
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// Flushes everything. Returns the sink and, in ascending order, the start of every record and sub-record and the
-    /// end of the file. The offsets are empty unless [`RecordWriter::track_boundaries`] was called.
+    /// Flushes everything. Returns the sink and a list of offsets in ascending order: the start of every record and
+    /// sub-record, and the end of the file. The offsets are empty unless [`RecordWriter::track_boundaries`] was called.
     pub fn finish(mut self) -> io::Result<(W, Vec<u64>)> {
         self.flush_segment()?;
         self.mark(self.written);

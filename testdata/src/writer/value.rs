@@ -12,7 +12,7 @@ pub enum Ref {
     Object(Obj),
     /// The class object of a class of the builder.
     Class(ClassId),
-    /// Any address. There may be no object at it.
+    /// An address at which there need not be an object.
     Address(u64),
 }
 

@@ -14,7 +14,7 @@ use tungstenite::{Message, WebSocket};
 /// Maximum time for the browser to start, and for each answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A browser with one page. The browser is ended when this is dropped.
+/// A browser with one page. The browser is ended when this value is dropped.
 pub(crate) struct Browser {
     child: Child,
     socket: WebSocket<TcpStream>,
@@ -219,7 +219,7 @@ impl Browser {
 impl Drop for Browser {
     fn drop(&mut self) {
         self.session = None;
-        // A browser that closes also ends its child processes. A browser that does not answer is killed.
+        // Ask the browser to close, because then it also ends its child processes. Kill it if it does not answer.
         let closed = self.call("Browser.close", json!({})).is_ok();
         let start = Instant::now();
         while closed && start.elapsed() < Duration::from_secs(5) {
@@ -233,7 +233,7 @@ impl Drop for Browser {
     }
 }
 
-/// A process that is killed and reaped if the connection to it fails.
+/// The browser's process until the connection is made. If the connection fails, the process is killed and reaped.
 struct Reaped(Option<Child>);
 
 impl Drop for Reaped {

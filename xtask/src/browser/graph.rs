@@ -8,7 +8,7 @@ use super::devtools::Browser;
 /// Height of a row in pixels.
 const ROW: f64 = 20.0;
 
-/// True if a frame is as wide as the view, except for the gap beside it.
+/// True if a frame is as wide as the visible part of the graph, except for the gap beside it.
 fn is_whole(left: f64, width: f64) -> bool {
     left < 0.001 && width > 0.995
 }
@@ -33,7 +33,7 @@ impl Graph<'_> {
         let down = ROW * f64::from(row) + ROW / 2.0;
         let canvas = format!("document.querySelector('#{} canvas')", self.id);
         let side = |side: &str| format!("{canvas}.getBoundingClientRect().{side}");
-        // Parts of the page get their height only when they become visible, so the test scrolls several times.
+        // Scroll several times, because parts of the page get their height only when they become visible.
         for _ in 0..3 {
             self.browser.eval(&format!(
                 "scrollBy(0, {} + {down} - innerHeight / 2); \
@@ -94,7 +94,7 @@ impl Graph<'_> {
         let narrow = painted
             .iter()
             .find(|&&(row, _, w)| row > 0 && (0.03..0.9).contains(&w));
-        // If all stacks share one path, all frames are as wide as the view.
+        // If there is only one path, all frames are as wide as the view. Then use the frame in row 2.
         let (row, share) = narrow.map_or((2, 0.5), |&(row, x, w)| (row, x + w / 2.0));
         let (x, y) = self.place(row, share)?;
         self.browser.mouse(x, y, true)?;
@@ -166,7 +166,7 @@ impl Graph<'_> {
         self.browser.key("Escape")?;
         self.browser
             .wait(&format!("{}.startsWith('all ')", data("zoom")))?;
-        // The graph must not handle keys that belong to the browser.
+        // The graph must leave key combinations of the browser to the browser.
         let left = format!(
             "document.querySelector('#{graph} canvas').dispatchEvent(new KeyboardEvent('keydown', \
              {{key: 'ArrowDown', altKey: true, cancelable: true}}))"
@@ -205,7 +205,8 @@ impl Graph<'_> {
         Ok(())
     }
 
-    /// Checks that each stack ends with the class, and that only the tooltip of that frame names it a class.
+    /// Checks that each stack ends with the class, and that the tooltip of this frame, and no other tooltip, calls the
+    /// frame a class.
     pub(super) fn leaf(&mut self) -> Result<()> {
         const DEEPER: usize = 64;
         let canvas = "document.querySelector('#flame-graph canvas')";

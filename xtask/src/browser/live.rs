@@ -1,4 +1,4 @@
-//! Tests the live view with a web service that leaks, its trace while it is written, and the page that shows it.
+//! Tests the live view: a web service leaks, the agent writes its trace, and the page shows the trace at the same time.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -18,7 +18,7 @@ use super::seen::{self, Axe};
 use heapdiff_lab::java;
 use heapdiff_lab::run::Products;
 
-/// Maximum number of requests until the leak must be in the first line.
+/// Maximum number of requests after which the first line of the page must show the leak.
 const REQUESTS: usize = 10;
 /// JavaScript expression for the HTML element of the graph.
 const GRAPH: &str = "document.getElementById('graph')";
@@ -191,7 +191,7 @@ fn leak(
     ui.no_fault(browser)?;
     drop(ui);
     browser.wait("document.getElementById('state').textContent === 'connection lost'")?;
-    // The page requests data repeatedly until the browser leaves it.
+    // Leave the page, because it requests data repeatedly as long as it is open.
     browser.call("Page.navigate", json!({"url": "about:blank"}))?;
     browser.events()?;
     Ok(())
@@ -233,7 +233,7 @@ fn focus(browser: &mut Browser, element: &str) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the keyboard opens the stacks of the first line, from the list and from the graph.
+/// Checks that the keyboard opens the stacks of the first line, both in the list and in the graph.
 fn stacks(browser: &mut Browser) -> Result<()> {
     focus(browser, "document.querySelector('#list tbody button')")?;
     browser.key("Enter")?;
@@ -245,8 +245,8 @@ fn stacks(browser: &mut Browser) -> Result<()> {
             .is_some_and(|t| t.contains("Heapster$Interceptor.record")),
         "the stacks are the stacks of {of}"
     );
-    // The test waits for the new stacks. The page jumps to them when they arrive, which would undo the effect of keys
-    // pressed before.
+    // Wait for the new stacks. The page jumps to them when they arrive, and this would undo the effect of keys that are
+    // pressed earlier.
     let shown = "document.querySelector('#flame > .flame').dataset.seen";
     browser.eval(&format!("{shown} = 'yes'"))?;
     focus(browser, GRAPH)?;
@@ -281,7 +281,7 @@ fn rows(browser: &mut Browser) -> Result<()> {
         at("#flame canvas", "top"),
         at("#flame canvas", "top")
     ))?;
-    // The test gives the row's button the focus, and scrolls it out of sight.
+    // Give the row's button the focus, and scroll it out of sight.
     browser.eval("document.querySelector('#list tbody button').focus(); scrollTo(0, document.body.scrollHeight)")?;
     let before = number(browser, "scrollY")?;
     let answers = "Number(document.documentElement.dataset.answers)";
@@ -299,7 +299,7 @@ fn rows(browser: &mut Browser) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the mouse selects a part of the time and that the keyboard resets it.
+/// Checks that the mouse selects a part of the time, and that the keyboard removes the selection.
 fn window(browser: &mut Browser) -> Result<()> {
     focus(browser, GRAPH)?;
     let of =
@@ -358,7 +358,7 @@ fn rates(browser: &mut Browser) -> Result<()> {
     let narrow = json!({"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": false});
     browser.call("Emulation.setDeviceMetricsOverride", narrow)?;
     browser.eval("document.getElementById('rates').scrollIntoView()")?;
-    // Charts are redrawn a moment after the page has become narrow.
+    // Wait, because charts are redrawn only a moment after the page has become narrow.
     let fits = browser.wait("document.documentElement.scrollWidth <= 400");
     let beyond = browser.eval(
         "[...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > 400).map((e) => e.tagName + '#' + e.id).slice(0, 12).join(' ')",

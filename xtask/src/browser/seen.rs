@@ -33,10 +33,11 @@ impl Axe {
         fs::read_to_string(&file).context(file).map(Self)
     }
 
-    /// Ensures that the page in its present state violates none of the rules.
+    /// Ensures that the page, as it is shown now, violates no accessibility rule.
     fn check(&self, browser: &mut Browser) -> Result<()> {
         browser.eval(&format!("{};0", self.0))?;
-        // The result has a text for each violation: the rule, the number of places, and the first place.
+        // The result has a text for each violated rule: the rule, the number of elements that violate it, and the first
+        // of these elements.
         let broken = browser.eval(
             "axe.run(document).then((found) => found.violations.map((v) => \
              `${v.id} (${v.nodes.length}): ${v.nodes[0].html.slice(0, 200)} ${v.nodes[0].failureSummary}`))",

@@ -17,7 +17,7 @@ use super::live::HOSTILE;
 use super::{ALONE, load, readable};
 use heapdiff_lab::run::{Products, root, run};
 
-/// The command that writes a page, and a command that reports the same total.
+/// A command that writes a page, and another command that reports the same total.
 struct Case<'a> {
     name: &'a str,
     /// Arguments of the command, without the output format.
@@ -25,7 +25,7 @@ struct Case<'a> {
     reverse: bool,
     /// Text that occurs in the names of some frames.
     find: &'a str,
-    /// A command whose JSON report contains the total, and the JSON pointer to it.
+    /// A command whose JSON report contains the total, and the JSON pointer to the total.
     total: (&'a [&'a str], &'a str),
 }
 
@@ -135,10 +135,10 @@ impl Lines {
             .pointer(place)
             .and_then(Value::as_u64)
             .context("a total")?;
-        // The total includes stacks without a sample, which the format lacks.
+        // The total includes the bytes of stacks that have no sample. The collapsed format lacks these stacks.
         let others = json.pointer("/totals/other_stacks_bytes");
         let others = others.and_then(Value::as_u64).unwrap_or(0);
-        // The bytes of each stack are rounded, so the sum may differ by one byte for each stack.
+        // The bytes of each stack are rounded, so the sum may differ from the total by one byte for each stack.
         let (sum, stacks) = (all.sum(), all.0.len() as u64);
         ensure!(
             (sum + others).abs_diff(told) <= stacks,
@@ -159,7 +159,7 @@ impl Lines {
         found.map(|line| line.1).sum()
     }
 
-    /// Returns the share of the total bytes of each frame in the second row, largest first.
+    /// Returns, for each frame in the second row, its share of the total bytes. The largest share is first.
     fn shares(&self, callees_first: bool) -> Vec<f64> {
         let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
         for (steps, bytes) in &self.0 {
@@ -217,7 +217,7 @@ fn check(browser: &mut Browser, case: &Case<'_>, lines: &Lines) -> Result<()> {
             told == format!("all stacks: {total}, 100.0 % of all"),
             "the total is {total}, but the page shows {told}"
         );
-        // A search finds the same stacks in both directions.
+        // A search finds the same stacks whether callers or callees are at the top.
         let found = lines.with(case.find);
         let share = 100.0 * found as f64 / lines.sum() as f64;
         let wanted = format!(" found, {}, {share:.1} % of all", Size(found));
@@ -304,7 +304,7 @@ fn rows(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
         load(browser, &page)?;
         let whole = format!("{DATA}.drawn === '{MOST_ROWS}' && ({told}) === {is_cut}");
         browser.wait(&whole)?;
-        // The rows above the zoomed frame remain, as far as there is room for them.
+        // The rows above the zoomed frame are still shown, as far as there is room for them.
         focus(browser)?;
         for (down, folded) in [(MOST_ABOVE, 0), (20, 20)] {
             for _ in 0..down {
@@ -330,7 +330,7 @@ fn rows(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
     browser.no_fault(&ALONE)
 }
 
-/// Creates a page with one stack that allocates objects of a class.
+/// Creates a page with a single stack, whose innermost frame allocates objects of a class.
 fn made(
     built: &Products,
     folder: &Path,

@@ -70,8 +70,8 @@ impl Tree {
         Ok(file)
     }
 
-    /// Writes `heapdiff_0.1.0_amd64.deb`: an `ar` archive of a format version, the control files, and the installed
-    /// files.
+    /// Writes `heapdiff_0.1.0_amd64.deb`: an `ar` archive that contains the number of the format version, the control
+    /// files, and the installed files.
     pub(super) fn deb(&self, to: &Path, version: &str) -> Result<PathBuf> {
         let architecture = match ARCH {
             "x86_64" => "amd64",
@@ -205,7 +205,7 @@ pub(super) fn unpack_tarball(file: &Path, to: &Path) -> Result<PathBuf> {
     Ok(entry.path())
 }
 
-/// Unpacks the package's files as `dpkg` would, with `dpkg-deb` if it is installed.
+/// Unpacks the files of the package as `dpkg` would. Uses `dpkg-deb` if it is installed.
 pub(super) fn unpack_deb(file: &Path, to: &Path) -> Result<PathBuf> {
     fs::create_dir_all(to)?;
     if Path::new("/usr/bin/dpkg-deb").exists() {

@@ -1,4 +1,5 @@
-//! Finds the versions of glibc symbols that a program needs. They decide on which systems it starts.
+//! Finds the versions of glibc symbols that a program needs. These versions determine the systems on which the program
+//! starts.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,8 +8,8 @@ use anyhow::{Result, bail, ensure};
 
 use crate::tryout::output;
 
-/// Fails if a file needs a later glibc, or a library that some systems lack. The error lists the symbols of the later
-/// glibc.
+/// Fails if a file needs a glibc that is later than `oldest`, or a library that some systems lack. The error lists the
+/// symbols of the later glibc.
 pub(super) fn check(file: &Path, oldest: (u32, u32)) -> Result<()> {
     const EVERYWHERE: [&str; 7] = [
         "libc.so.6",
@@ -58,7 +59,7 @@ const VERSION: &str = "GLIBC_";
 /// lacks. Versions are checked separately, because the loader requires them even if no symbol has them. An example is
 /// the version for a form of relocations.
 fn later<'t>(symbols: &'t str, versions: &'t str, oldest: (u32, u32)) -> Vec<&'t str> {
-    // A version name without a number counts as later, because it does not say which glibc has it.
+    // A version name without a number counts as later than `oldest`, because it does not show which glibc has it.
     let is_later = |version: &str| match version.strip_prefix(VERSION) {
         Some(rest) => number(rest).is_none_or(|number| number > oldest),
         None => false,
@@ -156,7 +157,7 @@ mod tests {
         assert_eq!(later("", "", (2, 17)), [""; 0]);
     }
 
-    /// The test program itself is linked to the glibc of this machine, so the check must reject it.
+    /// The executable of this test is linked to the glibc of this machine, so the check must reject it.
     #[test]
     fn a_program_for_later_systems_is_refused() {
         let this = std::env::current_exe().expect("a path");

@@ -1,5 +1,5 @@
-//! Writes the licences of everything that is linked into the program and the agent into one text, because most licences
-//! require that.
+//! Writes one text with the licences of all crates that are linked into the program and the agent. Most licences
+//! require that they accompany the program.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -28,8 +28,8 @@ struct Package {
     manifest_path: PathBuf,
 }
 
-/// Returns a list of all crates with their versions, licences and sources. Each licence text follows once, with the
-/// crates that it applies to.
+/// Returns a list of all crates with their versions, licences and sources. After the list, each licence text appears
+/// once, with the crates that it applies to.
 pub(super) fn text() -> Result<String> {
     let linked = linked()?;
     let metadata = output(run::cargo().args(["metadata", "--format-version", "1", "--locked"]))?;

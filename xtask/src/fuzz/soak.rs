@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use super::libfuzzer;
 use heapdiff_lab::run;
 
-/// Sums over the runs of one target.
+/// Sums over all runs of one fuzz target.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Total {
     executions: u64,
@@ -71,7 +71,7 @@ fn one_run(target: &str, seconds: u64, log: &Path) -> Result<Total> {
         .with_context(|| format!("cannot start {}", run::shown(&command)))?;
     let text = fs::read(log).with_context(|| format!("{}", log.display()))?;
     let mut total = read(&String::from_utf8_lossy(&text));
-    // If there was not a single execution, the target did not build or start, so the soak ends.
+    // If the target processed no input at all, it could not be built or started, so the soak ends.
     ensure!(total.executions > 0, "{target}: see {}", log.display());
     total.failed = u64::from(!status.success());
     Ok(total)

@@ -5,7 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/** Contains a leak, so that the build fails and prints the message of a leak. */
+/** A test with a leak. It makes the build fail and print the message about the leak. */
 class LeakTest {
     static final List<byte[]> KEPT = new ArrayList<>();
 

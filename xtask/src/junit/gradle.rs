@@ -1,4 +1,4 @@
-//! Tests the Gradle example: its tests pass, and an added leak must fail the build.
+//! Tests the Gradle example. Its tests must pass, and the build must fail if a leak is added.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use heapdiff_lab::{run, tools};
 /// The first Gradle version that runs JUnit 5. Debian has an earlier version.
 const RUNS_JUNIT: (u32, u32) = (4, 6);
 
-/// The JUnit launcher that runs the tests if the installed Gradle cannot.
+/// The JUnit launcher. It runs the tests if the installed Gradle is too old to do so.
 const LAUNCHER: &str = "org.junit.platform:junit-platform-console-standalone:1.10.5";
 
 /// The Maven goal that fetches one archive. It has a fixed version, because Maven's default version changes.

@@ -1,4 +1,4 @@
-//! Explains to readers of the table why reports on some scenarios are not as expected.
+//! Explains to readers of the table why reports on some scenarios differ from the expectation.
 
 /// Returns the explanation for a scenario, if there is one.
 pub(super) fn of(name: &str) -> Option<&'static str> {
@@ -6,7 +6,7 @@ pub(super) fn of(name: &str) -> Option<&'static str> {
     known.map(|(_, why)| *why)
 }
 
-/// Pairs of a scenario's name and the explanation; empty at present.
+/// Pairs of a scenario's name and its explanation. There is none at present.
 const EXPLAINED: &[(&str, &str)] = &[];
 
 #[cfg(test)]

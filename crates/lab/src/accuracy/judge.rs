@@ -24,7 +24,8 @@ pub(super) struct Judgement {
 pub(super) enum Outcome {
     /// The JDK lacks a feature that the program needs. The value is the first JDK version that has it.
     NotApplicable(u32),
-    /// One entry for each leak, and the result for the fixed twin.
+    /// The results for a leak scenario: one entry for each leak, and the result for the fixed twin (the same program
+    /// without the leak).
     Leak {
         leaks: Vec<Found>,
         twin: Quiet,
@@ -38,18 +39,18 @@ pub(super) enum Outcome {
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) expected: Expected,
-    /// Position of the expected holder among the suspects, from 1, in the report where it is lowest in the list. Other
-    /// expected leaks of the program are not counted.
+    /// Position of the expected holder in the list of suspects, counted from 1. If the reports differ, the worst
+    /// position. Suspects that are other expected leaks of the program are not counted.
     pub(super) place: Option<usize>,
     /// True if all reports name the best of the expected holders. This is usually a field of the application, even if a
     /// field of the JDK is accepted too.
     pub(super) best: bool,
-    /// True if, in all reports, the suspect with the expected holder has an expected class.
+    /// True if, in all reports, the suspect with the expected holder also names an expected class.
     pub(super) class: bool,
     /// True if, in all reports, the first stack of the suspect contains the expected method.
     pub(super) stack: bool,
-    /// True if, in at least one report, the stack comes from the allocations of the class, because no tracked sample
-    /// covers the suspect.
+    /// True if at least one report shows a stack that allocated objects of the class, because no tracked sample is an
+    /// object of the suspect.
     pub(super) is_counted: bool,
     /// True if all reports give the suspect the verdict leak or growth.
     pub(super) alarm: bool,
@@ -57,7 +58,7 @@ pub(super) struct Found {
     pub(super) verdict: Option<String>,
     /// The known leak pattern that the report on three dumps names.
     pub(super) detector: Option<String>,
-    /// Position of the expected holder among the suspects of the last dump alone, counted as in `place`.
+    /// Position of the expected holder among the suspects in the report on the last dump alone, counted as in `place`.
     pub(super) alone: Option<usize>,
     /// Number of unexpected suspects with the verdict leak or growth in the report on three dumps.
     pub(super) beside: usize,
@@ -76,7 +77,7 @@ pub(super) struct Quiet {
     pub(super) alarms: Vec<String>,
     /// Verdicts that are not alarms.
     pub(super) verdicts: Vec<String>,
-    /// Verdicts that are wrong, although they are not alarms.
+    /// Verdicts that differ from the expected one but are not alarms.
     pub(super) faults: Vec<String>,
 }
 
@@ -118,7 +119,7 @@ fn outcome(jdk: &Jdk, subject: &Subject, tools: &Tools<'_>) -> Result<Outcome> {
     })
 }
 
-/// The suspects of one report, and the number of dumps that it compares.
+/// The suspects of one report, and the number of dumps that the report compares.
 #[derive(Debug)]
 struct Listed<'a> {
     dumps: usize,
@@ -143,8 +144,8 @@ fn leaks(scenario: &Scenario, reports: &[Report], alone: &OneDump) -> Vec<Found>
     (0..all.len()).map(one).collect()
 }
 
-/// Combines the reports on one leak. The report on the most dumps is last. Other expected leaks are already removed
-/// from `lists`.
+/// Combines the results of several reports on one leak. The last report compares the most dumps. The caller has removed
+/// other expected leaks from `lists`.
 fn found(expected: &Expected, lists: &[Listed<'_>]) -> Found {
     let right = |s: &&Suspect| expected.accepts_holder(&s.holder);
     let places: Vec<Option<usize>> = lists
@@ -198,7 +199,7 @@ impl Found {
         self.alone.is_some_and(|place| place <= 3)
     }
 
-    /// Looks for the holder among the suspects of a report on one dump.
+    /// Finds the holder among the suspects of a report on one dump.
     fn look_at(&mut self, alone: &OneDump, is_of_other: &dyn Fn(&str) -> bool) {
         let listed: Vec<_> = alone
             .suspects
@@ -379,7 +380,7 @@ pub(super) struct Totals {
     pub(super) best: Share,
     pub(super) class: Share,
     pub(super) stack_first: Share,
-    /// Number of leaks in `stack_first` whose stack is known only from the allocations of the class.
+    /// Number of leaks in `stack_first` for which the only known stack is one that allocated objects of the class.
     pub(super) counted: usize,
     pub(super) verdict: Share,
     pub(super) detector: Share,

@@ -22,7 +22,7 @@ const READ: usize = 3;
 pub(super) struct Judged {
     name: &'static str,
     jdk: u32,
-    /// One entry for each leak; empty if this JDK lacks a feature that the program needs.
+    /// One entry for each leak. The list is empty if this JDK lacks a feature that the program needs.
     leaks: Result<Vec<Leak>>,
 }
 
@@ -30,11 +30,11 @@ pub(super) struct Judged {
 #[derive(Debug)]
 struct Leak {
     expected: Expected,
-    /// Position of the holder among the suspects, from 1.
+    /// Position of the holder in the list of suspects, counted from 1.
     place: Option<usize>,
     /// The first suspects in heapdiff's report, as text.
     said: String,
-    /// MAT's answer and its first suspects, if MAT runs.
+    /// MAT's answer and its first suspects, if the options select MAT.
     mat: Option<(Told, String)>,
 }
 
@@ -128,7 +128,8 @@ fn place(of: Option<usize>) -> String {
     of.map_or("-".to_owned(), |place| place.to_string())
 }
 
-/// Returns the shares of right answers: of heapdiff, of MAT by field, and of MAT by field or class.
+/// Returns three shares of right answers: those of heapdiff, those of MAT that show the field, and those of MAT that
+/// show the field or name the class.
 fn shares(judged: &[Judged]) -> [Share; 3] {
     let mut shares = [Share::default(); 3];
     for leak in judged

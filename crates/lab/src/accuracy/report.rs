@@ -1,4 +1,4 @@
-//! The parts of a report of `heapdiff diff --format json` that are judged.
+//! The fields of a report by `heapdiff diff --format json` that this measurement judges.
 
 use std::fmt;
 use std::fs;
@@ -79,8 +79,8 @@ impl Report {
 }
 
 impl Suspect {
-    /// Returns the stack that the text report prints first: a stack of the held objects, or, if none is known, a stack
-    /// that allocated objects of the class.
+    /// Returns the stack that the text report prints first: a stack that allocated the held objects. If no such stack
+    /// is known, returns a stack that allocated objects of the class.
     pub(super) fn first_stack(&self) -> Option<&Stack> {
         self.stacks.first().or_else(|| self.allocated_at.first())
     }

@@ -1,4 +1,5 @@
-//! The programs that are run (a leak with its fixed twin, or a control), their dumps and the reports on them.
+//! Runs the programs (a leak with its fixed twin, or a control), takes their dumps, and creates the reports on the
+//! dumps.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use testdata::scenarios::{self, CONTROL_PHASES, Control, Dumped, Mode, PHASES, S
 
 use super::report::{OneDump, Report};
 
-/// Maximum time for a phase or a dump, on a busy machine.
+/// Maximum time for a phase of a program or for a dump. It is long enough for a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(240);
 
 /// A program to judge. A leak scenario runs twice: leaking and fixed.
@@ -98,7 +99,7 @@ impl Tools<'_> {
         self.reports(&dumps, &folder)
     }
 
-    /// Returns the dumps of a scenario and the folder with them.
+    /// Returns the dumps of a scenario, and the folder that contains the dumps.
     fn dumped(
         &self,
         jdk: &Jdk,
@@ -156,13 +157,14 @@ impl Tools<'_> {
         self.plain(launch).agent(self.agent, self.sampling)
     }
 
-    /// Adds the flags that a JVM gets if it runs without the agent.
+    /// Adds the JVM flags for a run without the agent.
     fn plain(&self, launch: Launch) -> Launch {
         let collector = format!("-XX:+Use{}GC", self.collector);
         launch.flag(collector).flags(self.flags).timeout(TIMEOUT)
     }
 
-    /// Runs the program once for each dump, on the JDKs in turn. Each run is dumped after its last phase.
+    /// Takes each dump from a run of its own, on the next of the JDKs. The dump is taken after the last phase of the
+    /// run.
     fn dumps_of_runs(
         &self,
         control: &Control,

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 
 use crate::{java, run};
 
-/// Scale of the smoke run: about 890,000 objects.
+/// Scale of the heap in the smoke run. The heap has about 890,000 objects.
 pub(super) const SMOKE_SCALE: f64 = 0.02;
 
 /// Shapes of heaps. `cargo xtask bench` measures all of them except the mixed one.
@@ -38,7 +38,7 @@ impl Heap {
     }
 
     fn command(self, scale: f64) -> Result<Command> {
-        // The objects take 2.5 GB at scale 1. The rest is room for the collector.
+        // The objects take 2.5 GB at scale 1. The rest of the heap is free space for the collector.
         let gigabytes = (12.0 * scale.min(1.0) + 6.0 * (scale - 1.0).max(0.0)).ceil();
         let mut command = Command::new(java::ensure_jdk()?.java());
         command.arg(format!("-Xmx{gigabytes}g"));
@@ -51,9 +51,10 @@ impl Heap {
                     .args(["-cp", &format!("{}/*", h2.display())]);
             }
             Self::Young => {
-                // The young generation must not fill up before the dump. It holds a third of the heap.
+                // The young generation must not fill up before the dump. Its size is a third of the heap.
                 let young = (1024.0 * scale).ceil().max(16.0);
-                // Without the adaptive size policy the old generation hardly grows, and GCs would follow one another.
+                // Start with the whole heap. Without the adaptive size policy, the old generation hardly grows, so a
+                // small heap would cause one GC after another.
                 let all = (5120.0 * scale).ceil().max(96.0);
                 command
                     .args(["-XX:+UseParallelGC", "-XX:-UseAdaptiveSizePolicy"])

@@ -11,9 +11,9 @@ use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::run::shown;
 
-/// Time between two checks whether the process has ended. It is also the maximum error of the wall time.
+/// Time between two checks whether the process has ended. The measured wall time may be too long by at most this time.
 const TICK: Duration = Duration::from_millis(1);
-/// Number of ticks between two samples of the memory.
+/// Number of checks between two samples of the process's memory.
 const SAMPLE_EVERY: u32 = 5;
 
 /// Time and memory of a process. Memory is in bytes.
@@ -25,16 +25,16 @@ pub(crate) struct Measurement {
     pub(crate) cpu: Duration,
     /// Maximum of the anonymous memory (heap and stacks) in all samples.
     pub(crate) anonymous: u64,
-    /// Maximum of the file-backed memory in all samples. These are mapped pages, which the kernel can drop.
+    /// Maximum of the file-backed memory in all samples. This memory consists of mapped pages, which the kernel can
+    /// drop.
     pub(crate) file_backed: u64,
-    /// Maximum resident memory of both kinds at one moment: the kernel's own high-water mark, read with the last
-    /// sample.
+    /// Maximum resident memory of both kinds together: the kernel's own high-water mark, read with the last sample.
     pub(crate) peak: u64,
 }
 
 impl Measurement {
-    /// Adds the measurement of a process that ran after this one: the sum of the times, and the larger of each memory
-    /// figure.
+    /// Adds the measurement of a process that ran after this one. The times are added. Of each memory figure, the
+    /// larger one is kept.
     pub(super) fn add(&mut self, next: &Self) {
         self.wall += next.wall;
         self.cpu += next.cpu;
@@ -78,7 +78,7 @@ impl fmt::Display for Measurement {
     }
 }
 
-/// Kills and reaps the process, unless it was seen to end before this is dropped.
+/// Kills and reaps the process when dropped, unless the process is known to have ended.
 struct Guard {
     child: Child,
     reaped: bool,
@@ -87,7 +87,7 @@ struct Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         if !self.reaped {
-            // The error does not matter: the process may just have ended.
+            // Ignore the error, because the process may just have ended.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
@@ -96,7 +96,8 @@ impl Drop for Guard {
 
 /// Runs a command until it ends. Exceeding the time limit is an error.
 pub(crate) fn measure(command: &mut Command, limit: Duration) -> Result<(ExitStatus, Measurement)> {
-    // Processes are measured one after the other, so the increase since this moment belongs to this process.
+    // Processes are measured one after the other, so the processor time that is added from now on belongs to this
+    // process.
     let cpu_before = children_cpu()?;
     let start = Instant::now();
     let child = command

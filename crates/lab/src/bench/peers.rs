@@ -12,7 +12,7 @@ use crate::run;
 pub(super) enum Kind {
     /// Prints a class histogram only.
     Slurp,
-    /// Prints a histogram, computes dominators, and writes reports.
+    /// Prints a class histogram, computes dominators, and writes reports.
     Analyzer,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Peer {
 impl Kind {
     const ALL: [Self; 2] = [Self::Slurp, Self::Analyzer];
 
-    /// Returns the name of its package and program.
+    /// Returns the name of the tool's package, which is also the name of its program.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Slurp => "hprof-slurp",

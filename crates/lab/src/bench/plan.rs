@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use super::measure::{self, Measurement};
 use super::peers::{Kind, Peer};
 
-/// Commands that answer the same question, and are compared with one another.
+/// A group of commands that answer the same question. They are compared with one another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Group {
     /// Class histogram of one dump.
@@ -20,11 +20,11 @@ pub(super) enum Group {
     Retained,
     /// Changes between two dumps.
     Diff,
-    /// Changes between two dumps, from cached summaries of an earlier comparison.
+    /// Changes between two dumps, computed from the summaries that an earlier comparison cached.
     Kept,
-    /// Queries on one dump that has an index.
+    /// Questions about one dump that has an index.
     Indexed,
-    /// Deep and retained size of more than a million objects as one set.
+    /// Deep size and retained size of a set of more than a million objects.
     Sizes,
     /// Wasted memory in one dump.
     Waste,
@@ -42,7 +42,7 @@ pub(super) struct Job {
     /// The file to which the last step writes its report.
     pub(super) report: PathBuf,
     steps: Vec<(PathBuf, Vec<OsString>)>,
-    /// A file that must not exist when the job begins.
+    /// A file that is deleted before the job begins.
     without: Option<PathBuf>,
 }
 
@@ -73,7 +73,7 @@ impl Job {
         self
     }
 
-    /// Runs the job. The time is the sum over all steps. The memory is that of the largest step.
+    /// Runs the job. The time is the sum over all steps. The memory is the maximum over all steps.
     pub(super) fn measure(&self, limit: Duration) -> Result<Measurement> {
         let mut total = Measurement::default();
         if let Some(file) = &self.without {
@@ -107,8 +107,8 @@ impl Job {
     }
 }
 
-/// A class with many objects in every dump. The generated heap has 1.75 million of its objects, and they refer to most
-/// of the other objects.
+/// A class with many objects in every dump. The generated heap has 1.75 million objects of this class. They refer to
+/// most of the other objects.
 const MANY: &str = "java.util.HashMap$Node";
 
 fn ours(heapdiff: &Path, what: &str, group: Group, dumps: &[&Path], scratch: &Path) -> Job {
@@ -150,8 +150,8 @@ pub(super) fn heapdiff(heapdiff: &Path, before: &Path, after: &Path, scratch: &P
     ]
 }
 
-/// Returns two comparisons that use cached summaries of an earlier comparison. The first one finds only the summary of
-/// the first dump, as if BEFORE had been compared with another dump. The second one finds the summaries of both dumps.
+/// Returns two comparisons that use cached summaries of an earlier comparison. The first job finds only the summary of
+/// the first dump, as if BEFORE had been compared with another dump. The second job finds the summaries of both dumps.
 pub(super) fn kept(heapdiff: &Path, before: &Path, after: &Path, scratch: &Path) -> [Job; 2] {
     let both = || ours(heapdiff, "diff", Group::Kept, &[before, after], scratch);
     let mut first = both();
@@ -236,7 +236,7 @@ pub(super) fn peers(peers: &[Peer], before: &Path, after: &Path, scratch: &Path)
                 let report = job.report.with_extension("json");
                 jobs.push(job.step(program, [before, report.as_path()]));
 
-                // This tool compares reports, so a diff consists of two analyses and a comparison.
+                // This tool compares its reports instead of dumps, so a diff consists of two analyses and a comparison.
                 let job = Job::new(format!("{name} diff"), false, Group::Diff, scratch);
                 let reports = [before, after]
                     .map(|dump| job.report.with_extension(format!("{}.json", stem(dump))));

@@ -14,7 +14,7 @@ use super::dumps::Heap;
 use super::measure::Measurement;
 use super::plan::Group;
 
-/// Returns the median of each figure; `None` without runs.
+/// Returns the median of each measured quantity, or `None` if there were no runs.
 pub(super) fn median(runs: &[Measurement]) -> Option<Measurement> {
     fn middle<T: Ord + Copy>(
         runs: &[Measurement],
@@ -33,8 +33,8 @@ pub(super) fn median(runs: &[Measurement]) -> Option<Measurement> {
     })
 }
 
-/// Returns the number of objects in the first dump, if an output shows it. This is heapdiff's count or, without it, the
-/// count of hprof-slurp, which leaves out class objects.
+/// Returns the number of objects in the first dump, if a command printed it. Prefers heapdiff's count to the count of
+/// hprof-slurp, which leaves out class objects.
 pub(super) fn objects(outcomes: &[Outcome]) -> Option<u64> {
     let mut done = outcomes.iter().filter(|outcome| !outcome.runs.is_empty());
     let ours = done.clone().find_map(|outcome| {
@@ -130,7 +130,7 @@ fn row(outcome: &Outcome, figures: &Measurement, objects: Option<u64>) -> Result
     Ok(text)
 }
 
-/// Compares each of our commands with each tool that answers the same question or a part of it.
+/// Compares each of our commands with each tool that answers at least a part of the same question.
 fn ratios(outcomes: &[Outcome]) -> Result<String> {
     let mut text = String::new();
     let cold = |outcome: &&Outcome| outcome.job.ours && outcome.job.group != Group::Indexed;
@@ -138,7 +138,7 @@ fn ratios(outcomes: &[Outcome]) -> Result<String> {
         for peer in outcomes.iter().filter(|outcome| !outcome.job.ours) {
             let of_pair =
                 |outcome: &Outcome| matches!(outcome.job.group, Group::Diff | Group::Kept);
-            // The other tools compute neither deep sizes nor wasted memory.
+            // No other tool computes deep sizes or wasted memory, so these commands have no counterpart.
             let alone = matches!(ours.job.group, Group::Sizes | Group::Waste);
             if alone || of_pair(ours) != of_pair(peer) {
                 continue;

@@ -32,7 +32,7 @@ pub(super) fn check(outcomes: &[Outcome]) -> Result<()> {
         }
     }
     if let (Some(ours), Some(theirs)) = (counted, outcomes.iter().find_map(objects_of_slurp)) {
-        // hprof-slurp does not count class objects, of which there are a few thousand.
+        // hprof-slurp does not count class objects. A dump has a few thousand of them.
         ensure!(
             ours.abs_diff(theirs) < 20_000,
             "heapdiff counts {ours} objects, but hprof-slurp counts {theirs}"
@@ -41,7 +41,8 @@ pub(super) fn check(outcomes: &[Outcome]) -> Result<()> {
     Ok(())
 }
 
-/// Checks that an answer from an index or a cached summary equals the answer from the dump, if both were measured.
+/// Checks that an answer from an index or a cached summary equals the answer from the dump itself. Does nothing unless
+/// both were measured.
 fn same(outcome: &Outcome, found: &Value, outcomes: &[Outcome]) -> Result<()> {
     let name = outcome.job.name.split_once(" (").map(|(name, _)| name);
     let twin = outcomes.iter().find(|o| Some(&*o.job.name) == name);

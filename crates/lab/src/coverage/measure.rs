@@ -1,4 +1,4 @@
-//! Makes one run: starts a JVM, takes two dumps, and compares the reports with the true values.
+//! Makes one run: starts a JVM, takes two dumps, and compares the estimates in the reports with the true values.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -47,7 +47,7 @@ impl fmt::Display for Setting {
     }
 }
 
-/// The quantity that is estimated, and the dumps that the estimate is made from.
+/// A quantity that reports estimate, and the dumps from which they estimate it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Asked {
     /// Live bytes, from a dump of a JVM that was started with the agent.
@@ -121,7 +121,7 @@ impl Stack {
         alone
     }
 
-    /// True if the report states which share of the objects is alive.
+    /// True if the report states the share of the objects that are alive.
     pub(super) fn tells_survival(&self) -> bool {
         self.survival_known
             .unwrap_or(self.survival_permille.is_some())
@@ -216,7 +216,7 @@ impl Tools<'_> {
         Ok(found)
     }
 
-    /// Takes two dumps. Returns the bytes that each stack had allocated by the time of each dump.
+    /// Takes two dumps. Returns, for each dump, the number of bytes that each stack had allocated by then.
     fn dumps(
         &self,
         setting: &Setting,

@@ -10,15 +10,15 @@ use super::measure::{Asked, Measured, Stack};
 struct Tally {
     /// Number of stacks that the report names.
     named: u32,
-    /// Number of true values inside their interval.
+    /// Number of stacks whose true value is inside the interval.
     covered: u32,
-    /// Number of true values below their interval, and number of true values above it.
+    /// Number of stacks whose true value is below the interval, and number of stacks whose true value is above it.
     outside: [u32; 2],
     /// Number of stacks that the report does not name.
     unnamed: u32,
-    /// Number of stacks for which the report does not state which share of the objects is alive.
+    /// Number of stacks for which the report does not state the share of the objects that are alive.
     unknown: u32,
-    /// Sum of the relative errors: estimate / truth - 1.
+    /// Sum of the relative errors of all stacks. A relative error is estimate / truth - 1.
     error: f64,
     /// Half-width of each interval, divided by the true value.
     widths: Vec<f64>,
@@ -105,8 +105,8 @@ pub(super) fn of(found: &[Measured], repeats: u32) -> String {
     text
 }
 
-/// Appends a table that compares the intervals with counts and without: coverage, bias and half-width for each
-/// question.
+/// Appends a table that compares confidence intervals from samples and counts with those from samples alone: coverage,
+/// bias and half-width for each question.
 fn with_and_without(found: &[Measured], text: &mut String) {
     let _ = writeln!(
         text,

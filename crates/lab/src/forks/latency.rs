@@ -25,16 +25,17 @@ Four connections, 100 requests per second each; a latency is measured from the p
 
 const CONNECTIONS: u32 = 4;
 const PERIOD: Duration = Duration::from_millis(10);
-/// Time for which requests are made before each dump and after it.
+/// Length of the time in which requests are made before each dump, and again after it.
 const AROUND: Duration = Duration::from_secs(1);
 
-/// A request: the time at which it was due, in seconds from the start of the dump, and its latency in milliseconds.
+/// The two values of a request: the time at which the request was due, in seconds from the start of the dump, and the
+/// latency in milliseconds.
 pub(super) type Sample = (f64, f64);
 
 /// The measurements on one JVM.
 pub(super) struct Measured {
     pub(super) rows: String,
-    /// Three series of latencies, with their names: at rest, and during each of the two kinds of dump.
+    /// Three series of latencies, each with its name: without a dump, and during each of the two kinds of dump.
     pub(super) series: Vec<(&'static str, Vec<Sample>)>,
 }
 
@@ -51,7 +52,7 @@ pub(super) fn latency(jdk: &Jdk, live: u32, more: &[String], tools: &Tools) -> R
     flags.extend_from_slice(more);
     let service = Service::start(jdk, live, 0, &flags)?;
     let file = tools.scratch.join("latency.hprof");
-    // This first dump loads the agent. The requests let the JVM compile the code that serves them.
+    // Warm up: the first dump loads the agent, and the requests make the JVM compile the code that serves them.
     tools.forked(service.target.pid(), &file)?;
     around(service.port, || {
         sleep(Duration::from_secs(5));

@@ -1,5 +1,5 @@
-//! Takes many forked dumps of a JVM under load. At random moments the client or the child is killed. At the end the JVM
-//! must have as many files, threads and processes as before, and no more memory.
+//! Takes many forked dumps of a JVM under load. At random moments the client or the child is killed. At the end, the
+//! JVM must have as many open files, threads and child processes as before, and must not use more memory.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,9 +12,10 @@ use testdata::jvm::Jdk;
 
 use super::service::{Service, Tools, children, loading};
 
-/// Megabytes of live objects. The number is small, so that a thousand dumps do not take hours.
+/// Size of the live objects in megabytes. It is small, so that a thousand dumps do not take hours.
 const LIVE: u32 = 8;
-/// Maximum growth of the JVM's memory in kilobytes. Its own buffers and compiled code grow too.
+/// Maximum growth of the JVM's memory in kilobytes. Some growth is normal, because the JVM's buffers and compiled code
+/// grow.
 const GAINED: u64 = 48 << 10;
 /// Maximum time that a child may run after its client was killed.
 const ENDING: Duration = Duration::from_secs(120);
@@ -64,7 +65,7 @@ impl Random {
     }
 }
 
-/// Takes `count` dumps, and kills a process during every `kill_every`th of them.
+/// Takes `count` dumps. During each dump whose number is a multiple of `kill_every`, kills a process.
 pub(super) fn many(
     jdk: &Jdk,
     (collector, flags): (&str, &[&str]),
@@ -75,7 +76,7 @@ pub(super) fn many(
     let begun = Instant::now();
     let mut all = loading(jdk);
     all.extend(flags.iter().map(|flag| (*flag).to_owned()));
-    // These flags keep the heap size and the number of threads constant, because changes would look like a leak.
+    // Keep the heap size and the number of threads constant, because their changes would look like a leak.
     let steady = [
         "-Xms128m",
         "-Xmx128m",
@@ -114,8 +115,8 @@ pub(super) fn many(
             }
             let left = fs::read_dir(home.path())?.flatten();
             for part in left.filter(|entry| entry.file_name() != "dump.hprof") {
-                // A client that gets SIGKILL cannot remove its temporary file. This is accepted, because no program
-                // reads a file of that name.
+                // A client that gets SIGKILL cannot remove its temporary file. Accept the remaining temporary file,
+                // because no program reads a file of that name.
                 if who != 0 {
                     wrong.push(format!(
                         "{number}: the file {} was not removed",
@@ -167,7 +168,7 @@ pub(super) fn many(
     })
 }
 
-/// Records an error unless the dump has the expected number of entries.
+/// Records an error unless the dump contains the expected number of the service's entries.
 fn check(
     wrong: &mut Vec<String>,
     tools: &Tools,
@@ -184,8 +185,8 @@ fn check(
     }
 }
 
-/// Begins a dump and, after a moment, kills the client with SIGKILL (0), ends it with SIGTERM (1), or kills the child
-/// (2). Returns true if there was a process to kill.
+/// Begins a dump. After a moment kills the client with SIGKILL (0), ends the client with SIGTERM (1), or kills the
+/// forked child (2). Returns true if there was a process to kill.
 fn kill(
     tools: &Tools,
     pid: u32,
@@ -217,7 +218,7 @@ fn kill(
     Ok(is_there && victim.is_some())
 }
 
-/// Waits until the forked child has ended, too.
+/// Waits until the forked child has ended. It may run longer than the client.
 fn gone(pid: u32) -> Result<()> {
     let until = Instant::now() + ENDING;
     while !children(pid).is_empty() {

@@ -1,4 +1,4 @@
-//! Measures how long a program pauses for a dump, by the JVM's own safepoint log.
+//! Measures how long a program pauses for a dump. The times come from the JVM's own safepoint log.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ From the JVM's safepoint log: the total time of each pause; G1.
 /// Number of forked dumps of each JVM.
 const TIMES: usize = 3;
 
-/// Takes both kinds of dump and returns a row of the table.
+/// Takes forked dumps and dumps by the JVM itself, and returns a row of the table with the pauses.
 pub(super) fn pauses(jdk: &Jdk, live: u32, more: &[String], tools: &Tools) -> Result<String> {
     if jdk.major() < 17 {
         return Ok(format!(

@@ -19,7 +19,7 @@ const LOWEST: f64 = 0.05;
 /// Number of seconds that one point covers. The point shows the slowest request in that time.
 const STEP: f64 = 0.05;
 
-/// Draws the highest latency in each interval of [`STEP`] seconds, on a logarithmic scale.
+/// Draws the highest latency in each interval of [`STEP`] seconds. The axis of latencies is logarithmic.
 pub(super) fn svg(title: &str, series: &[(&str, Vec<Sample>)]) -> Result<String> {
     let all = || series.iter().flat_map(|(_, samples)| samples);
     let (first, last) = all().fold((0.0_f64, 1.0_f64), |(a, b), s| (a.min(s.0), b.max(s.0)));

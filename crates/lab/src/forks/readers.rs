@@ -1,4 +1,4 @@
-//! Reads a forked dump with other programs. They must find the same objects as in the JVM's own dump.
+//! Reads a forked dump with other programs. The programs must find the same objects as in the JVM's own dump.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -15,7 +15,7 @@ const CLASS: &str = "Service$Entry";
 /// Megabytes of live objects.
 const LIVE: u32 = 50;
 
-/// Lets each program read both dumps of one service, and returns a table.
+/// Runs each program on both dumps of one service, and returns a table of the results.
 pub(super) fn readers(jdks: &[Jdk], tools: &Tools, folder: Option<&Path>) -> Result<String> {
     let peers = bench::readers(folder)?;
     let mut text = "\

@@ -74,7 +74,7 @@ impl Tools {
         child.context("cannot start heapdiff")
     }
 
-    /// Takes a dump by a forked child, and returns the duration.
+    /// Takes a dump by a forked child, and returns the duration of the dump.
     pub(super) fn forked(&self, pid: u32, file: &Path) -> Result<Duration> {
         let begun = Instant::now();
         let done = self.fork(pid, file)?.wait_with_output()?;
@@ -86,7 +86,7 @@ impl Tools {
         Ok(begun.elapsed())
     }
 
-    /// Lets the JVM write a dump, and returns the duration.
+    /// Lets the JVM itself write a dump, and returns the duration of the dump.
     pub(super) fn ordinary(&self, target: &Target, file: &Path) -> Result<Duration> {
         let begun = Instant::now();
         target.dump(file, DumpOptions::default())?;

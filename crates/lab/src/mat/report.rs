@@ -26,7 +26,7 @@ pub(super) struct Suspect {
     accumulated: Vec<Row>,
 }
 
-/// A row of a table in MAT's report. It describes an object or a class.
+/// A row of a table in MAT's report. A row describes an object or a class.
 #[derive(Debug, PartialEq, Eq)]
 struct Row {
     /// The fields by which the object refers to the object in the row above.
@@ -57,8 +57,8 @@ impl Suspect {
         })
     }
 
-    /// True if the text, the paths or the lists name such a class. A JDK class or an array counts only if it is among
-    /// the keywords, because every accumulation contains strings and nodes.
+    /// True if the text, the paths or the lists of the suspect name one of these classes. A JDK class or an array
+    /// counts only if it is among the keywords, because every accumulation contains strings and nodes.
     pub(super) fn names(&self, is_right: &dyn Fn(&str) -> bool) -> bool {
         let own = |class: &str| !is_common(class) && is_right(class);
         let quoted = self.description.split('"').skip(1).step_by(2);
@@ -81,7 +81,7 @@ impl fmt::Display for Suspect {
 
 impl Row {
     /// Parses `..\open class com.acme.Registry @ 0xfac` or `java.lang.String|First 10 of 12 objects`. Returns `None`
-    /// for table heads and sums.
+    /// for heading rows and for rows with totals.
     fn parse(line: &str) -> Option<Self> {
         let line = line.trim_start_matches(['.', '\\', '+', '|', ' ']);
         if line.starts_with("Total:") {

@@ -1,4 +1,4 @@
-//! Counts the GCs of a JVM, by its own log.
+//! Counts the GCs that a JVM writes to its log.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 pub(super) fn flag(log: &Path) -> OsString {
     let mut flag = OsString::from("-Xlog:gc:file=");
     flag.push(log);
-    // The JVM writes a single file, whatever its length.
+    // The flag turns off log rotation, so the JVM writes a single file, whatever its length.
     flag.push("::filecount=0");
     flag
 }
@@ -37,8 +37,8 @@ impl Collections {
         let mut all = Self::default();
         for line in text.lines() {
             let has = |what: &str| line.contains(what);
-            // The lines that G1, Parallel, Serial, ZGC and Shenandoah write when a GC has ended. Most contain the bytes
-            // before and after, as `100M->20M`.
+            // The lines that G1, Parallel, Serial, ZGC and Shenandoah write when a GC has ended. Most of these lines
+            // contain the used bytes before and after the GC, such as `100M->20M`.
             let ends = has("->");
             if ends && (has("Pause Young (") || has("Minor Collection (")) {
                 all.young += 1;
@@ -62,7 +62,7 @@ impl Collections {
 mod tests {
     use super::*;
 
-    /// The test uses lines as JDK 17 and JDK 25 write them.
+    /// The lines have the formats of JDK 17 and JDK 25.
     #[test]
     fn collections_are_told_from_other_lines() {
         let of = |text: &str| {

@@ -2,7 +2,7 @@
 
 use super::collections::Collections;
 
-/// Resources that a JVM used for its slices.
+/// Resources that a JVM used for its slices of the work.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Figures {
     /// Number of slices done.
@@ -44,7 +44,7 @@ impl Figures {
     }
 }
 
-/// Returns the middle value, or the mean of the middle two; `None` without values.
+/// Returns the median: the middle value, or the mean of the two middle values. Returns `None` if there are no values.
 pub(super) fn median(figures: impl Iterator<Item = f64>) -> Option<f64> {
     let mut figures: Vec<f64> = figures.collect();
     figures.sort_by(f64::total_cmp);

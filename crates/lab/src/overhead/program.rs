@@ -18,7 +18,8 @@ use crate::java;
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) name: &'static str,
-    /// Arguments of the program: the number of threads, and whether the threads share an allocation site.
+    /// Arguments of the program. They give the number of threads, and select whether all threads allocate at the same
+    /// site.
     args: &'static [&'static str],
     /// The folder with a `pom.xml` that names the program's libraries, if it has any.
     pub(super) folder: Option<&'static str>,
@@ -122,17 +123,18 @@ impl Program {
     }
 }
 
-/// The heap is small, so that differences in memory outside of the heap are visible. One compiler compiles every
-/// method, and no thread runs during a compilation. This minimises the differences between JVMs with the same flags.
+/// The flags make the heap small, so that differences in memory outside of the heap are visible. They let a single JIT
+/// compiler compile all methods, and a thread waits while its method is compiled. This minimises the differences
+/// between JVMs with the same flags.
 const FLAGS: [&str; 4] = ["-Xms256m", "-Xmx256m", "-XX:-TieredCompilation", "-Xbatch"];
 
-/// A JVM between two slices. It is killed and reaped when dropped.
+/// A running JVM that waits for its next slice of the work. It is killed and reaped when dropped.
 pub(super) struct Running {
     program: &'static Program,
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
-    /// The operations of a slice are divided by this number.
+    /// Each slice has this many times fewer operations than normal.
     part: u32,
     /// The GC log.
     log: PathBuf,
@@ -173,7 +175,7 @@ impl Running {
         Ok(running)
     }
 
-    /// Returns the next line that begins with `prefix`; tools may print other lines.
+    /// Returns the next line that begins with `prefix`. Skips other lines, which the measured tools may print.
     fn line(&mut self, prefix: &str) -> Result<String> {
         let mut line = String::new();
         while self.output.read_line(&mut line)? > 0 {
@@ -215,7 +217,7 @@ impl Running {
         self.work(self.program.slice)
     }
 
-    /// Lets the JVM end. Returns its maximum resident memory in bytes, and its GCs.
+    /// Ends the JVM. Returns its maximum resident memory in bytes, and the number of its GCs.
     pub(super) fn finish(self) -> Result<(u64, Collections)> {
         let file = format!("/proc/{}/status", self.child.id());
         let status = fs::read_to_string(&file).with_context(|| file.clone())?;
@@ -230,7 +232,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // The error does not matter: the process may have ended already.
+        // Ignore the error, because the process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -10,7 +10,7 @@ use super::figures::{Figures, median};
 use super::program::Program;
 
 /// Returns the table of one program on one JDK. The column `overhead` compares medians with the median without a tool.
-/// The spread compares the single rounds with that median.
+/// The spread is the range of the overheads of the single rounds.
 pub(super) fn of(
     jdk: &Jdk,
     program: &Program,

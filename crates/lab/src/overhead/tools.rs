@@ -12,9 +12,10 @@ pub(super) struct Tool {
     pub(super) flags: Vec<OsString>,
     /// True if the tool is our agent.
     pub(super) ours: bool,
-    /// Mean bytes between two samples, if the tool has a sampling interval.
+    /// Mean number of allocated bytes between two samples, if the tool has a sampling interval.
     pub(super) interval: Option<u64>,
-    /// Divisor of the operations in a slice, for tools that slow the program down by about this factor.
+    /// The number of operations in a slice is divided by this number, because the tool slows the program down by about
+    /// this factor.
     pub(super) part: u32,
 }
 
@@ -69,12 +70,12 @@ pub(super) fn all(
                 vec![flag(&[&"-agentpath:", &agent, &"=", &options])],
             )
         });
-        // This configuration has the same interval, and writes a trace to a new file each time.
+        // This configuration samples at the same interval, and also writes a trace. Each JVM writes to a new file.
         let trace = scratch.join(format!("trace-{kib}-{}.db", jdk.major()));
         for end in ["", "-wal", "-shm"] {
             let mut file = trace.clone().into_os_string();
             file.push(end);
-            // If a file does not exist, there is nothing to remove. If it cannot be removed, the agent appends to it.
+            // Ignore errors: the file may not exist, and if it cannot be removed, the agent appends to it.
             let _ = std::fs::remove_file(file);
         }
         tools.push(Tool {
@@ -104,7 +105,7 @@ pub(super) fn all(
             });
         }
     }
-    // This configuration shows how much a shorter stack walk saves.
+    // This configuration records fewer frames. It shows how much time a shorter stack walk saves.
     tools.push(Tool {
         ours: true,
         interval: Some(64 << 10),

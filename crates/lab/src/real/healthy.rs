@@ -1,4 +1,4 @@
-//! Programs with published libraries that look like leaks but have none.
+//! Programs that use published libraries. They look as if they leak, but have no leak.
 
 /// A program that must not raise an alarm.
 pub(super) struct Healthy {

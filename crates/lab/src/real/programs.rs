@@ -6,13 +6,13 @@ pub(super) struct Program {
     /// Name and version of the library, and what the program makes it do.
     pub(super) about: &'static str,
     pub(super) source: &'static str,
-    /// The last version with the leak and the first without, if the library itself leaked.
+    /// If the library itself leaked: its last version with the leak, and its first version without the leak.
     pub(super) versions: Option<Versions>,
     /// The holders that a report may name. If several fields hold the objects equally, each of them is right.
     pub(super) holders: &'static [&'static str],
     /// The accepted classes that accumulate.
     pub(super) classes: &'static [&'static str],
-    /// A method of the program in the stack that allocated most of the growth.
+    /// A method of the program that occurs in the stack that allocated most of the growth.
     pub(super) allocator: &'static str,
     /// What a user of the program learns from the report.
     pub(super) verdict: &'static str,

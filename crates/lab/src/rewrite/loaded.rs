@@ -38,7 +38,7 @@ pub(super) struct Outcome {
     pub(super) sites: usize,
     /// Methods and classes that were not rewritten, each with the reason.
     pub(super) left_alone: Vec<String>,
-    /// Attributes of methods' code that were dropped.
+    /// Attributes of methods' bytecode (inside `Code`) that the rewriting dropped.
     pub(super) dropped: Vec<String>,
     pub(super) on: Vec<On>,
     /// Classes that the JVM rejects both in the original and in the rewritten form.
@@ -64,7 +64,7 @@ struct Next {
 }
 
 impl Sites for Next {
-    /// Reports the result of every `CALLS`th call, whatever the call's target is.
+    /// Reports the result of every call whose number is a multiple of `CALLS`, whatever the call's target is.
     fn told(&mut self, _: &Call<'_>) -> Option<Told> {
         self.calls = self.calls.wrapping_add(1);
         let (hook, mark) = ("returned", 1);
@@ -121,7 +121,7 @@ pub(super) fn outcome(
     Ok(outcome)
 }
 
-/// Rewrites the classes, and writes all of them in the formats that both Java programs read.
+/// Rewrites the classes, and writes all of them in the formats that the two Java programs of this test read.
 fn written(classes: &[Class], all: &PathBuf, pairs: &PathBuf) -> Result<Outcome> {
     let mut outcome = Outcome {
         classes: classes.len(),

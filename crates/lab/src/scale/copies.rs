@@ -1,5 +1,5 @@
-//! Writes a dump many times as large as a real one, with its sizes and shapes: the real dump, and copies of its objects
-//! at higher addresses.
+//! Writes a dump that is many times as large as a real one. It consists of the real dump and copies of its objects at
+//! higher addresses, so it has the sizes and shapes of the real dump.
 //!
 //! Class objects are not copied. If a static field or a GC root refers to an object, each copy of the object is a GC
 //! root.
@@ -73,7 +73,7 @@ struct Model {
     /// A bitmap with one bit for each 8 bytes from the lowest address. A bit is set if a class object is at its
     /// address.
     class_objects: Vec<u64>,
-    /// Offsets of the references in the instances of each class, by the ID of the class object.
+    /// For each class, by the ID of its class object: offsets of the references within an instance.
     references: HashMap<ObjectId, Vec<usize>>,
     /// Objects that static fields and GC roots refer to.
     held: Vec<u64>,
@@ -117,7 +117,7 @@ impl Model {
             }
         }
         let mut model = Self {
-            // Room for a last object of up to 256 MiB, rounded up to a page.
+            // Leave room for the highest object, up to 256 MiB, because its size is unknown. Round up to a page.
             span: (highest - lowest + (256 << 20)).next_multiple_of(4096),
             lowest,
             class_objects,

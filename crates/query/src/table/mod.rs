@@ -25,12 +25,12 @@ use crate::value::{Scalar, Value};
 /// Assumed number of values in the list of an `IN`. The real number is unknown while a query is planned.
 const LISTED: u64 = 25;
 
-/// A request for rows of a table.
+/// A request of SQLite for rows of a table.
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
     /// A bit set of the columns that the query reads.
     pub(crate) used: u64,
-    /// True if rows must be sorted by class.
+    /// True if SQLite wants the rows sorted by class.
     pub(crate) by_class: bool,
     /// Comparisons by which the table may skip rows. SQLite checks all comparisons again.
     pub(crate) constraints: Vec<Constraint>,
@@ -39,7 +39,7 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
-    /// A request for all rows and columns.
+    /// A request for all rows and all columns.
     pub(crate) const ALL: Self = Self {
         used: u64::MAX,
         by_class: false,
@@ -51,7 +51,8 @@ impl Ask {
         self.used >> column & 1 != 0
     }
 
-    /// Returns the ids that conditions allow for a column, or `None` if they allow other ids, too.
+    /// Returns the only ids that the conditions allow for the column, or `None` if the conditions do not limit the ids
+    /// to a list.
     pub(crate) fn ids(&self, column: usize) -> Option<Vec<ObjectId>> {
         let of_column = self.constraints.iter().filter(|c| c.column == column);
         let mut lists = of_column.filter_map(|c| match (c.op, &c.value) {
@@ -62,8 +63,8 @@ impl Ask {
         lists.next()
     }
 
-    /// Returns the operator by which ids of a column can be looked up, if there is one. Also works while the query is
-    /// planned and values are unknown.
+    /// Returns the operator with which ids of a column can be looked up, or `None` if the query has no such condition.
+    /// Also works while the query is planned, when the values are still unknown.
     pub(crate) fn looks_up(&self, column: usize) -> Option<Op> {
         let mut of_column = self.constraints.iter();
         let found = of_column.find(|c| c.column == column && c.op.is_of_ids());
@@ -76,13 +77,13 @@ impl Ask {
     }
 }
 
-/// Returns the ids in a list, or `None` if another value in the list may equal an integer.
+/// Returns the ids in a list, or `None` if the list has a value that is not an integer but may equal one.
 fn ids(list: &[Scalar]) -> Option<Vec<ObjectId>> {
     let mut ids = Vec::with_capacity(list.len());
     for value in list {
         match *value {
             Scalar::Int(id) => ids.push(ObjectId(id.cast_unsigned())),
-            // An id is never null or a string.
+            // Skip nulls and strings, because no id equals them.
             Scalar::Null | Scalar::Text(_) => {}
             Scalar::List(_) | Scalar::Other => return None,
         }
@@ -96,8 +97,8 @@ pub(crate) trait Cursor {
     fn advance(&mut self) -> Result<bool>;
     /// Returns a cell of the current row.
     fn cell(&self, column: usize) -> Value<'_>;
-    /// Returns a number that identifies the row in every scan of the table. SQLite uses it to detect that two terms of
-    /// an `OR` found the same row. `None` if the table always returns all rows in the same order.
+    /// Returns a number for the current row. It is the same in every scan of the table. SQLite uses it to detect that
+    /// two terms of an `OR` found the same row. `None` if the table always returns all rows in the same order.
     fn rowid(&self) -> Option<i64> {
         None
     }
@@ -138,8 +139,8 @@ pub(crate) fn accepts(table: Table, column: usize, op: Op) -> bool {
     }
 }
 
-/// Returns the approximate cost, in units of reading one object, and the approximate number of rows. Values that are
-/// not known yet are [`Scalar::Other`].
+/// Returns the estimated cost and the estimated number of rows. The unit of cost is the reading of one object. Values
+/// that are not known yet are [`Scalar::Other`].
 pub(crate) fn cost(heap: &Heap, table: Table, ask: &Ask) -> (f64, u64) {
     let (cost, rows) = match table {
         Table::Objects => objects::cost(heap, ask),

@@ -16,18 +16,18 @@ const CLASS: usize = place(OBJECT_SUMS, "class");
 const CLASS_ID: usize = place(OBJECT_SUMS, "class_id");
 const REACHABLE: usize = place(OBJECT_SUMS, "reachable");
 const OBJECTS: usize = place(OBJECT_SUMS, "objects");
-/// Index of the first of the four columns (count, sum, minimum, maximum) for each summed number.
+/// For each summed quantity: index of the first of its four columns (count, sum, minimum, maximum).
 const SHALLOW: usize = place(OBJECT_SUMS, "shallow_bytes_count");
 const RETAINED: usize = place(OBJECT_SUMS, "retained_bytes_count");
 const RETAINED_OBJECTS: usize = place(OBJECT_SUMS, "retained_objects_count");
 const LENGTH: usize = place(OBJECT_SUMS, "length_count");
-/// Number of columns for each summed number.
+/// Number of table columns for each summed quantity: count, sum, minimum and maximum.
 const EACH: usize = 4;
-/// Number of objects between two checks of the flag that ends a query.
+/// Number of objects that are summed between two checks of the flag that ends a query.
 const CHECK_EVERY: u32 = 1 << 16;
 const NUMBERS: usize = (OBJECT_SUMS.len() - SHALLOW) / EACH;
 
-/// Sums of one number, such as shallow bytes, over some objects.
+/// The four results for one quantity, such as shallow bytes, over some objects.
 #[derive(Clone, Copy, Debug)]
 struct Sums {
     count: u64,
@@ -80,8 +80,8 @@ impl Group {
 /// A cursor over `object_sums`.
 pub(super) struct ObjectSums {
     heap: Arc<Heap>,
-    /// Two groups for each class: its unreachable and its reachable objects. The last two groups are for class objects,
-    /// if the dump lacks the class `java.lang.Class`.
+    /// Two groups for each class: its unreachable objects and its reachable objects. If the dump lacks the class
+    /// `java.lang.Class`, two more groups follow, for class objects.
     groups: Vec<Group>,
     /// Index of the group after the current row.
     next: usize,
@@ -90,7 +90,7 @@ pub(super) struct ObjectSums {
 impl ObjectSums {
     pub(super) fn new(heap: Arc<Heap>, ask: &Ask) -> Self {
         let objects = u32::try_from(heap.snapshot().object_count()).unwrap_or(u32::MAX);
-        // Each thread sums up one part of the objects, with separate sums for each class.
+        // Each thread processes one part of the objects, and computes separate sums for each class.
         let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1);
         let each = objects.div_ceil(threads.max(1)).max(1);
         let parts: Vec<Range<u32>> = (0..objects.div_ceil(each))
@@ -116,7 +116,7 @@ impl ObjectSums {
     }
 }
 
-/// Returns the sums over a range of objects. Only requested numbers are read.
+/// Returns the sums over a range of objects. Reads only the quantities that the query needs.
 fn sum_up(heap: &Heap, objects: Range<u32>, ask: &Ask) -> Vec<Group> {
     let (snapshot, own) = (heap.snapshot(), heap.own());
     let tree = snapshot.tree();

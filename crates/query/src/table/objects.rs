@@ -66,11 +66,12 @@ pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
         };
         rows = rows.min(left);
     }
-    // Comparing the classes or sizes of all objects is fast, but creating a row is slow.
+    // The cost depends on the rows that are created. Comparing the classes or sizes of all objects is fast, but
+    // creating a row is slow.
     (all as f64 / 20.0 + rows as f64, rows)
 }
 
-/// The conditions on classes and sizes that select the objects that a query may need.
+/// The conditions on classes and sizes. The query needs only objects that meet these conditions.
 #[derive(Clone, Debug)]
 pub(super) struct WantedObjects {
     pub(super) classes: Option<ClassSet>,
@@ -115,7 +116,7 @@ impl WantedObjects {
     }
 }
 
-/// The objects that a cursor goes through.
+/// The objects that a cursor visits.
 enum Source {
     /// Objects that were looked up.
     List(Vec<ObjectIndex>),
@@ -194,7 +195,7 @@ impl Objects {
     /// Returns the matching objects of the next batch, or `None` after the last batch.
     fn candidates(&mut self) -> Result<Option<Vec<ObjectIndex>>> {
         let step = self.step;
-        // A large batch may contain only a few objects that match, so the next batch is larger.
+        // The next batch is larger, because this batch may contain only a few objects that match.
         self.step = (step * 4).min(MOST);
         let (heap, wanted) = (&self.heap, &self.wanted);
         let has = |object: &ObjectIndex| wanted.has(heap, *object);

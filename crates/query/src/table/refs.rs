@@ -28,9 +28,9 @@ const STRENGTH: usize = place(REFS, "strength");
 const TARGET: usize = place(REFS, "target_id");
 const TARGET_CLASS: usize = place(REFS, "target_class");
 
-/// Maximum number of references that are read from one part at a time.
+/// Maximum number of references that are read at a time from one part of the dump file.
 const BATCH: usize = 1 << 16;
-/// Number of parts that are read at once: the number for the first rows, and the maximum.
+/// Number of file parts that are read in parallel: the number for the first rows, and the maximum.
 const FIRST: usize = 1;
 const MOST: usize = 16;
 
@@ -46,7 +46,7 @@ pub(super) fn accepts(column: usize, op: Op) -> bool {
 pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
     let all = heap.snapshot().object_count();
     match ask.looks_up(SOURCE) {
-        // The whole part that contains the object is read, unless it is cached.
+        // The cost is high, because the whole file part that contains the object is read unless it is cached.
         Some(Op::In) => return (500.0 * LISTED as f64, 4 * LISTED),
         Some(_) => return (500.0, 4),
         None => {}
@@ -65,7 +65,7 @@ pub(super) fn cost(heap: &Heap, ask: &Ask) -> (f64, u64) {
     (pass + rows as f64 * 2.0, rows)
 }
 
-/// The conditions that select the references that a query may need.
+/// The conditions on the ends of references. The query needs only references that meet these conditions.
 struct WantedRefs {
     source: Option<ClassSet>,
     target: Option<ClassSet>,
@@ -95,7 +95,8 @@ pub(super) struct Refs {
     wanted: WantedRefs,
     /// Objects whose references are still to be looked up.
     sources: VecDeque<ObjectIndex>,
-    /// Parts that are still to be read, each with the number of references to skip.
+    /// File parts that are still to be read. Each has the number of its references to skip, because they were read
+    /// before.
     todo: VecDeque<(u32, u64)>,
     step: usize,
     batch: Vec<Link>,
@@ -137,7 +138,7 @@ impl Refs {
                 .into_iter()
                 .filter_map(|id| heap.snapshot().find(id))
                 .collect();
-            // Objects in the same part of the file are adjacent, so the part is read once.
+            // Sort the objects, so that objects in the same file part are adjacent and the part is read only once.
             found.sort_unstable();
             found.dedup();
             sources.extend(found);
@@ -161,7 +162,7 @@ impl Refs {
         }
     }
 
-    /// Reads the next parts, several at once.
+    /// Reads the next file parts, several in parallel.
     fn read(&mut self) {
         let step = self.step.min(self.todo.len());
         self.step = (self.step * 2).min(MOST);
@@ -242,7 +243,7 @@ impl Cursor for Refs {
         }
     }
 
-    /// A reference has no number of its own, so its row id is a hash of its ends and its kind.
+    /// A reference has no unique number. So its row id is a hash of the two object ids and the kind of the reference.
     fn rowid(&self) -> Option<i64> {
         let link = self.batch.get(self.at)?;
         let (via, _) = self

@@ -29,7 +29,8 @@ const STACK: usize = place(SAMPLES, "stack");
 /// objects are read.
 const FEW: usize = 1 << 9;
 
-/// Returns the estimated cost. The number of samples is unknown until all are read.
+/// Returns the estimated cost. The cost is an assumption, because the number of samples is unknown until all samples
+/// are read.
 pub(super) fn cost(heap: &Heap) -> (f64, u64) {
     if heap.own().is_empty() {
         (1.0, 1)
@@ -38,7 +39,7 @@ pub(super) fn cost(heap: &Heap) -> (f64, u64) {
     }
 }
 
-/// A cursor over `samples`: live ones, then collected ones.
+/// A cursor over `samples`. Live samples come first, then samples whose objects were collected.
 pub(super) struct Samples {
     heap: Arc<Heap>,
     /// Ids of the live samples. `None` before the first row; empty if the query does not read ids.

@@ -101,7 +101,8 @@ impl Strings {
             }
         }
         let has = |&object: &ObjectIndex| {
-            // Once the flag is set, the query returns no more rows. So the list may be incomplete.
+            // Once the flag that ends the query is set, the query returns no more rows. So the list need not be
+            // complete.
             !ask.stop.is_set()
                 && (shallow == Span::ALL || shallow.has(snapshot.shallow_bytes(object)))
                 && (retained == Span::ALL

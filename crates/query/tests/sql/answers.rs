@@ -1,4 +1,4 @@
-//! Compares the contents of tables with the figures of the `hprof` reader for single objects and classes.
+//! Compares the contents of tables with the values that the `hprof` reader returns for single objects and classes.
 
 use std::collections::BTreeMap;
 
@@ -225,7 +225,7 @@ fn threads_roots_and_frames_fit_together() {
         "select class, method from frames where thread = 'main' order by depth limit 1",
     );
     assert_eq!(top, [["java.io.FileInputStream", "readBytes"]]);
-    // Each local variable of a frame is a GC root at the frame's depth.
+    // Each local variable of a frame is a GC root. The root's depth is the depth of the frame.
     let locals = one(
         shop(),
         "select count(*) from (select distinct r.id, f.depth from roots r join frames f
@@ -256,7 +256,7 @@ fn a_reference_that_field_returns_is_an_id() {
         &format!("select field(id, 'size') from objects where id = {id}"),
     );
     assert!(size.parse::<u32>().is_ok(), "{size}");
-    // The column that contains ids is found with and without sorting, with and without an alias, and after a star.
+    // The column that contains ids is found with and without `order by`, with and without an alias, and after a `*`.
     for columns in ["field(id, 'table')", "FIELD(id, 'table') as t"] {
         assert_eq!(
             one(

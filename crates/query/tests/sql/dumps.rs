@@ -51,7 +51,7 @@ fn dumps_have_their_names() {
         ask_both(&dumps, sums),
         ask(shop(), "select class, count(*) from objects group by class")
     );
-    // Functions read the first dump, or the named one.
+    // Functions read the first dump, unless their last argument names another one.
     let text = "select text(id, 'after') from after.strings where id = (select max(id) from after.strings)";
     let value = "select value from strings where id = (select max(id) from strings)";
     assert_eq!(ask_both(&dumps, text), ask(shop(), value));

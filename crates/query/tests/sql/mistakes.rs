@@ -116,13 +116,13 @@ fn oql_is_recognized_where_it_is_no_sql() {
     let sql = told("SELECT * FROM java.util.HashMap");
     let expected = "select * from objects where class = 'java.util.HashMap'";
     assert_eq!(sql.as_deref(), Some(expected));
-    // A translation that SQLite rejects is not shown.
+    // If SQLite would reject the translation of an OQL statement, the message does not show the translation.
     assert_eq!(
         told("select s.value.length + from java.lang.String s"),
         None
     );
     assert_eq!(told("select heap.x(s) from java.lang.String s"), None);
-    // SQL is never translated, with or without a mistake.
+    // A statement in SQL is never taken for OQL and translated, even if it has a mistake.
     assert!(check("select * from main.objects").is_ok());
     assert!(matches!(
         check("select * from java.Foo"),

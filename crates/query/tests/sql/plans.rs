@@ -1,11 +1,11 @@
-//! Tests that look-ups return the same rows as scans.
+//! Tests that looking up rows returns the same rows as scanning the whole table.
 
 use heapdiff_query::{Limits, run};
 
 use crate::{Kept, ask, one, shop};
 
-/// Comparisons that SQLite passes to tables. If `+` is written before the column, SQLite does not pass the comparison,
-/// and scans instead.
+/// Comparisons that SQLite passes to tables. A test also writes `+` before the column. Then SQLite does not pass the
+/// comparison to the table, and scans all rows instead.
 const WHERE: &[(&str, &str, &str)] = &[
     ("objects", "class", "= 'java.lang.String'"),
     ("objects", "class", "= 'no.such.Class'"),
@@ -133,7 +133,8 @@ fn looking_up_gives_what_scanning_gives() {
             shop(),
             &format!("select {keys} from {table} where +{column} {comparison}"),
         );
-        // An expression has no type affinity, so it compares strings and numbers differently.
+        // An expression, unlike a column, has no type affinity, so its comparison of strings with numbers has another
+        // result.
         if !comparison.contains('\'') || !column.ends_with("bytes") {
             assert_eq!(fast, slow, "{table}.{column} {comparison}");
         }
@@ -173,7 +174,8 @@ fn comparisons_reach_the_tables() {
     assert_eq!(steps.len(), 1, "{steps:?}");
 }
 
-/// A row that matches both terms of an `OR` is returned once, because its row id is the same in both searches.
+/// A row that matches both terms of an `OR` is returned once, because its row id is the same in the searches for both
+/// terms.
 #[test]
 fn terms_of_an_or_are_looked_up_and_overlap() {
     let main = one(shop(), "select id from threads where name = 'main'");
@@ -274,7 +276,7 @@ fn sums_are_those_of_objects() {
     }
 }
 
-/// The table with sums is not listed, and no statement can name it.
+/// The table `object_sums` is internal: it is not listed, and no statement of a user can name it.
 #[test]
 fn sums_have_no_table_of_their_own() {
     let tables = ask(shop(), "select name from sqlite_master");

@@ -24,7 +24,7 @@ class OrdersTest {
         assertEquals(0, OPEN.size());
     }
 
-    /** The message of a leak. Without the surrounding assertion, this test fails. */
+    /** Expects the assertion to fail, and checks its message. Without {@code assertThrows}, this test fails because of the leak. */
     @Test
     void anOrderThatStaysOpenIsFound() {
         AssertionError growth = assertThrows(AssertionError.class, () -> Heap.assertNoGrowth(OrdersTest::open));

@@ -11,7 +11,7 @@ final class Growth {
     private final Suspect suspect;
     /** Number of the {@code measured} rounds in which the content grew. */
     private final int growing;
-    /** Number of measured rounds, each with its own snapshot, or 0 if no round was measured. */
+    /** Number of measured rounds (rounds with a snapshot of their own), or 0 if no round was measured. */
     private final int measured;
 
     Growth(Suspect suspect, int growing, int measured) {
@@ -25,7 +25,10 @@ final class Growth {
         return Suspect.all(report).stream().map(suspect -> new Growth(suspect, 0, 0)).collect(Collectors.toList());
     }
 
-    /** Counts the growing rounds in a report. In this report, there is one round between each two of the last {@code rounds + 1} snapshots. */
+    /**
+     * Counts the growing rounds in a report. In this report, exactly one round lies between any two consecutive snapshots of the last
+     * {@code rounds + 1} ones.
+     */
     Growth measuredIn(Map<?, ?> report, int rounds) {
         return new Growth(suspect, suspect.growingRounds(report, rounds), rounds);
     }
@@ -41,7 +44,7 @@ final class Growth {
         if (ofSteps.isPresent()) {
             return ofSteps;
         }
-        // Shares such as 0.1 have no exact binary value.
+        // Shares such as 0.1 have no exact binary value, so allow a tiny rounding error.
         if (growing + 1e-9 < options.minGrowingShare() * measured) {
             return Optional.of(String.format(
                     Locale.ROOT, "it grew in only %s, and minGrowingShare is %s", inRounds(), options.minGrowingShare()));

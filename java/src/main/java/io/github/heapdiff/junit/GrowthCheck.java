@@ -14,15 +14,15 @@ import org.junit.jupiter.api.function.Executable;
  * <p>The first step decides whether anything can grow. If so, the second step takes a snapshot after each round.
  */
 final class GrowthCheck {
-    /** Maximum number of rounds that get a snapshot each. The limit bounds the time of a check with many rounds. */
+    /** Maximum number of rounds after which a snapshot is taken. Without this limit, a check with many rounds would take too long. */
     static final int MOST_MEASURED = 50;
 
-    /** Maximum time for the rounds that run because an earlier check left its growth in the heap. */
+    /** Maximum time for the additional rounds that run if an earlier check left added objects in the heap. */
     private static final long EXTRA_NANOS = 10_000_000_000L;
 
     /**
-     * The largest number of rounds of a check that left growth in the heap, or 0. A later test may use the same keys as that check. Then
-     * its first rounds replace old content, and the holder does not grow until the keys are new.
+     * The largest number of rounds of an earlier check that found growth and left its objects in the heap, or 0. A later test may add the
+     * same keys to the same map. Then its first rounds only replace entries, and the map does not grow until the keys are new.
      */
     private static volatile int roundsOfGrowthLeft;
 
@@ -58,12 +58,12 @@ final class GrowthCheck {
         }
     }
 
-    /** Forgets the growth that earlier checks left. Call this method when that growth is no longer in the heap. */
+    /** Forgets that earlier checks left objects in the heap. Call this method when these objects are gone. */
     static void forgetGrowthLeft() {
         roundsOfGrowthLeft = 0;
     }
 
-    /** Measures both steps, and returns all growth above noise. */
+    /** Runs the work in one or two steps, and returns all growth above the noise limit. */
     private List<Growth> measure() throws Throwable {
         while (true) {
             snapshots.clear();
@@ -71,7 +71,8 @@ final class GrowthCheck {
             try {
                 return measureOnce();
             } catch (HeapSnapshots.KindChangedException e) {
-                // Snapshots of two kinds cannot be compared. From now on the JVM writes all of them, so this happens at most once.
+                // Start again, because forked snapshots cannot be compared with the JVM's own. From now on the JVM writes all snapshots, so
+                // this happens at most once.
             }
         }
     }
@@ -105,7 +106,7 @@ final class GrowthCheck {
     }
 
     /**
-     * Returns the growth above noise if no holder can have grown in most rounds. Then the second step is not needed.
+     * Returns the growth above noise after the first step if no holder can have grown in most rounds. Then the second step is not needed.
      *
      * <p>No method that takes snapshots may hold the report in a local variable, because the report would count as growth of the heap.
      */
@@ -117,7 +118,7 @@ final class GrowthCheck {
         return Optional.of(Growth.of(step));
     }
 
-    /** Fails because of the growth that no rule excuses, or prints the growth if there is an excuse for all of it. */
+    /** Fails the test if some growth is excused by no rule. Otherwise prints the growth. */
     private void decide(List<Growth> found) {
         int count = rounds - measuredFrom;
         List<Growth> failing = found.stream().filter(growth -> growth.fails(options)).collect(Collectors.toList());
@@ -130,7 +131,7 @@ final class GrowthCheck {
                 .forEach(growth -> System.out.println(GrowthMessage.ofPassing(growth, count, options)));
     }
 
-    /** Runs as many rounds as the check that left its growth, so that the keys of this test are new. */
+    /** Runs as many rounds as the earlier check that left objects in the heap, so that the following rounds use new keys. */
     private void repeatPastGrowthLeft(int extra) throws Throwable {
         long end = System.nanoTime() + EXTRA_NANOS;
         for (int round = 0; round < extra; round++) {

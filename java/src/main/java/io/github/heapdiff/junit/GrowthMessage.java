@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 
-/** The message of a failed assertion, and the lines that a passing one prints. */
+/** The message of a failed assertion, and the lines that a passing assertion prints. */
 final class GrowthMessage {
     static final int MOST_SUSPECTS = 3;
     private static final int MOST_FRAMES = 10;

@@ -95,13 +95,13 @@ public final class GrowthOptions {
         return with(options -> options.program = file);
     }
 
-    /** Sets a file of known growth, in the format of {@code heapdiff --ignore}. */
+    /** Sets a file with rules for known growth, in the format of {@code heapdiff --ignore}. */
     public GrowthOptions withIgnore(Path file) {
         Objects.requireNonNull(file);
         return with(options -> options.ignore = file);
     }
 
-    /** Keeps the dumps if true. The message then names their folder. */
+    /** Keeps the dumps if {@code keep} is true. The message then names their folder. */
     public GrowthOptions withKeepDumps(boolean keep) {
         return with(options -> options.keepDumps = keep);
     }
@@ -112,7 +112,7 @@ public final class GrowthOptions {
         return with(options -> options.forking = who);
     }
 
-    /** Sets the result of the test if the library cannot decide whether the heap grew. */
+    /** Sets the result of a test for which the library cannot decide whether the heap grew. */
     public GrowthOptions withWhenUndecided(WhenUndecided what) {
         Objects.requireNonNull(what);
         return with(options -> options.whenUndecided = what);

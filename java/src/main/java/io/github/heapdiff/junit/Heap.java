@@ -8,8 +8,8 @@ import org.opentest4j.TestAbortedException;
 /** Assertions about the growth of this JVM's heap. */
 public final class Heap {
     /**
-     * Admits one check at a time, because two checks would see each other's objects. A lock with a reference to its owner is unsuitable: it
-     * would appear as a holder of all objects that the thread reaches.
+     * Admits one check at a time, because otherwise each of two checks would see the other's objects. A lock that refers to its owner
+     * thread is unsuitable, because reports would show the lock as a holder of all objects that the thread reaches.
      */
     private static final Semaphore ONE_AT_A_TIME = new Semaphore(1);
 

@@ -18,8 +18,8 @@ import java.util.stream.Stream;
 /**
  * Dumps and summaries of this JVM in a new folder, which is deleted by {@link #close} or when the JVM ends.
  *
- * <p>Either forked children write all dumps, or the JVM does. A child's dump lacks the hidden threads of the JVM. So these threads would
- * count as growth in a later dump by the JVM itself.
+ * <p>Forked children write all dumps, or the JVM writes all dumps. The two kinds are not mixed, because a child's dump lacks the hidden
+ * threads of the JVM, so these threads would count as growth in a later dump by the JVM.
  */
 final class HeapSnapshots implements AutoCloseable {
     /** Maximum time to wait until the JVM has processed the references that a GC cleared. */
@@ -28,7 +28,7 @@ final class HeapSnapshots implements AutoCloseable {
     private static final String DUMP = ".hprof";
     private static final String SUMMARY = ".heap";
 
-    /** Folders to delete when the JVM ends. All share one hook, because each hook stays in the heap. */
+    /** Folders to delete when the JVM ends. All share one shutdown hook, because each hook stays in the heap. */
     private static final Set<Path> IN_USE = ConcurrentHashMap.newKeySet();
 
     static {
@@ -85,7 +85,7 @@ final class HeapSnapshots implements AutoCloseable {
         return dump;
     }
 
-    /** Writes a summary of all reachable objects. It replaces a dump in comparisons and is much smaller. */
+    /** Writes a summary of all reachable objects. The summary can be compared like a dump, and is much smaller. */
     void summary(HeapdiffProgram program) {
         Path dump = dump(program);
         program.summarize(dump, file(count, SUMMARY));
@@ -96,7 +96,7 @@ final class HeapSnapshots implements AutoCloseable {
         }
     }
 
-    /** Returns all snapshots, oldest first. This object stores no list of files: the list would be growth of the heap. */
+    /** Returns all snapshots, oldest first. This object stores no list of files, because the list would count as growth of the heap. */
     List<Path> all() {
         return IntStream.rangeClosed(1, count)
                 .mapToObj(number -> Files.exists(file(number, DUMP)) ? file(number, DUMP) : file(number, SUMMARY))
@@ -118,9 +118,9 @@ final class HeapSnapshots implements AutoCloseable {
         private static final long serialVersionUID = 1L;
     }
 
-    /** Lets a forked child write the reachable objects. Returns the reason if it did not. */
+    /** Lets a forked child write the reachable objects. If that fails, returns the reason. */
     private static Optional<String> forked(HeapdiffProgram program, Path dump) {
-        // The GC before a fork is an explicit one. Without it, cleaners would still hold objects that are no longer reachable.
+        // A fork needs an explicit GC before it. Without this GC, cleaners would still hold objects that are no longer reachable.
         if (!HotSpot.collectsWhenAsked()) {
             return Optional.of("explicit GC is disabled (-XX:+DisableExplicitGC)");
         }
@@ -145,15 +145,15 @@ final class HeapSnapshots implements AutoCloseable {
     }
 
     /**
-     * Runs a GC, and waits until the JVM has enqueued the cleared references and run finalizers. Until then, objects that they hold stay in
-     * the heap.
+     * Runs a GC, and waits until the JVM has enqueued the cleared references and run finalizers. Until then, objects that the references or
+     * finalizers hold stay in the heap.
      */
     private static void settle() {
         ReferenceQueue<Object> queue = new ReferenceQueue<>();
         PhantomReference<Object> sentinel = new PhantomReference<>(new Object(), queue);
         System.gc();
         try {
-            // If explicit GC is disabled, no reference arrives. Then the GC of the dump must suffice.
+            // If explicit GC is disabled, no reference is enqueued within this time. Then the GC of the dump must suffice.
             queue.remove(SETTLE_MILLIS);
             long until = System.nanoTime() + SETTLE_MILLIS * 1_000_000;
             while (ManagementFactory.getMemoryMXBean().getObjectPendingFinalizationCount() > 0 && System.nanoTime() < until) {

@@ -21,7 +21,7 @@ final class HeapdiffProgram {
 
     private static final long END_MILLIS = 2000;
 
-    /** The JVM clears soft references when memory is short, so objects that only they hold do not leak. */
+    /** The JVM clears soft references when memory is short, so objects that only soft references hold are not a leak. */
     private static final List<String> REFERENCES = List.of("--refs", "strong");
 
     private final Path file;
@@ -32,7 +32,10 @@ final class HeapdiffProgram {
         this.options = options;
     }
 
-    /** Returns the program from the options, else from the environment variable HEAPDIFF, else from the PATH. */
+    /**
+     * Returns the program that the options name. If they name none, returns the program of the environment variable HEAPDIFF, or else the
+     * program on the PATH.
+     */
     static HeapdiffProgram find(GrowthOptions options) {
         return find(options, System.getenv());
     }
@@ -67,7 +70,7 @@ final class HeapdiffProgram {
         return file;
     }
 
-    /** Lets the agent fork this JVM, and the child write the reachable objects. Returns the reason if that failed. */
+    /** Lets the agent fork this JVM. The forked child writes the reachable objects. If that fails, returns the reason. */
     Optional<String> dumpForked(Path dump) {
         Path complaints = dump.resolveSibling("dump.txt");
         String pid = Long.toString(ProcessHandle.current().pid());

@@ -32,7 +32,7 @@ final class HotSpot {
 
     /** Returns true if heapdiff's agent is in this JVM. This can be determined only on Linux. */
     static boolean hasAgent() {
-        // A path can have any encoding, and ISO 8859-1 accepts all bytes.
+        // Read the file as ISO 8859-1, which accepts all bytes, because a path can have any encoding.
         try (Stream<String> mapped = Files.lines(Path.of("/proc/self/maps"), StandardCharsets.ISO_8859_1)) {
             return mapped.anyMatch(line -> line.contains("heapdiff_agent"));
         } catch (IOException e) {

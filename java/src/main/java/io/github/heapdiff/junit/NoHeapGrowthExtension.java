@@ -32,7 +32,7 @@ final class NoHeapGrowthExtension implements InvocationInterceptor {
         try {
             Heap.assertNoGrowth(options(method), rounds);
         } finally {
-            // JUnit requires that each invocation is run or skipped.
+            // Skip the invocation, because JUnit requires that each invocation is either run or skipped.
             rounds.skipUnlessRun();
         }
     }

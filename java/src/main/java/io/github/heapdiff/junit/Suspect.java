@@ -8,7 +8,10 @@ import java.util.Optional;
 
 /** One suspect of a heapdiff report. */
 final class Suspect {
-    /** If something leaks, the last step adds at least 1/4 of what any other step of equal work adds. This is the divisor. */
+    /**
+     * Divisor of the growth in a step: if something leaks, the last step adds at least 1/4 of the amount that any other step of equal work
+     * adds.
+     */
     private static final long LEAST_PART_OF_STEP = 4;
 
     private final Map<?, ?> json;
@@ -28,19 +31,25 @@ final class Suspect {
         return found;
     }
 
-    /** Returns true if growth that is below the noise limit now could exceed it after a second step of equal work. */
+    /**
+     * Returns true if the growth, which is below the noise limit after the first step, could exceed this limit after a second step of equal
+     * work.
+     */
     static boolean mayAppear(Map<?, ?> report) {
         Object delta = report.get("delta");
         if (!(delta instanceof Map)) {
             throw new HeapUndecidedException("the report of heapdiff has no figure for the growth of the heap");
         }
         long grown = number(((Map<?, ?>) delta).get("shallow_bytes"));
-        // Earlier versions of heapdiff do not report the noise limit. Then a second step only costs time.
+        // Earlier versions of heapdiff do not report the noise limit. Then the limit is 0, which may cause an unnecessary second step.
         Object noise = report.get("noise_bytes");
         return grown >= (noise == null ? 0 : number(noise)) / (1 + LEAST_PART_OF_STEP);
     }
 
-    /** Returns true if no rule on the verdict or on the steps excuses the growth. Then the rounds decide. */
+    /**
+     * Returns true if no rule on the verdict or on the steps excuses the growth. Then the number of growing rounds decides whether the test
+     * fails.
+     */
     boolean growsInEachStep() {
         return excuse().isEmpty();
     }
@@ -57,21 +66,21 @@ final class Suspect {
         if (Collections.min(added) <= 0) {
             return Optional.of("in at least one step of the work, its " + figure().replace("_", " ") + " did not grow");
         }
-        // A cache that fills with random keys adds less and less. A last step that adds more needs no rule, because its rounds are
-        // measured one by one.
+        // A cache that fills with random keys adds less and less. This rule does not apply if the last step adds more, because its rounds
+        // are measured one by one.
         if (added.get(added.size() - 1) < Collections.max(added) / LEAST_PART_OF_STEP) {
             return Optional.of("the second step added less than a quarter of what the first step added");
         }
         return Optional.empty();
     }
 
-    /** Returns the key of the figure that shows the growth: objects, or bytes if the same objects grew, such as a buffer. */
+    /** Returns the JSON key of the growing quantity: the number of objects, or the bytes if the same objects grew, as a buffer does. */
     private String figure() {
         return steps("objects").stream().allMatch(added -> added == 0) ? "retained_bytes" : "objects";
     }
 
     /**
-     * Returns the number of rounds in which the content exceeded its maximum of all rounds before.
+     * Returns the number of rounds in which the content became larger than in all rounds before.
      *
      * <p>A pool or a queue goes up and down, and rarely exceeds its own maximum. A leak exceeds it in each round that leaks.
      *
@@ -91,8 +100,8 @@ final class Suspect {
                 return growing;
             }
         }
-        // With more snapshots, heapdiff may name another holder for the same objects. The number of added objects is then an upper limit of
-        // the number of growing rounds.
+        // With more snapshots, heapdiff may name another holder for the same objects, so the report may not contain this holder. Then use
+        // the number of added objects, which is an upper limit of the number of growing rounds.
         List<Long> added = steps(figure());
         return (int) Math.min(rounds, added.get(added.size() - 1));
     }

@@ -56,7 +56,7 @@ class ForkedTest {
         Path first = watched("[ $1 = dump ] && echo no room >&2 && exit 3");
         String said = OneCheck.in(List.of(agent(), "-Dheapdiff.program=" + first), folder, "leakSession", "closeSession");
         assertTrue(said.contains("leakSession: failed: the heap grows") && said.contains("closeSession: passed"), said);
-        // Each JVM attempts only once to fork a child.
+        // After a failed attempt to fork a child, the JVM does not try again.
         assertEquals("dump", asked().get(0));
         assertEquals(1, asked().stream().filter("dump"::equals).count());
         String why = assertThrows(HeapUndecidedException.class, () -> Heap.assertNoGrowth(FORKED.withProgram(first), () -> {}))
@@ -69,7 +69,7 @@ class ForkedTest {
         Path third = watched("[ $1 = dump ] && [ $(grep -c dump log.txt) = 3 ] && exit 3");
         String said = OneCheck.in(List.of(agent(), "-Dheapdiff.program=" + third), folder, "leakSession");
         assertTrue(said.contains("leakSession: failed: the heap grows") && said.contains("+10 objects"), said);
-        // Two forked dumps are compared first. After the failed fork, only dumps by the JVM are compared.
+        // The first comparison is of two forked dumps. After the fork has failed, the library compares only dumps that the JVM wrote.
         assertEquals(
                 List.of("dump", "dump", "diff", "dump", "diff", "summarize", "summarize", "summarize", "summarize", "diff", "diff"),
                 asked());

@@ -98,7 +98,7 @@ class HeapTest {
         Heap.assertNoGrowth(Programs.loadClassesAt(12));
     }
 
-    /** The second check uses the keys of the first one again, so that the map does not grow at first. */
+    /** The second check starts with the same keys as the first one, so the map does not grow in its first rounds. */
     @Test
     void aLeakThatAnEarlierCheckWarmedUpFails() throws Throwable {
         assertContains(failure(TEN_ROUNDS, Programs.newKeys()), "Programs.PRICES grew by");
@@ -119,7 +119,7 @@ class HeapTest {
         assertEquals("", printed(GrowthOptions.defaults(), Programs::closeSession));
     }
 
-    /** If there are more rounds than snapshots, the last rounds get the snapshots. */
+    /** If there are more rounds than snapshots, only the last rounds are measured one by one. */
     @Test
     void manyRoundsAreNotAllMeasured() {
         GrowthOptions many = GrowthOptions.defaults().withWarmUp(0).withRounds(2 * GrowthCheck.MOST_MEASURED);

@@ -38,8 +38,8 @@ class NoHeapGrowthTest {
         tests.assertThatEvents().haveExactly(1, event(test("leaks"), finishedWithFailure(
                 instanceOf(AssertionError.class),
                 message(text -> text.contains("Programs.SESSIONS grew by") && text.contains("in 8 rounds")))));
-        // The method runs one warm-up round, and one or two steps of two rounds. If `leaks` ran before, ten more rounds
-        // and these steps follow.
+        // The method runs one warm-up round, and then one or two steps of two rounds. If the test `leaks` ran before, ten more rounds
+        // follow, and then these steps again.
         assertTrue(List.of(3, 5, 3 + 10 + 2, 5 + 10 + 2, 3 + 10 + 4, 5 + 10 + 4).contains(calls), () -> calls + " calls");
     }
 
@@ -101,7 +101,7 @@ class NoHeapGrowthTest {
     static class Watched {
         @Test
         void closes() {
-            // The work takes so long that other tests would start meanwhile if they could.
+            // The work takes so long that other tests would start during it if the check did not prevent that.
             Watched.work();
         }
 

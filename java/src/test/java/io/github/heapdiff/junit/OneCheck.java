@@ -12,7 +12,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
-/** {@code OneCheck WORK...}: checks each of these pieces of work from {@link Programs} in a new JVM. */
+/**
+ * {@code OneCheck WORK...}: the main program of a new JVM. Each WORK names a method of {@link Programs}. For each, prints whether the check
+ * passes.
+ */
 final class OneCheck {
     private OneCheck() {}
 

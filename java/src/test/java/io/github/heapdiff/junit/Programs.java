@@ -14,7 +14,7 @@ import java.util.Map;
 import java.util.Random;
 import org.junit.jupiter.api.function.Executable;
 
-/** Work for the tests: for each rule, work that leaks and work that does not. */
+/** Work for the tests: for each rule, methods that leak and methods that do not. */
 final class Programs {
     static final int SESSION_BYTES = 10_000;
 
@@ -53,7 +53,7 @@ final class Programs {
         SESSIONS.remove(SESSIONS.size() - 1);
     }
 
-    /** Leaks a hundred sessions at each of these rounds. */
+    /** Leaks a hundred sessions in each of the rounds with these numbers. */
     static Executable at(Integer... rounds) {
         int[] round = {0};
         return () -> {
@@ -87,7 +87,7 @@ final class Programs {
         return someOf(1, 1);
     }
 
-    /** Adds a new key in {@code leaking} of each {@code all} rounds. */
+    /** Adds a new key in {@code leaking} out of every {@code all} rounds. */
     static Executable someOf(int leaking, int all) {
         int[] key = {0};
         return () -> {
@@ -97,7 +97,7 @@ final class Programs {
         };
     }
 
-    /** Returns work that adds two objects in one round and removes one in the next. */
+    /** Returns work that alternates: it adds two objects in one round, and removes one object in the next. */
     static Executable slowQueue() {
         int[] round = {0};
         return () -> {
@@ -122,7 +122,7 @@ final class Programs {
         };
     }
 
-    /** Loads classes at these rounds, and keeps them. */
+    /** Loads classes in the rounds with these numbers, and keeps the classes. */
     static Executable loadClassesAt(Integer... rounds) {
         int[] round = {0};
         return () -> {
@@ -165,7 +165,7 @@ final class Programs {
         CLEANED.add(owner);
     }
 
-    /** Makes the JVM generate code. It does so when code runs for the first, the 16th and the 128th time. */
+    /** Runs reflective calls and lambdas. For such code, the JVM generates classes in the first, the 16th and the 128th run. */
     static void reflection() throws ReflectiveOperationException {
         Method method = String.class.getMethod("length");
         int sum = 0;
@@ -177,7 +177,7 @@ final class Programs {
         String.format("%d %s", sum, counts);
     }
 
-    /** Leaks to the thread that runs the test, which is a GC root while it lives. */
+    /** Leaks objects that the thread running the test holds. The thread is a GC root while it lives. */
     static void leakToAThread() {
         OF_THREAD.get().add(new byte[SESSION_BYTES]);
     }

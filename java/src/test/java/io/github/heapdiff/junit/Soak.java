@@ -7,14 +7,17 @@ import java.util.Map;
 import java.util.TreeMap;
 import org.junit.jupiter.api.function.Executable;
 
-/** {@code Soak RUNS [MEGABYTES]}: runs assertions in one JVM, with a heap of this size. Exits with 1 if one result is wrong. */
+/**
+ * {@code Soak RUNS [MEGABYTES]}: runs this number of assertions in one JVM, with this amount of live objects. Exits with 1 if a result is
+ * wrong.
+ */
 final class Soak {
     private static final int BALLAST_OBJECT_BYTES = 1000;
 
     /** Number of runs between two lines of output. */
     private static final int PROGRESS = 100;
 
-    /** Number of checks with few and with many rounds, to measure the time of a round. */
+    /** Number of checks with few rounds, and of checks with many rounds. Their difference shows the time of a round. */
     private static final int ROUND_RUNS = 3;
 
     private static final int FEW_ROUNDS = 5;
@@ -78,7 +81,10 @@ final class Soak {
         }
     }
 
-    /** Returns estimates of the time of one measured round: the difference between checks with many and few rounds, per round. */
+    /**
+     * Returns estimates of the time of one measured round. Each is the difference in time between a check with many rounds and one with
+     * few, divided by the difference in rounds.
+     */
     private static List<Long> measuredRounds() throws Throwable {
         List<Long> millis = new ArrayList<>();
         for (int run = 0; run < ROUND_RUNS; run++) {

@@ -12,7 +12,7 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 
-/** Tests the rules on figures, and the message about a suspect. */
+/** Tests the rules that decide whether a suspect is growth, and the message about a suspect. */
 class SuspectTest {
     private static final GrowthOptions OPTIONS = GrowthOptions.defaults().withRounds(5);
 
@@ -34,7 +34,7 @@ class SuspectTest {
     void theLastStepAddsAQuarterOfTheFirst() throws Exception {
         assertEquals(1, growing("leak", "[0,40,50]", "[0,500,1000]", OPTIONS).size());
         assertEquals(0, growing("leak", "[0,50,60]", "[0,500,1000]", OPTIONS).size());
-        // Each of the last rounds grew, so it does not matter how much a single round added.
+        // The content grew in each of the last rounds, so it does not matter how much a single round added.
         assertEquals(1, growing("leak", "[0,10,60]", "[0,500,1000]", OPTIONS).size());
     }
 
@@ -46,7 +46,7 @@ class SuspectTest {
         // In these cases, the content goes up and down.
         assertEquals(2, growingRounds("[0,3,9,3,8,3,10]", 5));
         assertEquals(3, growingRounds("[0,3,5,4,6,5,7]", 5));
-        // Only the last rounds are measured one by one.
+        // Only the last rounds have a snapshot each, and only they count.
         assertEquals(2, growingRounds("[0,3,50,51,52]", 2));
         // Here the number of objects does not change, but their bytes grow.
         assertEquals(3, Suspect.all(report("leak", "[1,1,1]", "[0,500,1000]", "[]")).get(0).growingRounds(
@@ -63,7 +63,7 @@ class SuspectTest {
         Suspect suspect = Suspect.all(report("leak", "[0,5,10]", "[0,500,1000]", "[]")).get(0);
         assertTrue(new Growth(suspect, 5, 10).fails(OPTIONS));
         assertFalse(new Growth(suspect, 4, 10).fails(OPTIONS));
-        // 0.7 * 10 is more than 7 in binary arithmetic.
+        // In binary arithmetic, 0.7 * 10 is slightly more than 7. Still 7 of 10 growing rounds must be enough.
         assertTrue(new Growth(suspect, 7, 10).fails(OPTIONS.withMinGrowingShare(0.7)));
         assertTrue(new Growth(suspect, 10, 10).fails(OPTIONS.withMinGrowingShare(1)));
         assertFalse(new Growth(suspect, 9, 10).fails(OPTIONS.withMinGrowingShare(1)));
@@ -134,7 +134,7 @@ class SuspectTest {
         return Suspect.all(report(verdict, objects, objects, "[]")).get(0).excuse().orElse("none");
     }
 
-    /** Returns the growth of suspects that grew in each of five rounds. */
+    /** Returns the growth of suspects whose content grew in each of five rounds. */
     private static List<Growth> measured(List<Suspect> suspects) {
         return suspects.stream().map(suspect -> new Growth(suspect, 5, 5)).collect(Collectors.toList());
     }

@@ -110,7 +110,7 @@ class UndecidedTest {
         }
     }
 
-    /** Returns the default options without the program of these tests. */
+    /** Returns the default options, without the heapdiff program that the other tests use. */
     private static GrowthOptions unset() {
         String set = System.clearProperty("heapdiff.program");
         try {
