@@ -1,7 +1,7 @@
 //! Finds the places in a single dump where something has accumulated, from how the retained size is divided.
 //!
-//! The bytes that a step retains can belong to one object or to many. A step is a node of the trie: all objects of one
-//! class that one reference holds. The number of parts of a step is its retained size divided by the retained size of
+//! A step is a node of the trie: all objects of one class that one reference holds. The bytes that a step retains can
+//! belong to one object or to many. The number of parts of a step is its retained size divided by the retained size of
 //! its largest object. The search follows a chain of steps, each of which retains most of the one above. The place of
 //! the accumulation is the step at which the number of parts is multiplied by the largest factor, and its holder is the
 //! step above:
