@@ -1,5 +1,5 @@
-//! Converts JVM names of types to names as in Java source. The agent and readers of recordings use the same functions,
-//! so names match.
+//! Converts the JVM's names of types to names as in Java source. The agent and the readers of recordings use the same
+//! functions, so their names are the same.
 
 pub use crate::generated::stable;
 

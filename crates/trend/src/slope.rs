@@ -2,8 +2,8 @@
 
 /// Maximum number of points used. The number of pairs grows with the square, and more points add little precision.
 const MOST_POINTS: usize = 256;
-/// Minimum number of points for a 95 % interval. Four points are too few: by random variation alone, all of them rise
-/// in 1 of 24 cases.
+/// Minimum number of points for a 95 % interval. Four points are too few: if the order is random, all four rise in 1 of
+/// 24 cases.
 pub const LEAST_POINTS: usize = 5;
 /// Maximum number of points for which the distribution of Kendall's statistic is computed exactly.
 const EXACT: usize = 12;
@@ -21,7 +21,7 @@ pub const Z95: f64 = 1.959_964;
 pub struct Slope {
     /// Slope, in units of the figures per unit of time.
     pub slope: f64,
-    /// Its 95 % interval; `None` for fewer than [`LEAST_POINTS`] points.
+    /// The 95 % interval of the slope. `None` for fewer than [`LEAST_POINTS`] points.
     pub ci95: Option<[f64; 2]>,
     /// Number of points used.
     pub points: usize,
@@ -78,7 +78,7 @@ fn median(sorted: &[f64]) -> f64 {
     }
 }
 
-/// Returns the range of slopes that is left when the smallest and largest ones are left out.
+/// Returns the range of the slopes that remain after the smallest and the largest ones are left out.
 fn interval(slopes: &[f64], points: &[(f64, f64)]) -> Option<[f64; 2]> {
     let count = slopes.len() as f64;
     let within = if points.len() <= EXACT {

@@ -1,5 +1,5 @@
-//! Tests of bounds calculated by hand, and a simulation of places whose allocations die, are removed by the compiler,
-//! or are not counted.
+//! Tests bounds that were calculated by hand. Also simulates places whose objects die, whose allocations the compiler
+//! removes, or whose allocations are not counted.
 
 use super::*;
 use crate::{Follow, Keys, Known, Sampling, Strategy, Stratum, Totals};
@@ -17,8 +17,8 @@ impl Random {
     }
 }
 
-/// A simulated place: the number of executed allocations, the part that the compiler removes, the part that survives,
-/// and whether they are counted.
+/// A simulated place in the code. It has the number of executed allocations, the part that the compiler removes, the
+/// part that survives, and a flag: true if the allocations are counted.
 #[derive(Clone, Copy)]
 struct Place {
     executed: u64,
@@ -186,7 +186,7 @@ fn counts_narrow_intervals_that_go_on_to_hold() {
             0.05,
             1.1,
         ),
-        // The compiler removes half of the allocations, first at both places, then at one. In the last case, some
+        // The compiler removes half of the allocations: first at both places, then at only one. In the last case, some
         // objects also die.
         (
             vec![place(6000, 0.5, 1.0), place(14_000, 0.5, 1.0)],
@@ -252,7 +252,7 @@ fn stacks<const N: usize>(of: [(char, Option<u32>, u64, u64); N]) -> BTreeMap<ch
     of.into()
 }
 
-/// Returns the parts of 10,000 bytes according to shares of samples.
+/// Returns the parts of 10,000 bytes that the shares of samples give.
 fn shares<const N: usize>(of: [(char, u64); N]) -> BTreeMap<char, Part> {
     let all: u64 = of.iter().map(|of| of.1).sum();
     let of = of.map(|(key, samples)| {
@@ -303,7 +303,7 @@ fn counts_that_say_nothing_change_nothing() {
     for places in [
         // Nothing was counted.
         BTreeMap::new(),
-        // Most executed allocations were removed: the counts are a hundred times the estimates from samples.
+        // The compiler removed most executed allocations, so the counts are a hundred times the estimates from samples.
         [(1, bytes(40_000, 40)), (2, bytes(60_000, 60))].into(),
         // The number of samples taken is unknown.
         [1, 2]
