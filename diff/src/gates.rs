@@ -28,7 +28,7 @@ pub struct TooMuch<'a> {
 pub enum Grown<'a> {
     /// The heap as a whole.
     Heap {
-        /// True if known growth was subtracted.
+        /// True if the growth of known suspects was subtracted.
         less_known: bool,
     },
     /// The retained bytes of one suspect, and the memory of its direct buffers outside of the heap.

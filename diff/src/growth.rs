@@ -352,7 +352,7 @@ impl<'a> Aligned<'a> {
         let taken: u64 = of_dumps.last()?.samples.totals.iter().map(|t| t.0).sum();
         let mut done = 0;
         let work = of_dumps.iter().map(|a| {
-            // An estimate can fall a little.
+            // Allocated bytes never fall, but an estimate of them can be a little lower than an earlier one.
             done = a.samples.allocated.iter().sum::<u64>().max(done);
             done
         });

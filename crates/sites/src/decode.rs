@@ -114,7 +114,7 @@ pub struct Frame<'a> {
 pub struct Site<'a> {
     /// Frame ids, leaf first.
     pub frames: &'a [u32],
-    /// True if the stack was deeper.
+    /// True if the stack had more frames than were recorded.
     pub cut: bool,
 }
 

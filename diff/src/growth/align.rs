@@ -168,7 +168,7 @@ impl<'a> Pairs<'a> {
     fn kind(trie: &Trie, step: StepId) -> Option<Key> {
         let class = trie.names.text(trie[step].class);
         let held = holds(trie, step).unwrap_or_default();
-        // Class objects were found by name.
+        // Class objects are already aligned by name.
         (!class.starts_with("class ")).then(|| (class.to_owned(), held.to_owned()))
     }
 }

@@ -46,13 +46,13 @@ pub enum Verdict {
     IdleLevel,
     /// Even the largest step is slight: its growth is only `permille` thousandths of the size.
     SlightSteps { permille: u64 },
-    /// Only few objects were added.
+    /// Only a few objects were added.
     FewObjects { objects: u64 },
-    /// The objects may have moved.
+    /// The objects may only have moved here from another holder.
     MayHaveMoved,
     /// All objects of the first dump are gone in the last.
     Replaced,
-    /// More was replaced than was added.
+    /// More objects were replaced than added.
     WithinTurnover,
     /// The agent counted about as many removals of elements as puts.
     CountedRemovals,

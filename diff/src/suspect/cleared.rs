@@ -81,7 +81,7 @@ pub(super) fn holder_of(
 enum Between {
     /// No path that the search found leads through the field.
     NoField,
-    /// All paths contain the field.
+    /// All paths lead through the field.
     OnlyTheField,
     /// At least one path leads through the field. The path with these labels does not.
     OtherPath(Vec<Label>),

@@ -50,11 +50,11 @@ pub(crate) struct Step {
     pub(crate) parent: StepId,
     /// Number of objects.
     pub(crate) objects: u64,
-    /// Sum of their shallow sizes.
+    /// Sum of the objects' shallow sizes.
     pub(crate) shallow_bytes: u64,
-    /// Bytes that they retain as a set.
+    /// Bytes that the objects retain together, as a set.
     pub(crate) retained_bytes: u64,
-    /// The steps below, without small ones.
+    /// The steps directly below. Small steps are left out.
     pub(crate) children: Vec<StepId>,
     /// The objects of the step that retain most, at most [`SAMPLES`] of them.
     pub(crate) samples: Vec<ObjectIndex>,
