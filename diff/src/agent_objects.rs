@@ -13,8 +13,8 @@ pub(crate) const THREAD: &str = "heapdiff agent";
 /// Maximum number of references from a static field of the agent to one of its arrays. The longest path leads through
 /// chunks, or through the object that watches a collection, to the array of that object's counts.
 const DEEP: usize = 3;
-/// Maximum number of dominators to visit above one of the agent's objects. A few are enough, because GC roots hold
-/// these objects almost directly.
+/// Maximum number of dominators to visit above one of the agent's objects. A small number is enough, because these
+/// objects are close to the GC roots.
 const DEPTH: usize = 64;
 
 /// Returns the class whose static fields lead to all of the agent's objects. Returns `None` if the dump was taken
@@ -112,13 +112,13 @@ impl AgentObjects {
         self.objects.is_empty()
     }
 
-    /// Returns the number of the agent's objects, and their bytes.
+    /// Returns the number and the bytes of the agent's objects.
     #[must_use]
     pub fn total(&self, snapshot: &Snapshot) -> Total {
         sum(snapshot, self.objects.iter())
     }
 
-    /// Returns the number of the agent's reachable objects, and their bytes.
+    /// Returns the number and the bytes of the agent's reachable objects.
     #[must_use]
     pub fn reachable(&self, snapshot: &Snapshot) -> Total {
         let tree = snapshot.tree();

@@ -160,7 +160,8 @@ struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    /// Assigns steps and samples to contents. Those that belong to several contents are assigned to the first of them.
+    /// Assigns steps and samples to contents. If a step or a sample belongs to several contents, it is assigned to the
+    /// first one.
     fn of<'c>(
         trie: &Trie,
         samples: Option<&'a Attribution>,

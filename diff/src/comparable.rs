@@ -57,7 +57,7 @@ impl Summary {
     }
 }
 
-/// Returns the reason not to trust the figures of one dump, if there is one.
+/// Returns the reason why the figures of one dump may be wrong. Returns `None` if there is no such reason.
 pub(crate) fn incomplete(info: &SnapshotInfo) -> Vec<String> {
     let why = info.partial.then(|| Doubt::Incomplete(info).to_string());
     why.into_iter().collect()

@@ -26,8 +26,8 @@ const CONTAINERS: usize = 3;
 /// The filter of a report: the classes to include, and the maximum number of suspects.
 pub struct Filter<'a> {
     /// Returns true if something with these class names is to be reported. A class has one name. A suspect has two: the
-    /// class that accumulates, and the class that declares the holding field. The classes between the two (mostly
-    /// collections) are not tested.
+    /// class that accumulates, and the class that declares the holding field. The classes between the holding field and
+    /// the class that accumulates (mostly collections) are not tested.
     pub classes: &'a dyn Fn(&[&str]) -> bool,
     /// Maximum number of suspects to report.
     pub suspects: usize,
@@ -324,8 +324,8 @@ fn leak_first(suspects: &mut [Suspect]) {
     }
 }
 
-/// Returns the sort key of suspects: leaks and growth before caches and warm-up, then by size. The size of a leak
-/// counts double.
+/// Returns the sort key of suspects. Leaks and growth come before caches and warm-up. Each group is sorted by size, and
+/// the size of a leak counts double.
 fn order(suspect: &Suspect, weight: i64) -> (bool, i64) {
     let harmless = matches!(suspect.verdict, Verdict::Cache | Verdict::Warmup);
     let factor = match suspect.verdict {

@@ -21,7 +21,7 @@ use heapdiff_trend::{Course, Trend};
 /// Minimum number of samples. With fewer samples, periods with almost no allocation cannot be recognized.
 const ENOUGH_FOR_WORK: u64 = 1_000;
 
-/// Suffix of the label by which a class holds its resolved constants.
+/// Suffix of the label of the reference from a class to its resolved constants.
 const RESOLVED: &str = ".<resolved_references>";
 
 /// Interpolates between the figures `from` and `to`. The result is at the fraction `part / all` of the distance.
@@ -89,7 +89,7 @@ impl<'a> Aligned<'a> {
         !self.containers.is_empty() && outer.chain([class]).any(|c| self.containers.contains(c))
     }
 
-    /// Returns the kind of a label of the last dump. Fields of application containers count as JDK fields.
+    /// Returns the kind of a label in the last dump. Fields of application containers are treated as JDK fields.
     pub(crate) fn kind(&self, name: Name) -> LabelKind {
         let names = &self.last().names;
         self.kind_of(names.text(name), names.kind(name))

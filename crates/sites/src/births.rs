@@ -1,12 +1,12 @@
-//! Bounds from exact allocation counts, which narrow the estimates from samples.
+//! Bounds from exact allocation counts. They narrow the estimates that come from samples.
 //!
 //! The agent can count every executed allocation at a place in the code ([`crate::Counted`]). The counts give bounds
 //! for the live bytes of each place:
 //!
 //! - The live bytes are at most the bytes that were allocated there.
 //! - They are at least the total minus the upper bounds of all other places.
-//! - If the number of samples taken at a place is known, the part of them that is alive gives an upper bound for the
-//!   part of the count that is alive.
+//! - If the number of samples taken at a place is known, so is the part of these samples that is alive. It gives an
+//!   upper bound for the part of the counted allocations that is alive.
 //!
 //! All bounds are one-sided. If the compiler removes allocations, a count is too large. Bounds are then wider than
 //! necessary, but not wrong.
@@ -229,8 +229,8 @@ fn most(births: &Births, alive: u64) -> Interval {
     }
 }
 
-/// Moves the values within their intervals so that they add up to `sum`. Each value moves by the same fraction of the
-/// width of its interval.
+/// Changes the values within their intervals so that they add up to `sum`. Each value changes by the same fraction of
+/// the width of its interval.
 fn fitted(intervals: &[Interval], sum: f64) -> Vec<Interval> {
     let moved = |by: f64| -> Vec<Interval> {
         let moved = intervals.iter().map(|interval| {

@@ -67,7 +67,7 @@ impl Batch {
         }
     }
 
-    /// Returns the bytes to store. Their length is a multiple of 8; an empty batch has none.
+    /// Returns the bytes to store. Their length is a multiple of 8. An empty batch has no bytes.
     #[must_use]
     pub fn finish(self) -> Vec<u8> {
         if self.body.is_empty() {

@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(sum.ci95(none), [1316, 1709]);
         sum.merge(&one(1.0, 0.0, 0));
         assert_eq!((sum.samples, sum.objects()), (3, 6));
-        // A subtracted estimate adds as much uncertainty as an added one.
+        // Subtracting an estimate increases the uncertainty as much as adding one.
         let mut net = one(1000.0, 2500.0, 100);
         net.take(&one(500.0, 7500.0, 30));
         assert_eq!((net.objects(), net.bytes()), (0, 500));

@@ -122,7 +122,7 @@ fn without_number(name: &str) -> String {
     }
 }
 
-/// Returns true for the packages of proxy classes that the JDK numbers by class loader.
+/// Returns true for a package of proxy classes. The JDK gives such packages a number for each class loader.
 fn is_numbered_package(package: &str) -> bool {
     let name = package.strip_prefix("class ").unwrap_or(package);
     name.strip_prefix("jdk.proxy").is_some_and(is_digits)

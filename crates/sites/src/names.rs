@@ -131,7 +131,8 @@ counters! {
     /// Bytes that the dropped samples represent. They were dropped because the table was full, because there was no
     /// room for the agent's object, or because an exception was pending.
     DroppedBytes,
-    /// 1 if sampling began when the JVM started, so that only the JVM's first objects are older.
+    /// 1 if sampling began when the JVM started. Then only the first objects of the JVM were allocated before sampling
+    /// began.
     FromStart,
     /// 1 if only a part of the samples is tracked: the totals count all samples taken at the first interval, but the
     /// heap stores only those that the current interval would take. This is so with generational ZGC, whose young GCs

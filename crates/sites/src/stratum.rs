@@ -128,7 +128,7 @@ pub struct Part {
     pub objects: f64,
     /// Bytes with their interval.
     pub bytes: Interval,
-    /// The bytes estimated from samples alone, if exact counts narrowed the interval.
+    /// The bytes estimated from samples alone. Set only if exact counts narrowed the interval of `bytes`.
     pub sampled: Option<Interval>,
 }
 
@@ -216,8 +216,8 @@ impl<K: Ord + Copy> Division<K> {
 }
 
 impl<K: Ord + Copy> Stratum<K> {
-    /// Divides the strata of several classes, given by class and size class. If `keys` are stacks, the parts of stacks
-    /// with few samples are corrected for the stacks that have no sample.
+    /// Divides the strata of several classes among keys. The strata are given by class and size class. If `keys` are
+    /// stacks, the parts of stacks with few samples are corrected for the stacks that have no sample.
     #[must_use]
     pub fn divide<C>(
         strata: BTreeMap<C, BTreeMap<u32, Self>>,
@@ -436,7 +436,8 @@ impl Flow {
         }
     }
 
-    /// Returns a key's share of the allocated objects or bytes, minus its share of the freed ones.
+    /// Returns a key's part of the growth: its share of the allocated objects or bytes, minus its share of the freed
+    /// ones.
     fn net(&self, born: Interval, gone: Interval) -> Interval {
         let around = |i: Interval| Interval {
             value: 0.0,

@@ -32,9 +32,9 @@ pub const MARK: usize = 4;
 /// Index, in a stripe, of the previous mark. Its time is in the first half of the time since the start.
 pub const BEFORE: usize = 6;
 
-/// The value of `size` in the object that counts the collections for which there was no room. Its `counts` are a bit
-/// set. Each such collection sets one bit, chosen by the low bits of its identity hash: bit `hash % 64` of the number
-/// at index `hash / 64`.
+/// The value of `size` in one special object, which counts the collections for which there was no room. Its `counts`
+/// are a bit set. Each such collection sets one bit, chosen by the low bits of its identity hash: bit `hash % 64` of
+/// the number at index `hash / 64`.
 pub const CROWDED: i32 = -2;
 
 /// Length of `counts` in that object, a power of two. Collections that share a bit count once, so 10,000 collections

@@ -102,7 +102,7 @@ const OUTSIDE: u64 = 8 << 10;
 const SHORT: f64 = 1.5;
 
 impl Sampling {
-    /// Returns the factor by which objects of this size may be under-sampled in a JVM before JDK 25 (JDK-8356372).
+    /// Returns the factor by which a JVM before JDK 25 may take too few samples of objects of this size (JDK-8356372).
     ///
     /// When such a JVM allocates an object outside of the TLAB, it checks whether the next sample is due. This check
     /// ignores the bytes that were allocated in the TLAB since the last sample. So the object is sampled only if two

@@ -275,7 +275,7 @@ fn of_rising(steps: &[Step], noise: u64) -> Trend {
         return Trend::Steady;
     }
     let all = sum(steps, |s| s.growth);
-    // Count the last steps that together have little growth.
+    // Count the steps at the end that together have little growth.
     let mut little = 0;
     let end = steps.iter().rev().take_while(|s| {
         little += s.growth;
@@ -326,7 +326,7 @@ impl Trend {
     }
 }
 
-/// Returns the part of all growth, in whole per cent, that came in the last step. `None` if the last step counts as
+/// Returns the growth in the last step as a part of all growth, in whole per cent. `None` if the last step counts as
 /// level.
 #[must_use]
 pub fn last_step_percent(figures: &[u64]) -> Option<u64> {
@@ -574,7 +574,8 @@ mod tests {
         assert_eq!(trend(&[0, 500, 480, 1000]), Trend::Uneven);
         assert_eq!(trend(&[0, 500, 400, 1000]), Trend::Uneven);
         assert_eq!(trend(&[0, 500, 399, 1000]), Trend::RisingSawtooth);
-        // A fall is compared with the range of the figures, not with the figures themselves.
+        // A fall is compared with the difference between the largest and the smallest figure, not with the figures
+        // themselves.
         assert_eq!(trend(&[1000, 1100, 1060, 1150]), Trend::RisingSawtooth);
         assert_eq!(of(&[0, 100, 50, 200], 50), Trend::Uneven);
         assert_eq!(of(&[0, 100, 50, 200], 49), Trend::RisingSawtooth);

@@ -107,7 +107,7 @@ fn variance(points: &[(f64, f64)]) -> f64 {
 /// Returns the value of Kendall's statistic that 95 % of all orders of `n` figures do not exceed, minus 2. The
 /// subtraction converts it to ranks of slopes (Hollander and Wolfe, Nonparametric Statistical Methods, 9.3).
 fn exact(n: usize) -> Option<f64> {
-    // The number of orders of n figures that have i pairs in the wrong order, for each i.
+    // Element i is the number of orders of n figures in which exactly i pairs are in descending order.
     let mut orders = vec![1.0_f64];
     for k in 2..=n {
         let mut next = vec![0.0; orders.len() + k - 1];

@@ -35,7 +35,7 @@ pub(crate) enum Strength {
     Hint,
 }
 
-/// Something that limits the growth of a collection, or may limit it.
+/// A limit, or possible limit, on the growth of a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bound {
     /// The sentence for the report, with facts that readers can check.
@@ -174,8 +174,8 @@ pub(crate) fn stays_when_cleared(context: &SuspectContext<'_>) -> Option<Evidenc
     })
 }
 
-/// Returns the hint that something is the content of a weak map, or consists of weak references whose referents are
-/// kept alive on other paths. This shows where to look, not that the growth ends.
+/// Returns the hint that the content is in a weak map, or consists of weak references, although other paths keep the
+/// keys or referents alive. This shows where to look, not that the growth ends.
 fn weak(context: &SuspectContext<'_>) -> Option<Evidence> {
     let table = context.held_via(|v| v == "java.util.WeakHashMap.table");
     if table.is_some_and(|table| is_own(context, table)) {
@@ -274,9 +274,9 @@ fn eldest(context: &SuspectContext<'_>) -> Option<Evidence> {
 
 /// Returns the sentence for a cache, queue or pool of a well-known library whose objects contain their maximum size.
 fn library(context: &SuspectContext<'_>) -> Option<Evidence> {
-    // Each class, with the field that holds the bound of an instance. If a cache has no maximum, Caffeine uses a class
-    // without the field. The field of other classes then has a value that is not a bound: negative, 0, or the largest
-    // number.
+    // Classes, each with the name of the field that contains the bound of an instance. If a cache has no maximum,
+    // Caffeine uses a class without the field. The field of other classes then has a value that is not a bound:
+    // negative, 0, or the largest number.
     const BOUNDED: [(&str, &str); 7] = [
         ("com.google.common.cache.LocalCache", "maxWeight"),
         (

@@ -30,9 +30,9 @@ pub(crate) struct SuspectContext<'a> {
 /// The structure in which one object holds all others of its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nested {
-    /// Each object holds one next object.
+    /// A list: each object holds at most one other object of the class.
     Chain,
-    /// Some objects hold several others.
+    /// A tree: some objects hold several others of the class.
     Tree,
 }
 

@@ -31,8 +31,8 @@ pub(crate) struct Survival {
     pub(crate) alive: u64,
     /// Number of samples at the place in the last dump.
     pub(crate) live: u64,
-    /// Number of samples added since the first dump, by the quarter of the time between the dumps in which they were
-    /// allocated.
+    /// Numbers of samples added since the first dump. The time between the dumps is divided into quarters, and there is
+    /// one number for the samples allocated in each.
     pub(crate) quarters: [u64; 4],
     /// Part of all samples that is alive, in thousandths. Only samples taken at the stacks that allocated the growth
     /// count.

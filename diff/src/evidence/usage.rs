@@ -16,7 +16,7 @@ use crate::evidence::bounds;
 use crate::evidence::context::SuspectContext;
 use crate::sentence::{Evidence, Verdict, Warning};
 
-/// Maximum number of entries of the agent's table to read, and of numbers in each.
+/// Maximum number of entries to read of the agent's table, and maximum number of numbers to read of each entry.
 const MOST_PLACES: u32 = 1 << 16;
 const MOST_NUMBERS: u32 = 1 << 10;
 /// Maximum number of collections of one step (a node of the trie) to search in the agent's table.
@@ -423,7 +423,7 @@ pub(crate) mod tests {
         assert_eq!(with(None), (50, 20));
         // One call added a hundred elements.
         assert_eq!(with(Some(430)), (150, 20));
-        // Some calls may be unfinished, but at most [`UNDER_WAY`].
+        // At most [`UNDER_WAY`] calls may be unfinished.
         assert_eq!(with(Some(320)), (50, 20));
         assert_eq!(with(Some(0)), (50, 350));
         let unknown = Counted {

@@ -65,11 +65,13 @@ pub(crate) enum Moved {
 }
 
 impl Evidence<'_> {
-    /// Returns the verdict, or `None` for something that is not a suspect because all of it is replaced over time.
+    /// Returns the verdict. Returns `None` if the evidence shows that this is not a suspect, for example because all of
+    /// it is replaced over time.
     ///
     /// The first rule that applies decides:
     ///
-    /// 1. Not a suspect: it is churn, or varies within its turnover, or did not grow.
+    /// 1. Not a suspect: all content is replaced, or the growth is small compared with what was replaced, or there is
+    ///    no growth.
     /// 2. Warm-up or cache: the growth stopped while the program went on working, unless samples show that it goes on.
     /// 3. Leak: a certain cause.
     /// 4. Cache: an enforced bound, or a reached one, unless samples show that the growth goes on.
@@ -424,7 +426,7 @@ mod tests {
             ..with(5000, 0, 0)
         };
         assert_eq!(replaced.verdict(), Some(Verdict::Growth));
-        // Growth that has ended is not a leak, whatever the usage.
+        // Growth that has ended is not a leak, however the collection is used.
         let over = Evidence {
             usage: Some(usage(5000, 0, 0)),
             ..evidence(&[100, 900, 900, 900])

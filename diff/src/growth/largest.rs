@@ -28,8 +28,8 @@ const BELOW: usize = 64;
 /// If there are at least this number of threads of an application class, they are not a pool: the program keeps
 /// creating threads.
 const POOL: u64 = 64;
-/// Maximum number of levels of dominated objects to search for a chain, and maximum number of objects to search on each
-/// level.
+/// Limits of the search for a chain among dominated objects: the maximum number of levels, and the maximum number of
+/// objects on each level.
 const LINKS: usize = 6;
 const LOOKED_AT: usize = 64;
 

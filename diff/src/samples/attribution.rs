@@ -101,7 +101,7 @@ impl Samples {
         live.into_iter().enumerate().map(permille).collect()
     }
 
-    /// Returns the bytes represented by samples that the agent could not keep.
+    /// Returns the bytes represented by samples that the agent could not store.
     pub(super) fn lost_bytes(&self) -> u64 {
         self.agent().map_or(0, Agent::lost_bytes)
     }
@@ -585,7 +585,7 @@ fn inside(trie: &Trie, content: &[StepId]) -> Vec<bool> {
     inside
 }
 
-/// Returns these steps and all below.
+/// Returns these steps and all steps below them.
 fn steps_inside(trie: &Trie, content: &[StepId]) -> impl Iterator<Item = StepId> + use<> {
     let steps = (0..).map(StepId).zip(inside(trie, content));
     steps.filter(|(_, is_inside)| *is_inside).map(|s| s.0)

@@ -8,7 +8,7 @@ use heapdiff_units::grouped;
 
 static MORE: OnceLock<Vec<String>> = OnceLock::new();
 
-/// Adds frameworks for the rest of the process. Each is a prefix of class names, such as `com.acme.rpc.`. Only the
+/// Adds frameworks until the process ends. Each is given as a prefix of class names, such as `com.acme.rpc.`. Only the
 /// first call has an effect.
 pub fn add_frameworks(prefixes: Vec<String>) {
     let _ = MORE.set(prefixes);
@@ -324,7 +324,8 @@ mod tests {
             ]
         );
         assert_eq!(allocating_frame(&frames[..5]), Some(&*frames[1]));
-        // Together with application frames, all frameworks are folded except for the frame that the application called.
+        // If the stack has application frames, the frames of all frameworks are folded, except for the frame that the
+        // application called.
         let called = [
             fold(1, 3),
             Shown::Frame(&frames[4]),

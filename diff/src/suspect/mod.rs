@@ -99,7 +99,7 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         below.clone().any(|l| growth::is_application(l.1))
     };
     if has_own_holder(&aligned.labels(candidate)) {
-        // The path names the only holder.
+        // The path already names the only holder, so there are no others to mention.
     } else if let Some((parent, found)) = resolved.ways() {
         let ways = shared_holders(context, parent, found);
         reasons.extend(several(&ways));

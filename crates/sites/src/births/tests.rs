@@ -126,8 +126,8 @@ fn simulated(places: &[Place], p: f64, runs: u64, seed: u64) -> Found {
     found
 }
 
-/// Returns three results, without and with counts: the percentage of intervals that contain the truth, the mean error
-/// in per cent, and how many times wider the intervals are without counts.
+/// Returns the percentage of intervals that contain the true value and the mean error in per cent, each without and
+/// with counts. Also returns how many times wider the intervals are without counts.
 fn told(places: &[Place], p: f64) -> ([f64; 2], [f64; 2], f64) {
     let found = simulated(places, p, 300, 1);
     let percent = |part: f64| 100.0 * part / found.all as f64;
@@ -145,8 +145,8 @@ fn counts_narrow_intervals_that_go_on_to_hold() {
         counted: false,
         ..place(executed, 0.0, 1.0)
     };
-    // Each case has the places, the probability of a sample, and the minimum factor by which counts narrow the
-    // intervals.
+    // Each case has the places, the probability of a sample, and the factor by which counts have to narrow the
+    // intervals at least.
     for (places, p, narrower) in [
         // All objects survive.
         (

@@ -243,7 +243,7 @@ fn strata_without_samples_are_told_or_joined() {
         divide(vec![with(10, 100, 0), with(100, 1120, 9)]),
         (112_000.0, 1000)
     );
-    // Strata with few samples are merged, even if there are sizes between them.
+    // Strata with few samples are merged, even if there are strata of other sizes between them.
     let (bytes, unsampled) = divide(vec![with(30, 96, 3), with(20, 112, 4)]);
     assert_eq!((bytes.round(), unsampled), (5120.0, 0));
     assert_eq!(divide(vec![with(70, 100, 0)]), (0.0, 7000));
@@ -370,8 +370,8 @@ fn losses_widen_every_interval() {
     assert_eq!(unseen.widened(Interval::exact(10.0)), [6, 17]);
 }
 
-/// Returns results for a stack that allocates some of the arrays of several sizes, in thousandths: the part of the
-/// intervals that contain the stack's bytes, and the mean errors of its bytes and of its objects.
+/// Simulates a stack that allocates some of the arrays of several sizes. Returns three results in thousandths: the part
+/// of the intervals that contain the true bytes, the mean error of the bytes, and the mean error of the objects.
 fn among_sizes(runs: u64, heap: impl Fn(&mut Random) -> Vec<(char, u64)>) -> [i64; 3] {
     let sampling = sampling(512 << 10);
     let (mut covered, mut errors) = (0_u64, [0.0_f64; 2]);

@@ -1,5 +1,5 @@
-//! Detectors of known leak patterns. Each one inspects the growing steps and their objects, and returns sentences with
-//! facts that readers can check in the dump.
+//! Detectors of known leak patterns. Each detector inspects the growing steps (nodes of the trie) and their objects. It
+//! returns sentences with facts that readers can check in the dump.
 //!
 //! A detector reads a limited number of objects that are adjacent in the file, so its cost does not grow with the heap.
 

@@ -118,7 +118,7 @@ fn declaring(via: &str) -> &str {
         .unwrap_or(via)
 }
 
-/// Detects queues that fill faster than they are drained.
+/// Detects queues to which elements are added faster than they are removed.
 pub(super) fn queue(context: &SuspectContext<'_>) -> Option<Finding> {
     let work = context.held_via(|v| v == "java.util.concurrent.ThreadPoolExecutor.workQueue");
     let steps = context.trie().path(context.candidate.at);
