@@ -14,8 +14,8 @@ use crate::samples::frame_kind::telling_frames;
 pub struct Headline {
     /// `Orders.open holds 2,000 more Orders$Order (+203.1 KiB, 97 % of the growth)`.
     pub held: String,
-    /// `allocated in Orders.book (Orders.java:31), called from Orders.take (Orders.java:27)`; missing if no
-    /// allocating application frame is known.
+    /// `allocated in Orders.book (Orders.java:31), called from Orders.take (Orders.java:27)`; `None` if no allocating
+    /// application frame is known.
     pub allocated: Option<String>,
 }
 

@@ -498,7 +498,7 @@ fn a_maps_values_are_named() {
         (900, ("com.acme.Value", 500), StepId(6)),
         (900, ("java.lang.Integer", 500), StepId(5)),
         (400, ("java.lang.Integer", 500), StepId(6)),
-        // A value that is less than an eighth of the pair is not named.
+        // A value is not named if it has less than an eighth of the bytes of the pair.
         (900, ("com.acme.Value", 100), StepId(5)),
         // 8 times 100 equals the 800 bytes of a pair.
         (668, ("com.acme.Value", 100), StepId(6)),

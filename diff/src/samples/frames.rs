@@ -35,8 +35,8 @@ pub(crate) fn dumped(frame: &Dumped) -> String {
     text(&frame.class, &frame.method, file, &place)
 }
 
-/// Returns a frame as reports show it: `com.acme.Foo.add(Foo.java:42)`. `line` is negative for native methods. Without
-/// a file, as in recordings, only the line is shown: `com.acme.Foo.add(line 42)`.
+/// Returns a frame as reports show it: `com.acme.Foo.add(Foo.java:42)`. `line` is negative for native methods. If the
+/// file is unknown, as in recordings, only the line is shown: `com.acme.Foo.add(line 42)`.
 #[must_use]
 pub fn frame_text(class: &str, method: &str, file: Option<&str>, line: Option<i64>) -> String {
     let place = match (file, line) {

@@ -1,5 +1,5 @@
-//! Allocation sites found in a dump: samples that the agent left there, or the stack traces that some producers write
-//! with each object.
+//! Allocation sites found in a dump. They come from samples that the agent stored in the heap, or from the stack traces
+//! that some programs write into the dump with each object.
 //!
 //! Both give the same model: live [`Sample`]s, each with its object, its site and its weight.
 
@@ -178,7 +178,7 @@ impl Agent {
     }
 }
 
-/// The agent's count of all objects of a class allocated since its start.
+/// The agent's count of the objects of one class. It includes all objects allocated since the agent's start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassCount {
     /// Name of the class.
@@ -234,7 +234,7 @@ pub struct Samples {
     pub at_sites: Option<AtSites>,
     /// The agent's counts for the classes of live samples.
     pub(crate) counting: Option<counting::Counting>,
-    /// Names of classes and threads; the first is empty.
+    /// Names of classes and threads. The first name is empty and means unknown.
     pub names: Vec<String>,
     /// Classes of live samples, each with the numbers of its reachable objects by size. Empty if the dump has a sample
     /// for every object.

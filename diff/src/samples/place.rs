@@ -282,8 +282,8 @@ impl<'a> Place<'a> {
     }
 
     /// Returns the objects of each stack in both dumps. The figures of the last dump are the same as for that dump
-    /// alone. The difference from the first dump's figures is the growth that [`Self::lines`] gives for a place that
-    /// grew by `growth_bytes`.
+    /// alone. The figures of the last dump minus those of the first are the growth that [`Self::lines`] returns for a
+    /// place that grew by `growth_bytes`.
     pub(crate) fn levels(&self, growth_bytes: Option<u64>) -> Vec<Level<'a>> {
         let (grown, _) = self.growth(growth_bytes);
         let alive = self.alive().parts;

@@ -14,7 +14,8 @@ pub(crate) enum Evidence {
     GrewInPlace { before: u64, now: u64 },
     /// One holder holds more objects than before.
     MoreObjects,
-    /// The number of held objects grew. `before` and `now` are the numbers of holders.
+    /// There are more objects, and the number of their holders may also have changed. `before` and `now` are the
+    /// numbers of holders.
     MoreHeld { before: u64, now: u64 },
     /// One of several holders holds most of the content.
     MostlyOne { holders: u64, class: String },
@@ -194,8 +195,8 @@ pub(crate) enum Evidence {
     // Time.
     /// The JDK's own tables grow while classes are loaded.
     ClassesLoaded { classes: u64 },
-    /// What became of the first dump's samples. `permille` is the part of all later samples that is alive, if almost
-    /// all are.
+    /// What became of the first dump's samples. If almost all samples taken at the allocating stacks are alive,
+    /// `permille` is the part that is alive, in thousandths.
     Samples {
         held: u64,
         kept: u64,

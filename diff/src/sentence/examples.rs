@@ -17,7 +17,8 @@ fn name() -> String {
     NAME.to_owned()
 }
 
-/// Returns a change in a comparison, and a number in a single dump.
+/// Returns the two forms of a change: with a number in the first dump, as in a comparison, and without it, as in a
+/// single dump.
 fn changes() -> [Change; 2] {
     [Some(1), None].map(|first| Change {
         first,

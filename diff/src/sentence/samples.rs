@@ -7,7 +7,7 @@ use heapdiff_units::{Size, counted, grouped};
 /// The end of sentences which say that samples cannot be used.
 pub const SITES_LEFT_OUT: &str = "; allocation sites are left out";
 
-/// A statement about allocation samples, and about stacks that samples show.
+/// A statement about allocation samples, or about the stacks in them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Samples {
     // How samples were taken.
@@ -140,7 +140,7 @@ pub enum First {
     Same,
     /// The rate was higher.
     Other(Rate),
-    /// Samples are still counted at this rate, but only some of them are tracked.
+    /// The agent still counts samples at this rate, but tracks only a part of them.
     Counted(Rate),
 }
 

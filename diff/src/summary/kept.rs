@@ -51,8 +51,8 @@ impl Summary {
         (file.len() as u64 <= most).then_some(file)
     }
 
-    /// Returns the bytes of a file that replaces the dump in comparisons. [`Summary::from_file`] reads it. Returns
-    /// `None` if it would be larger than 1 GiB.
+    /// Returns the bytes of a file that can replace the dump in comparisons. [`Summary::from_file`] reads the file.
+    /// Returns `None` if the file would be larger than 1 GiB.
     ///
     /// Cost: a look at each step and each sample.
     #[must_use]

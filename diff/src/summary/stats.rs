@@ -85,9 +85,9 @@ pub(crate) fn direct_buffer_classes(snapshot: &Snapshot) -> Vec<ClassIndex> {
         .collect()
 }
 
-/// Returns the direct buffers that own their memory, by step. They have a cleaner; slices and duplicates do not. A
-/// memory-mapped file is in the same class, but has a file descriptor. Its pages belong to the operating system and are
-/// not counted.
+/// Returns the direct buffers that own their memory, by step (node of the trie). These buffers have a cleaner, while
+/// slices and duplicates of buffers have none. A memory-mapped file is in the same class, but has a file descriptor.
+/// Its pages belong to the operating system and are not counted.
 fn off_heap(snapshot: &Snapshot, holders: &Holders, trie: &Trie) -> BTreeMap<StepId, OffHeap> {
     let mut by_step: BTreeMap<StepId, OffHeap> = BTreeMap::new();
     let classes = direct_buffer_classes(snapshot);

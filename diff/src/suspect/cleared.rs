@@ -14,8 +14,9 @@ const REFERENCES: u32 = 1 << 14;
 /// Maximum number of dominators to check above the object.
 const DOMINATORS: usize = 1 << 8;
 
-/// Returns the labels of a path without the field `field` to an object that the field holds. Returns `None` if clearing
-/// the field in all objects would free the object, or if the limits were reached before the answer was known.
+/// Returns the labels of a path to an object that the field `field` holds. The path does not lead through this field.
+/// Returns `None` if clearing the field in all objects would free the object, or if the limits were reached before the
+/// answer was known.
 ///
 /// Each dominator of the object is on all paths to it. If all paths from one dominator to the next contain the field,
 /// clearing it makes the object unreachable:
@@ -110,8 +111,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Searches from the object of `node` to `below`, an object that `node` dominates directly. Returns `None` at the
-    /// limit.
+    /// Searches for paths from the object of `node` to `below`, an object that `node` dominates directly. Returns
+    /// `None` if the limit is reached.
     fn between(&mut self, node: Node, below: ObjectIndex) -> Option<Between> {
         let above = self.snapshot.tree().object(node)?;
         let mut through_field = Vec::new();

@@ -1,5 +1,5 @@
 //! Detects application containers: classes that hold what others put into them, as JDK collections do. Their fields are
-//! internals. Readers look for the field that holds the container.
+//! internals. Readers want to know the field that holds the container.
 //!
 //! A container is recognized by structure, not by name:
 //!

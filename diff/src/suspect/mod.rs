@@ -410,7 +410,7 @@ fn is_shared_by_locals(labels: &[Label], path: &[Label]) -> bool {
     !labels.iter().any(is_local) && at.is_some_and(|at| !path[at..].iter().any(is_named))
 }
 
-/// One of several fields that hold the same objects.
+/// A field that holds the same objects as other fields do.
 struct SharedHolder {
     /// Name of the field.
     name: String,

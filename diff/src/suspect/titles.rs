@@ -29,7 +29,7 @@ pub(super) struct Title {
 }
 
 /// Returns the name of a holder that is not an application field. `labels` are the references from the root down to the
-/// content. Returns `None` if a field is the holder.
+/// content. Returns `None` if an ordinary field is the holder.
 pub(super) fn of(context: &SuspectContext<'_>, labels: &[Label]) -> Option<Title> {
     let own = labels.iter().rposition(|l| growth::is_application(l.1));
     let is_below = |at: usize| own.is_none_or(|own| own < at);

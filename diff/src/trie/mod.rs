@@ -1,8 +1,8 @@
 //! The dominator tree folded into a trie of labels.
 //!
 //! A label is the class of objects and the field through which their dominator holds them. Siblings with the same label
-//! become one step, so a list of a million entries is a handful of steps. Chains of one label (linked lists, tree
-//! nodes) fold into one step. Small branches are pooled, and only large steps are expanded.
+//! become one node of the trie, a step. So a list of a million entries is a handful of steps. Chains of one label
+//! (linked lists, tree nodes) fold into one step. Small branches are pooled, and only large steps are expanded.
 //!
 //! ```text
 //! objects                                steps
@@ -38,7 +38,7 @@ impl StepId {
     pub(crate) const ROOT: Self = Self(0);
 }
 
-/// Objects of one class that are held by the same reference.
+/// A step, which is a node of the trie: objects of one class that are held by the same reference.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     /// Label of the reference that holds the objects.
@@ -58,7 +58,7 @@ pub(crate) struct Step {
     pub(crate) children: Vec<StepId>,
     /// The objects of the step that retain most, at most [`SAMPLES`] of them.
     pub(crate) samples: Vec<ObjectIndex>,
-    /// Class of the objects; one of them if several classes have the name.
+    /// Class of the objects. If several classes have the name, one of these classes.
     of: Option<ClassIndex>,
     /// The number of arrays in the step, by size class. Only set if the dump has samples.
     pub(crate) sizes: SizeClasses,
@@ -406,8 +406,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Groups, by label, the objects that the nodes immediately dominate. The order is fixed. Objects of the class
-    /// `chained` count as further nodes, so a chain of millions is followed here in one go.
+    /// Groups the objects that the nodes immediately dominate by their label. The groups are always in the same order.
+    /// Objects of the class `chained` count as further nodes, so a chain of millions is followed here in one go.
     fn groups(&self, nodes: Nodes, chained: Option<ClassIndex>) -> Groups {
         let parts = nodes.0.into_par_iter();
         let groups = parts.fold(Groups::default, |mut groups, part| {
@@ -562,7 +562,7 @@ impl Builder<'_> {
     }
 }
 
-/// Returns the label of the reference that holds an object below a step.
+/// Returns the label of the reference through which an object directly below a step is held.
 pub(crate) fn label(
     snapshot: &Snapshot,
     holders: &Holders,
