@@ -55,7 +55,7 @@ fn sessions_that_grew_in_number_more_than_in_size_are_one_suspect() {
     let grown = report([sessions(50, 2), sessions(550, 8)]);
     let holder = "com.acme.Manager.sessions";
     assert_eq!(told(&grown), [(holder, "com.acme.Session", &[50, 550][..])]);
-    // The content of each session grew more than the number of sessions, so the report names the content.
+    // The number of sessions grew less than the content of each session, so the report names the content.
     let larger = report([sessions(50, 2), sessions(60, 40)]);
     let holders: Vec<&str> = larger.suspects.iter().map(|s| &*s.holder).collect();
     assert_eq!(

@@ -85,8 +85,8 @@ fn check(snapshot: &Snapshot, suspect: &Suspect) {
             continue;
         }
         let mut reached = follow(snapshot, &at, label);
-        // Nodes of one class that refer to each other are printed as one step, and a structure within a structure of
-        // the same kind is printed once. So references between nodes, and those of the path so far, may repeat.
+        // The path shows nodes of one class that refer to each other only once, and also a structure inside a structure
+        // of the same kind. So follow references between nodes, and references of the path so far, any number of times.
         used.push(label);
         let mut last = reached.clone();
         while !last.is_empty() {

@@ -790,7 +790,7 @@ fn what_was_allocated_is_known_of_stacks_without_a_sample() {
     // samples of the stack are tracked.
     assert!(survival(4096).is_some() && survival(8192).is_some());
     assert_eq!(survival(16_384), None);
-    // If the interval never changed, the mean size of the samples is enough for an estimate.
+    // If the interval never changed, an estimate needs only the mean size of the samples.
     let one_rate = allocated_by(|agent| {
         agent.interval = 8192;
         agent.totals[1] = (40, 40 * SIZE);

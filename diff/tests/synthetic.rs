@@ -184,7 +184,7 @@ fn a_diff_mirrors_the_reverse_diff() {
         list.sort_by(|a, b| a.class.cmp(&b.class));
     }
     assert_eq!(forward, backward);
-    // What grows in one order of the dumps shrinks in the other. Only the holder that grows is a suspect.
+    // If the order of the dumps is reversed, the holder that grew now shrinks. Only a holder that grows is a suspect.
     assert_eq!(
         there
             .suspects
