@@ -12,11 +12,12 @@ use hprof::{Options, Silent, Snapshot};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let (mut summaries, mut last) = (Vec::new(), None);
-    // A summary needs to know which object holds each object.
+    // To build a summary, heapdiff first finds out which object holds each object.
     let mut options = Options::default();
     options.holders = true;
     for path in std::env::args().skip(1) {
-        // Only one dump is open at a time, because a finished summary needs neither the file nor the object graph.
+        // Only one dump is open at a time: once a summary is finished, it needs neither the dump file nor the object
+        // graph.
         drop(last.take());
         let snapshot = Snapshot::open(path.as_ref(), &options, &Silent)?;
         summaries.push(Summary::new(&snapshot, path)?);
@@ -58,7 +59,7 @@ fn print(out: &mut impl Write, suspect: &Suspect) -> io::Result<()> {
     for reason in &suspect.reasons {
         writeln!(out, "   - {reason}")?;
     }
-    // If the JVM ran the agent, its dumps show which stacks allocated the growth.
+    // If the agent was loaded in the JVM, the dumps show which stacks allocated the growth.
     if let Some(stack) = suspect.stacks.first() {
         writeln!(out, "   most of it was allocated by")?;
         for frame in stack.frames.iter().take(5) {

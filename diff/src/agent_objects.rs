@@ -1,4 +1,4 @@
-//! Finds the agent's own objects in a dump, which are left out of all figures of the program's heap.
+//! Finds the agent's own objects in a dump. They are left out of all figures about the program's heap.
 
 use std::collections::BTreeSet;
 
@@ -10,15 +10,15 @@ use hprof::{ClassIndex, ObjectIndex, Snapshot};
 
 /// Name of the agent's thread.
 pub(crate) const THREAD: &str = "heapdiff agent";
-/// Maximum number of references between a static field and an array of the agent. The path leads through chunks, or
-/// through the object that watches a collection, to the array of its counts.
+/// Maximum number of references from a static field of the agent to one of its arrays. The longest path leads through
+/// chunks, or through the object that watches a collection, to the array of that object's counts.
 const DEEP: usize = 3;
-/// Maximum number of dominators to visit above one of the agent's objects. A few are enough, because GC roots hold
-/// these objects almost directly.
+/// Maximum number of dominators to visit above one of the agent's objects. A small number is enough, because these
+/// objects are close to the GC roots.
 const DEPTH: usize = 64;
 
-/// Returns the class whose static fields lead to all of the agent's objects; `None` in a dump that was taken without
-/// the agent or before the agent was set up.
+/// Returns the class whose static fields lead to all of the agent's objects. Returns `None` if the dump was taken
+/// without the agent, or before the agent was set up.
 pub(crate) fn agent_class(snapshot: &Snapshot) -> Option<ClassIndex> {
     let classes = snapshot.classes();
     let of_boot = |&&c: &&ClassIndex| classes[c].loader.is_null();
@@ -27,17 +27,17 @@ pub(crate) fn agent_class(snapshot: &Snapshot) -> Option<ClassIndex> {
     (format != 0).then_some(class)
 }
 
-/// True if a class is the agent's.
+/// True if a class belongs to the agent.
 #[must_use]
 pub fn is_agent_class(class: &hprof::records::Class) -> bool {
     class.loader.is_null() && &*class.name == CLASS
 }
 
-/// The agent's objects in a dump: its class, its samples, their tables, its thread.
+/// The agent's objects in a dump: its class, its samples, the tables of the samples, and the agent's thread.
 #[derive(Clone, Debug, Default)]
 pub struct AgentObjects {
     objects: Vec<ObjectIndex>,
-    /// A bit for each object of the dump; empty if there is no agent.
+    /// A bit set with a bit for each object of the dump, set if the object is the agent's. Empty if there is no agent.
     bits: Vec<u64>,
 }
 
@@ -53,12 +53,12 @@ impl AgentObjects {
         };
         let known = snapshot.static_value(class, statics::FORMAT);
         if known.and_then(Value::integer) != Some(i64::from(FORMAT)) {
-            // The tables of another version of the format are unknown.
+            // The dump was written by an agent with another version of the format. This version cannot read its tables.
             return Self::new(snapshot, snapshot.instances(&[class]));
         }
         let mut objects: BTreeSet<ObjectIndex> = snapshot.instances(&[class]).into_iter().collect();
         objects.insert(ObjectIndex(class.0));
-        // The static fields hold arrays of chunks, and a reference queue with its lock.
+        // The agent's static fields hold arrays of chunks, and a reference queue with its lock.
         let fields = snapshot.classes()[class].statics.iter();
         let mut level: Vec<ObjectIndex> = fields
             .filter_map(|f| snapshot.static_value(class, &f.name)?.object())
@@ -92,7 +92,7 @@ impl AgentObjects {
         Self { objects, bits }
     }
 
-    /// True if an object is the agent's.
+    /// True if an object belongs to the agent.
     #[inline]
     #[must_use]
     pub fn contains(&self, object: ObjectIndex) -> bool {
@@ -106,19 +106,19 @@ impl AgentObjects {
         &self.objects
     }
 
-    /// True if the dump has no object of the agent.
+    /// True if the dump contains no object of the agent.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
 
-    /// Returns the number of the agent's objects, and their bytes.
+    /// Returns the number and the bytes of the agent's objects.
     #[must_use]
     pub fn total(&self, snapshot: &Snapshot) -> Total {
         sum(snapshot, self.objects.iter())
     }
 
-    /// Returns the number of the agent's reachable objects, and their bytes.
+    /// Returns the number and the bytes of the agent's reachable objects.
     #[must_use]
     pub fn reachable(&self, snapshot: &Snapshot) -> Total {
         let tree = snapshot.tree();
@@ -130,7 +130,7 @@ impl AgentObjects {
 
     /// Subtracts the agent's objects from a class histogram.
     ///
-    /// The retained size of a class includes each object that an instance of the class dominates. The bytes of an
+    /// The retained size of a class includes each object that an instance of the class dominates. The bytes of an agent
     /// object are therefore subtracted from every class on its way to the root.
     pub fn take_from(&self, snapshot: &Snapshot, totals: &mut [ClassTotal]) {
         let tree = snapshot.tree();
@@ -188,7 +188,8 @@ fn targets(content: &Content<'_>) -> Vec<ObjectIndex> {
     }
 }
 
-/// True if the agent's tables contain objects of this object's class. Samples have a class of their own.
+/// True if the agent's tables can contain objects of this object's class. Samples are not included: they have a class
+/// of their own.
 fn is_part(snapshot: &Snapshot, object: ObjectIndex) -> bool {
     const PARTS: [&str; 8] = [
         heapdiff_sites::usage::CLASS,
@@ -206,7 +207,7 @@ fn is_part(snapshot: &Snapshot, object: ObjectIndex) -> bool {
             .is_some_and(|c| PARTS.contains(&&*c.name))
 }
 
-/// Returns the agent's thread, its name, and the objects that newer JDKs keep beside a thread.
+/// Returns the agent's thread object, its name, and the further objects that newer JDKs store for each thread.
 fn thread(snapshot: &Snapshot) -> Vec<ObjectIndex> {
     let roots = snapshot.tree().roots();
     let threads: Vec<ObjectIndex> = roots

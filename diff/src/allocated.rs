@@ -16,11 +16,11 @@ use crate::samples::{Allocations, Sample, Samples, SiteId};
 use crate::summary::Summary;
 use crate::trie::{StepId, Trie};
 
-/// Maximum number of lines. Further lines are merged into one, so that sums stay the same.
+/// Maximum number of lines in the result. All further lines are merged into one line, so that the sums stay the same.
 const LINES: usize = 1 << 18;
 
-/// Live bytes and objects by allocating stack and class. There is one figure for a single dump. For several dumps,
-/// there are those of the first and the last.
+/// Live bytes and objects by allocating stack and class. For a single dump, each line has one figure. For several
+/// dumps, it has a figure for the first dump and one for the last.
 ///
 /// Strings are stored once and lines refer to them by number, because a hundred thousand stacks of fifty frames share
 /// most of their frames.
@@ -30,11 +30,11 @@ pub struct Allocated {
     pub frames: Vec<String>,
     /// Names of classes.
     pub classes: Vec<String>,
-    /// Stacks with their allocations, the most growth first. Stacks that shrank are at the end.
+    /// Stacks with their allocations, sorted by growth, descending. Stacks that shrank are at the end.
     pub lines: Vec<AllocatedLine>,
-    /// Number of lines that were merged into the last one, which has no frames; 0 if none were.
+    /// Number of lines that were merged into the last line. If it is not 0, the last line has no frames.
     pub merged: u64,
-    /// Mean bytes between the last dump's samples; 0 if every allocation was sampled.
+    /// Mean number of bytes between two samples of the last dump; 0 if every allocation was sampled.
     pub interval_bytes: u64,
 }
 
@@ -45,7 +45,7 @@ pub struct AllocatedLine {
     pub frames: Vec<u32>,
     /// The class, an index into [`Allocated::classes`].
     pub class: u32,
-    /// Number of samples from which the estimates come, in each of the dumps.
+    /// Number of samples from which the estimates were computed, in each of the dumps.
     pub samples: Vec<u64>,
     /// Estimated live objects, in each of the dumps.
     pub objects: Vec<u64>,
@@ -91,7 +91,8 @@ impl Allocated {
         self.classes.get(line.class as usize).map_or("", |c| c)
     }
 
-    /// Returns the estimates from the live samples of one dump, the same as those of [`crate::by_site`].
+    /// Returns the estimates from the live samples of one dump. They are the same as the estimates of
+    /// [`crate::by_site`].
     #[must_use]
     pub fn of(samples: &Samples) -> Self {
         let mut lines = AllocatedBuilder::new(1);
@@ -110,7 +111,7 @@ impl Allocated {
 }
 
 impl Allocated {
-    /// Returns the allocations since the agent's start, dead or alive.
+    /// Returns the allocations since the agent's start, whether the objects are dead or alive.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     pub fn since_start(samples: &Samples, allocations: &Allocations) -> Self {
@@ -129,7 +130,8 @@ fn interval(samples: &Samples) -> u64 {
     samples.agent().map_or(0, |a| a.sampling.interval)
 }
 
-/// The content of a suspect: its steps in the last dump and in the first. All steps below them also belong to it.
+/// The content of a suspect: its steps (nodes of the trie) in the last dump and in the first. All steps below these
+/// also belong to the content.
 #[derive(Clone, Debug)]
 pub(crate) struct Content {
     pub(crate) last: Vec<StepId>,
@@ -150,15 +152,16 @@ impl Content {
     }
 }
 
-/// The steps and samples of one dump, grouped by the content to which they belong. The last group is the rest of the
-/// heap.
+/// The steps (nodes of the trie) and the samples of one dump, grouped by the suspect's content to which they belong.
+/// The last group is the rest of the heap.
 struct Places<'a> {
     steps: Vec<Vec<StepId>>,
     samples: Vec<Vec<&'a Sample>>,
 }
 
 impl<'a> Places<'a> {
-    /// Assigns steps and samples to contents. Those that belong to several contents are assigned to the first of them.
+    /// Assigns steps and samples to contents. If a step or a sample belongs to several contents, it is assigned to the
+    /// first one.
     fn of<'c>(
         trie: &Trie,
         samples: Option<&'a Attribution>,
@@ -189,7 +192,7 @@ impl<'a> Places<'a> {
         places
     }
 
-    /// Returns the objects in all contents together, by class and size class.
+    /// Returns the number of objects in all contents together, by class and size class.
     fn held<'t>(&self, trie: &'t Trie) -> BTreeMap<(&'t str, u32), Known> {
         let mut held: BTreeMap<(&str, u32), Known> = BTreeMap::new();
         let contents = self.steps.split_last().map_or(&[][..], |(_, c)| c);
@@ -203,9 +206,9 @@ impl<'a> Places<'a> {
 impl Allocated {
     /// Returns the estimates from the samples of the first and the last of some dumps; `None` if the last has none.
     ///
-    /// The figures of each content are those of its suspect's stacks, scaled to the objects in the content. All other
-    /// samples are scaled to the rest of the heap. If only the last dump has samples, all objects that they represent
-    /// count as new since the first.
+    /// In each content, the figures are those of its suspect's stacks, scaled to the number of objects in the content.
+    /// All other samples are scaled to the rest of the heap. If only the last dump has samples, all objects that they
+    /// represent count as new since the first.
     pub(crate) fn between(dumps: &[Summary], contents: &[Content]) -> Option<Self> {
         let last = dumps.last()?;
         let own = last.allocated.as_ref()?;
@@ -244,8 +247,8 @@ impl Allocated {
     }
 }
 
-/// Returns objects of a dump that are in no content, by size class, for the classes that have samples in this dump or
-/// the other. The trie leaves out small steps, so the objects of the whole heap are counted.
+/// Returns the objects of a dump that are in no content, by size class. Only classes that have samples in this dump or
+/// the other are counted. The objects of the whole heap are counted, because the trie leaves out small steps.
 fn besides(
     dump: &Summary,
     places: &Places<'_>,
@@ -269,8 +272,8 @@ fn besides(
             all.insert((&class.name, class.size_class(0)), known);
         }
     }
-    // Count arrays in the trie: if this dump has no sample of an array class, `Samples` has not counted its arrays by
-    // size.
+    // Count the arrays in the trie here: `Samples` counts the arrays of a class by size only if this dump has a sample
+    // of the class.
     let steps = (0..).map(StepId).take(dump.trie.len());
     for (class, size, known) in known(&dump.trie, steps) {
         if let Some(class) = arrays.get(class) {
@@ -308,7 +311,7 @@ impl Strings {
     }
 }
 
-/// Builds [`Allocated`] from dumps, each of which numbers its sites differently.
+/// Builds [`Allocated`] from several dumps. Each dump numbers its sites differently.
 struct AllocatedBuilder {
     dumps: usize,
     frames: Strings,
@@ -316,7 +319,7 @@ struct AllocatedBuilder {
     lines: BTreeMap<(Vec<u32>, u32), Figures>,
 }
 
-/// Figures of one line, one for each dump, not rounded.
+/// Unrounded figures of one line, one for each dump.
 struct Figures {
     samples: Vec<u64>,
     objects: Vec<f64>,
@@ -332,8 +335,8 @@ impl Figures {
         }
     }
 
-    /// Rounds figures to whole numbers. The difference between two dumps is rounded rather than each figure, so that
-    /// the growth equals that of a suspect's stack.
+    /// Rounds figures to whole numbers. Rounds the difference between the two dumps, not each figure, so that the
+    /// growth of a line equals the growth of a suspect's stack.
     fn whole(figures: &[f64]) -> Vec<u64> {
         let first = figures.first().copied().unwrap_or(0.0);
         let rounded = |&figure: &f64| whole(first.round() + (figure - first).round());
@@ -360,7 +363,7 @@ impl AllocatedBuilder {
         line.or_insert_with(|| Figures::new(self.dumps))
     }
 
-    /// Adds the objects of a stack at a place in two dumps.
+    /// Adds the objects of a stack at a place in the heap, in two dumps.
     fn add_level(&mut self, level: &Level<'_>) {
         let figures = self.line(level.frames.iter().copied(), level.class);
         for dump in 0..2 {
@@ -392,7 +395,7 @@ impl AllocatedBuilder {
 }
 
 impl Allocated {
-    /// Sorts by growth and then by text, because the numbers of strings depend on the order of samples.
+    /// Sorts by growth and then by text. Sorting by the numbers of strings would depend on the order of samples.
     fn sort(&mut self) {
         let mut lines = std::mem::take(&mut self.lines);
         lines.sort_by(|a, b| {
@@ -405,7 +408,7 @@ impl Allocated {
         self.lines = lines;
     }
 
-    /// Keeps the lines that changed most and merges the others.
+    /// Keeps the lines that changed by the most bytes and merges the others into one line.
     fn merge_beyond(&mut self, most: usize, dumps: usize) {
         if self.lines.len() <= most {
             return;

@@ -1,4 +1,4 @@
-//! Finds reasons why dumps cannot be compared, so that their differences are not growth.
+//! Finds the reasons why dumps cannot be compared. If there is one, the differences between the dumps are not growth.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::summary::Summary;
 /// A reason why differences between dumps may not be growth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Doubt<'a> {
-    /// The dump was cut off or damaged, or lacks GC roots.
+    /// The dump was truncated or damaged, or lacks GC roots.
     Incomplete(&'a SnapshotInfo),
     /// Both files have the same dump.
     Same(&'a str, &'a str),
@@ -22,7 +22,7 @@ pub(crate) enum Doubt<'a> {
     Apart(&'a str, &'a str, Apart),
 }
 
-/// Returns all reasons, for dumps in the order in which they are compared.
+/// Returns all reasons. The dumps are in the order in which they are compared.
 pub(crate) fn doubts(summaries: &[Summary]) -> Vec<Doubt<'_>> {
     let incomplete = summaries.iter().filter(|s| s.info.partial);
     let mut doubts: Vec<Doubt<'_>> = incomplete.map(|s| Doubt::Incomplete(&s.info)).collect();
@@ -47,8 +47,8 @@ pub(crate) fn doubts(summaries: &[Summary]) -> Vec<Doubt<'_>> {
 }
 
 impl Summary {
-    /// True if dumps are certainly of several JVMs or several programs. In that case, their times do not show which of
-    /// them to compare.
+    /// True if it is certain that the dumps are of several JVMs or several programs. In that case, the times of the
+    /// dumps do not show which dumps to compare.
     #[must_use]
     pub fn are_of_several_jvms(summaries: &[Self]) -> bool {
         doubts(summaries)
@@ -57,13 +57,14 @@ impl Summary {
     }
 }
 
-/// Returns the reason not to trust the figures of one dump, if there is one.
+/// Returns the reason why the figures of one dump may be wrong. Returns `None` if there is no such reason.
 pub(crate) fn incomplete(info: &SnapshotInfo) -> Vec<String> {
     let why = info.partial.then(|| Doubt::Incomplete(info).to_string());
     why.into_iter().collect()
 }
 
-/// True if two files have the same dump, compressed or not: taken in the same millisecond, with the same figures.
+/// True if two files contain the same dump, compressed or not: both were taken in the same millisecond and have the
+/// same figures.
 fn is_same(a: &Summary, b: &Summary) -> bool {
     let figures = |s: &Summary| {
         let info = &s.info;
@@ -188,7 +189,7 @@ mod tests {
             early,
             ["sampled-after.hprof.gz was taken before sampled-before.hprof.gz"]
         );
-        // An agent with another process ID shows that the dumps are of two JVMs.
+        // The agents have different process IDs, so the dumps are of two JVMs.
         let agent = AgentInfo {
             pid: 4711,
             ..after.info.agent.clone().unwrap()
@@ -204,7 +205,7 @@ mod tests {
             panic!("one doubt")
         };
         assert!(two.contains("are of two JVMs (processes "), "{two}");
-        // This is the same dump under another name, with another file size because of compression.
+        // This is the same dump under another name. Its file size differs because it is compressed.
         let mut copy = before.clone();
         copy.info.path = "copy.hprof".to_owned();
         copy.info.bytes += 1;

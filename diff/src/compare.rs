@@ -18,23 +18,23 @@ use crate::summary::{ClassFigures, ClassKey, Summary};
 use crate::suspect::{self, containers};
 use crate::through::through;
 
-/// A leak with less than 1/10 of the growth of all suspects is not moved before larger suspects.
+/// A leak is moved before larger suspects only if it has at least 1/10 of the growth of all suspects.
 const LEADING_PART: i64 = 10;
-/// Maximum depth of nested application containers to look through.
+/// Maximum nesting depth of application containers that are recognized as containers.
 const CONTAINERS: usize = 3;
 
-/// The classes that a report is limited to, and its maximum number of suspects.
+/// The filter of a report: the classes to include, and the maximum number of suspects.
 pub struct Filter<'a> {
     /// Returns true if something with these class names is to be reported. A class has one name. A suspect has two: the
-    /// class that accumulates, and the class that declares the holding field. The classes between the two (mostly
-    /// collections) are not tested.
+    /// class that accumulates, and the class that declares the holding field. The classes between the holding field and
+    /// the class that accumulates (mostly collections) are not tested.
     pub classes: &'a dyn Fn(&[&str]) -> bool,
     /// Maximum number of suspects to report.
     pub suspects: usize,
 }
 
 impl Default for Filter<'_> {
-    /// Admits all classes, and at most ten suspects.
+    /// Includes all classes, and at most ten suspects.
     fn default() -> Self {
         Self {
             classes: &|_| true,
@@ -157,20 +157,20 @@ impl<'a> Comparison<'a> {
                 retained_bytes: line.iter().map(|f| f.retained_bytes).collect(),
             })
             .collect();
-        // The sort is stable: ties keep the map's order, by name.
+        // The sort is stable, so equal entries keep the map's order, which is by name.
         classes.sort_by_key(|c| {
             std::cmp::Reverse((difference(&c.retained_bytes), difference(&c.shallow_bytes)))
         });
         classes
     }
 
-    /// Returns the suspects, their content, and the part of the growth of reachable bytes that they make up.
+    /// Returns the suspects, their content, and the suspects' part of the growth of reachable bytes.
     fn suspects(&self, filter: &Filter<'_>, usages: &Usages) -> (Vec<Suspect>, Vec<Content>, u64) {
         let (last, summaries) = (self.last, self.summaries);
         let Some(mut aligned) = Aligned::new(summaries).filter(|_| summaries.len() > 1) else {
             return (Vec::new(), Vec::new(), 0);
         };
-        // Verdicts change the order, so more candidates are judged than are reported.
+        // The verdicts change the order of suspects, so more candidates are judged than are reported.
         let looked_into = filter.suspects.saturating_mul(2);
         let candidates = looked_through(last, &mut aligned, looked_into, Aligned::candidates);
         let told = told(last, summaries, filter, &aligned, candidates, looked_into);
@@ -205,7 +205,8 @@ impl<'a> Comparison<'a> {
         (suspects, contents, aligned.explained(&explaining))
     }
 
-    /// Adds the stacks that allocated the growth. Returns how many of the first dump's samples have survived.
+    /// Adds to the suspects the stacks that allocated their growth. Returns how many of the first dump's samples have
+    /// survived.
     fn attribute(&self, suspect: &mut Suspect, content: &Content) -> Option<Survival> {
         let [first, .., last] = self.summaries else {
             return None;
@@ -230,13 +231,13 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// Moves the stacks that allocated direct buffers to the front, for growth that is mostly memory outside of the heap.
+/// If most of the growth is memory outside of the heap, moves the stacks that allocated direct buffers to the front.
 fn buffers_first(stacks: &mut [Stack]) {
     stacks.sort_by_key(|stack| !stack.class.starts_with("java.nio.Direct"));
 }
 
-/// Returns the candidates that `find` returns once application containers are recognized: classes among the first
-/// `looked_into` candidates are marked as containers, and `find` is called again.
+/// Calls `find` for candidates, and marks the application containers among the classes of the first `looked_into`
+/// candidates. Calls `find` again as long as it marks new containers, and returns the last candidates.
 pub(crate) fn looked_through<'a>(
     last: &Snapshot,
     aligned: &mut Aligned<'a>,
@@ -255,8 +256,8 @@ pub(crate) fn looked_through<'a>(
     candidates
 }
 
-/// Returns the candidates to judge, each with its suspect, which has no verdict yet. Candidates whose paths end at the
-/// same field are merged, because everything below a holder is its content.
+/// Returns the candidates to judge, each with its suspect, which has no verdict yet. If the paths of several candidates
+/// end at the same field, these candidates are merged, because everything below a holder is its content.
 pub(crate) fn told(
     last: &Snapshot,
     summaries: &[Summary],
@@ -301,7 +302,8 @@ pub(crate) fn told(
     told
 }
 
-/// Returns the root of a suspect and the references down to the field that holds it; `None` if no field does.
+/// Returns the root of a suspect and the references from it down to the field that holds the suspect. Returns `None` if
+/// no field holds it.
 fn way(suspect: &Suspect) -> Option<(&str, &[String])> {
     let at = suspect.path.iter().rposition(|p| *p == suspect.holder)?;
     Some((&suspect.root, &suspect.path[..=at]))
@@ -322,8 +324,8 @@ fn leak_first(suspects: &mut [Suspect]) {
     }
 }
 
-/// Returns the sort key of suspects: leaks and growth before caches and warm-up, then by size. The size of a leak
-/// counts double.
+/// Returns the sort key of suspects. Leaks and growth come before caches and warm-up. Each group is sorted by size, and
+/// the size of a leak counts double.
 fn order(suspect: &Suspect, weight: i64) -> (bool, i64) {
     let harmless = matches!(suspect.verdict, Verdict::Cache | Verdict::Warmup);
     let factor = match suspect.verdict {

@@ -4,10 +4,10 @@ use hprof::{Options, Silent, Snapshot, Source};
 
 use crate::{Comparison, Filter, Report, Summary};
 
-/// The bytes with which every dump begins.
+/// The first bytes of every dump.
 const MAGIC: &[u8] = b"JAVA PROFILE";
 
-/// Compares a dump with itself. If a second dump follows in the bytes, compares the two in both orders.
+/// Compares a dump with itself. If the bytes contain a second dump after the first, compares the two in both orders.
 pub fn diff(bytes: &[u8]) {
     let second = bytes
         .windows(MAGIC.len())
@@ -35,10 +35,10 @@ pub fn content(summary: &Summary, snapshot: &Snapshot) -> Vec<u8> {
     summary.encoded(snapshot.object_count())
 }
 
-/// Changes the content of a summary file in many ways, as if it had a valid checksum, and decodes it. Each result has
-/// to be rejected, or to cause no panic in a comparison.
+/// Makes many changed copies of a summary file with valid checksums, and decodes each. A copy has to be rejected, or a
+/// comparison with it must not panic.
 pub fn kept(bytes: &[u8]) {
-    /// Number of changed copies of one summary.
+    /// Number of changed copies to make of one summary.
     const CHANGES: u64 = 24;
     let source = Source::from_bytes(bytes.to_vec());
     let Ok(snapshot) = Snapshot::of(source, &Options::default(), &Silent) else {
@@ -66,7 +66,7 @@ pub fn kept(bytes: &[u8]) {
             match next(4) {
                 0 => changed[at] = next(256) as u8,
                 1 => changed[at] ^= 1 << next(8),
-                // Change several bytes at once, so that a figure or a length becomes very large.
+                // Change several adjacent bytes at once, so that some figures or lengths become very large.
                 2 => changed[at..].iter_mut().take(4).for_each(|b| *b = 0xff),
                 _ => changed.truncate(at.max(1)),
             }

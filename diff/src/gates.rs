@@ -5,9 +5,10 @@ use heapdiff_model::diff::{Report, Suspect};
 /// Limits on growth. The default has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gates {
-    /// Bytes of growth at which the heap or the retained size of a suspect, direct buffers included, fails the gate.
+    /// Limit on growth, in bytes. The gate fails if the heap, or the retained size of a suspect, grows by at least
+    /// this. Direct buffers are included.
     pub growth: Option<u64>,
-    /// True to fail if any suspect has the verdict `leak` or `growth`.
+    /// If true, the gate fails for any suspect with the verdict `leak` or `growth`.
     pub suspect: bool,
 }
 
@@ -18,7 +19,7 @@ pub struct TooMuch<'a> {
     pub what: Grown<'a>,
     /// Bytes of growth.
     pub bytes: u64,
-    /// The limit: growth of this number of bytes is too much.
+    /// The limit in bytes. Growth of this number of bytes, or more, is too much.
     pub limit: u64,
 }
 
@@ -27,7 +28,7 @@ pub struct TooMuch<'a> {
 pub enum Grown<'a> {
     /// The heap as a whole.
     Heap {
-        /// True if known growth was subtracted.
+        /// True if the growth of known suspects was subtracted.
         less_known: bool,
     },
     /// The retained bytes of one suspect, and the memory of its direct buffers outside of the heap.
@@ -39,7 +40,7 @@ pub enum Grown<'a> {
 pub struct Grave<'a> {
     /// The first suspect that fails.
     pub first: &'a Suspect,
-    /// Number of suspects that fail, the first included.
+    /// Number of suspects that fail the gate, including the first.
     pub count: usize,
 }
 
@@ -57,9 +58,9 @@ impl Gates {
         self.growth.is_some_and(too_much) || self.suspect && suspect.verdict.is_grave()
     }
 
-    /// Returns the heap and the suspects that grew by at least [`Gates::growth`]. The heap comes first, without the
-    /// growth of `known` suspects. The suspects of the report follow, and then `more` suspects that are not in the
-    /// report.
+    /// Returns the heap, and the suspects, if they grew by at least [`Gates::growth`]. The growth of the heap is
+    /// counted without that of `known` suspects. The heap comes first, then the suspects of the report, then those of
+    /// `more`, which are not in the report.
     #[must_use]
     pub fn too_much<'a>(
         &self,
@@ -88,7 +89,8 @@ impl Gates {
             })
     }
 
-    /// Returns the suspects that [`Gates::suspect`] rejects, out of the report's and out of `more` that are not in it.
+    /// Returns the suspects that fail if [`Gates::suspect`] is set: the first one, and their number. Checks the
+    /// suspects of the report and then `more`, which are not in the report.
     #[must_use]
     pub fn grave<'a>(&self, report: &'a Report, more: &'a [Suspect]) -> Option<Grave<'a>> {
         let suspects = report.suspects.iter().chain(more);
@@ -101,7 +103,7 @@ impl Gates {
     }
 }
 
-/// Returns the bytes of growth if they reach the limit; `None` if nothing grew, even with a limit of 0.
+/// Returns the growth in bytes if it reaches the limit. Returns `None` if nothing grew, even if the limit is 0.
 fn reaches(bytes: i64, limit: u64) -> Option<u64> {
     u64::try_from(bytes).ok().filter(|&b| b > 0 && b >= limit)
 }

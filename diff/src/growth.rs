@@ -1,5 +1,5 @@
-//! Finds the places where something accumulates: the deepest steps whose number of objects does not change while their
-//! content grows.
+//! Finds the places where something accumulates. A step is a node of the trie: all objects of one class that one
+//! reference holds. A place is the deepest step whose number of objects does not change while their content grows.
 
 mod align;
 mod candidate;
@@ -18,13 +18,13 @@ use heapdiff_model::diff::{difference, least};
 use heapdiff_sites::packages::is_jdk;
 use heapdiff_trend::{Course, Trend};
 
-/// Minimum number of samples from which periods with almost no allocation can be recognized.
+/// Minimum number of samples. With fewer samples, periods with almost no allocation cannot be recognized.
 const ENOUGH_FOR_WORK: u64 = 1_000;
 
-/// Suffix of the label by which a class holds its resolved constants.
+/// Suffix of the label of the reference from a class to its resolved constants.
 const RESOLVED: &str = ".<resolved_references>";
 
-/// Interpolates between two figures, at `part / all` of the distance.
+/// Interpolates between the figures `from` and `to`. The result is at the fraction `part / all` of the distance.
 fn between(from: u64, to: u64, part: u64, all: u64) -> u64 {
     let (part, all) = (u128::from(part), u128::from(all).max(1));
     let rest = all.saturating_sub(part);
@@ -35,14 +35,15 @@ fn between(from: u64, to: u64, part: u64, all: u64) -> u64 {
 pub(crate) struct Aligned<'a> {
     summaries: &'a [Summary],
     tries: Vec<&'a Trie>,
-    /// For each step of the last trie, the step with the same labels in each trie. In the last trie, this is the step
-    /// itself.
+    /// For each step of the last trie, the corresponding step in the trie of each dump. In the last trie, this is the
+    /// step itself.
     same: Vec<Vec<Option<StepId>>>,
-    /// Growth of the number of reachable instances of each class, whatever holds them.
+    /// Growth of the number of reachable instances of each class, on all paths together.
     instances: BTreeMap<&'a str, i64>,
     /// Minimum growth in bytes; smaller growth is noise.
     least: i64,
-    /// Application classes that are containers. Their fields are internals, as those of JDK collections are.
+    /// Application classes that are containers. Their fields are treated as internals, like the fields of JDK
+    /// collections.
     containers: BTreeSet<String>,
 }
 
@@ -74,21 +75,21 @@ impl<'a> Aligned<'a> {
         })
     }
 
-    /// Marks application classes as containers, so that the field that holds one is named instead of the container's
-    /// own fields. Returns true if any of them is new.
+    /// Marks application classes as containers. A report then names the field that holds a container, instead of the
+    /// container's own fields. Returns true if any of the classes was not marked before.
     pub(crate) fn look_through(&mut self, classes: impl IntoIterator<Item = String>) -> bool {
         let known = self.containers.len();
         self.containers.extend(classes);
         self.containers.len() > known
     }
 
-    /// True if a class is an application container, or nested in one as its nodes are.
+    /// True if a class is an application container, or is nested in one, as the nodes of a container are.
     pub(crate) fn is_container(&self, class: &str) -> bool {
         let outer = class.match_indices('$').map(|(at, _)| &class[..at]);
         !self.containers.is_empty() && outer.chain([class]).any(|c| self.containers.contains(c))
     }
 
-    /// Returns the kind of a label of the last dump. Fields of application containers count as JDK fields.
+    /// Returns the kind of a label in the last dump. Fields of application containers are treated as JDK fields.
     pub(crate) fn kind(&self, name: Name) -> LabelKind {
         let names = &self.last().names;
         self.kind_of(names.text(name), names.kind(name))
@@ -114,7 +115,8 @@ impl<'a> Aligned<'a> {
         *self.same[step.0 as usize].first()?
     }
 
-    /// Returns a figure of a step in each dump; 0 if the step is missing or was too small to be stored.
+    /// Returns a figure of a step in each dump. The figure is 0 in a dump without the step, which may have been too
+    /// small to be stored.
     pub(crate) fn figures(&self, step: StepId, figure: impl Fn(&Step) -> u64) -> Vec<u64> {
         let row = self.same[step.0 as usize].iter().zip(&self.tries);
         row.map(|(same, trie)| same.map_or(0, |s| figure(&trie[s])))
@@ -126,11 +128,11 @@ impl<'a> Aligned<'a> {
         difference(&self.figures(step, |s| s.retained_bytes))
     }
 
-    /// Returns every place where something accumulates, sorted by trend and then by growth, the most first.
+    /// Returns every place where something accumulates, sorted by trend and then by growth, descending.
     pub(crate) fn candidates(&self) -> Vec<Candidate> {
         let trie = self.last();
-        // For each step, the larger of its own growth and the sum of its children's growth. A child that shrinks can
-        // hide the growth of its sibling.
+        // For each step, the larger of two numbers: the growth of the step itself, and the sum of the growth of its
+        // children. A child that shrinks can hide the growth of its sibling.
         let mut growing = vec![0_i64; trie.len()];
         for step in (0..trie.len() as u32).rev().map(StepId) {
             let below: i64 = trie[step]
@@ -146,7 +148,7 @@ impl<'a> Aligned<'a> {
             let mut more: Vec<StepId> = Vec::new();
             let mut explained = 0;
             for &child in &trie[step].children {
-                // Skip constants that are resolved when code first runs.
+                // Skip resolved constants: the JVM adds them when code runs for the first time.
                 if trie.names.text(trie[child].via).ends_with(RESOLVED) {
                     continue;
                 }
@@ -156,14 +158,14 @@ impl<'a> Aligned<'a> {
                     let below = trie[child].children.iter();
                     let below: i64 = below.map(|&c| growing[c.0 as usize]).sum();
                     let is_local = self.is_of_thread_locals(child) && below * 2 >= growth;
-                    // The search continues below the maps of thread locals, because each thread local has its own
-                    // holder.
+                    // For the map of a thread's thread locals, the search continues below it, because each thread local
+                    // has its own holder.
                     if is_local { &mut work } else { &mut more }.push(child);
                 } else if growing[child.0 as usize] >= self.least {
                     work.push(child);
                 }
             }
-            // The array or buffer itself grew, rather than its content.
+            // The array or buffer itself became larger, while its content did not grow.
             let own = difference(&self.figures(step, |s| s.shallow_bytes));
             if more.is_empty() && own >= self.least && own > explained && step != StepId::ROOT {
                 found.push(self.candidate(trie[step].parent, vec![step], true));
@@ -194,8 +196,8 @@ impl<'a> Aligned<'a> {
         kept
     }
 
-    /// Returns the part of the growth of reachable bytes that the candidates make up. Candidates inside the content of
-    /// another one count once. The result is at most the total growth, even if something else shrank.
+    /// Returns how much of the growth of reachable bytes the candidates explain. A candidate inside the content of
+    /// another one is not counted again. The result is at most the total growth, even if something else shrank.
     pub(crate) fn explained(&self, candidates: &[&Candidate]) -> u64 {
         let trie = self.last();
         let steps = |c: &&'_ Candidate| [&c.content[..], &c.beside].concat();
@@ -218,7 +220,7 @@ impl<'a> Aligned<'a> {
 
     /// Returns the growth by which candidates are ranked. It is doubled if a field of the application holds the
     /// candidate. The JDK's own lists (cleaners, finalizers) grow along with the application's objects. If both grow
-    /// equally, the application's field is the one that a programmer can fix.
+    /// equally, the application's field should come first, because a programmer can fix it.
     pub(crate) fn weight(&self, candidate: &Candidate) -> i64 {
         let own = self.labels(candidate).iter().any(|l| is_application(l.1));
         candidate
@@ -226,8 +228,9 @@ impl<'a> Aligned<'a> {
             .saturating_mul(if own { 2 } else { 1 })
     }
 
-    /// Estimates the figures of candidates in dumps without a corresponding step: the totals of their class, minus the
-    /// objects in all other steps. The sum over all steps of a class then equals the totals of the class.
+    /// Estimates the figures of candidates in dumps that have no corresponding step. The estimate is the total of the
+    /// candidate's class, minus the objects in all other steps. The figures of all steps of a class then add up to the
+    /// total of the class.
     fn settle(&self, found: &mut [Candidate]) {
         found.sort_by_key(|c| (std::cmp::Reverse(c.all_growth()), c.at, c.named));
         let mut given: BTreeMap<(Name, usize), u64> = BTreeMap::new();
@@ -263,8 +266,8 @@ impl<'a> Aligned<'a> {
         }
     }
 
-    /// Returns the number of objects of a class in an earlier dump that are in none of the aligned steps, minus the
-    /// number of objects of the class that are in no step of the last dump.
+    /// Returns how many objects of a class an earlier dump has in none of the aligned steps. The number of objects of
+    /// the class that are in no step of the last dump is subtracted.
     fn left_over(&self, class: &str, dump: usize) -> u64 {
         let of_class = |trie: &Trie, is_counted: &dyn Fn(StepId) -> bool| -> u64 {
             let steps = (1..trie.len() as u32).map(StepId);
@@ -282,7 +285,7 @@ impl<'a> Aligned<'a> {
         then.saturating_sub(now)
     }
 
-    /// Fills in the series and the trend of a candidate.
+    /// Computes the series and the trend of a candidate.
     pub(crate) fn follow(&self, candidate: &mut Candidate) {
         let class = self.last().names.text(self.last()[candidate.named].class);
         let instances: Vec<u64> = self.summaries.iter().map(|s| s.instances(class)).collect();
@@ -292,8 +295,8 @@ impl<'a> Aligned<'a> {
         let is_missing = |i: usize| {
             !by_class.contains(&i) && all.iter().all(|s| self.same[s.0 as usize][i].is_none())
         };
-        // True if about as many instances exist in a dump as in the nearest known dumps around it, which shows that
-        // only the paths to them changed. `None` if there is no known dump before or after it.
+        // True if a dump has about as many instances as the nearest known dumps before and after it. Then only the
+        // paths to the instances changed. `None` if there is no known dump before or after it.
         let are_there = |i: usize| {
             let known = |&j: &usize| !is_missing(j);
             let before = (0..i).rev().find(known)?;
@@ -323,8 +326,8 @@ impl<'a> Aligned<'a> {
         candidate.trend = self.course(&candidate.series).trend;
     }
 
-    /// Returns the course of figures, one for each dump, over the time between the dumps, and over the work done in it
-    /// if that is known.
+    /// Returns the trend of figures, one for each dump, over the time between the dumps. If the work that the program
+    /// did in this time is known, it counts, too.
     pub(crate) fn course(&self, figures: &[u64]) -> Course {
         let times = self.summaries.iter().map(|s| s.info.taken_ms);
         let timed = times.zip(figures.iter().copied());
@@ -340,8 +343,8 @@ impl<'a> Aligned<'a> {
         }
     }
 
-    /// Returns the bytes that the program had allocated at each dump, since the agent's start; `None` if there are too
-    /// few samples, or not all are of one JVM.
+    /// Returns the number of bytes that the program had allocated at each dump, since the agent's start. Returns `None`
+    /// if there are too few samples, or if the dumps are not all of one JVM.
     fn work(&self) -> Option<Vec<u64>> {
         let of_dumps = self.summaries.iter().map(|s| s.allocated.as_ref());
         let of_dumps = of_dumps.collect::<Option<Vec<_>>>()?;
@@ -349,7 +352,7 @@ impl<'a> Aligned<'a> {
         let taken: u64 = of_dumps.last()?.samples.totals.iter().map(|t| t.0).sum();
         let mut done = 0;
         let work = of_dumps.iter().map(|a| {
-            // An estimate can fall a little.
+            // Allocated bytes never fall, but an estimate of them can be a little lower than an earlier one.
             done = a.samples.allocated.iter().sum::<u64>().max(done);
             done
         });
@@ -357,7 +360,7 @@ impl<'a> Aligned<'a> {
     }
 
     /// Returns candidates for direct buffers that are in no other candidate, and whose memory outside of the heap grew
-    /// by at least `least` bytes. Their figures exclude what other candidates below them hold.
+    /// by at least `least` bytes. If other candidates are below such a candidate, its figures exclude theirs.
     fn outside(&self, found: &[Candidate], least: i64) -> Vec<Candidate> {
         let trie = self.last();
         let Some(last) = self.summaries.last() else {
@@ -394,7 +397,7 @@ impl<'a> Aligned<'a> {
             .collect()
     }
 
-    /// Returns the memory outside of the heap that direct buffers in these steps and below own, in each dump.
+    /// Returns, for each dump, the memory outside of the heap owned by direct buffers in these steps and below them.
     fn off_heap(&self, steps: &[StepId]) -> Vec<OffHeap> {
         let in_dump = |i: usize| {
             let (stats, trie) = (&self.summaries[i].stats, self.tries[i]);
@@ -404,7 +407,7 @@ impl<'a> Aligned<'a> {
             }
             let row = |s: &StepId| self.same[s.0 as usize][i];
             let inside: BTreeSet<StepId> = steps.iter().filter_map(row).collect();
-            // Buffers of a step that was too small to be stored are counted at the step above it.
+            // If a step was too small to be stored in a dump, its buffers are counted at the step above it.
             let pooled: BTreeSet<StepId> = steps
                 .iter()
                 .filter(|s| row(s).is_none())
@@ -422,14 +425,14 @@ impl<'a> Aligned<'a> {
         (0..self.tries.len()).map(in_dump).collect()
     }
 
-    /// True if the candidate's objects only moved: they existed before, and now a second path leads to them, or one of
-    /// two paths disappeared. In that case, the class as a whole grew by less than half as many objects as the
-    /// candidate. The growth of candidates with a higher rank is subtracted first.
+    /// True if the candidate's objects only moved. This means that the objects existed before, and now a second path
+    /// leads to them, or one of two paths disappeared. The sign is that the class as a whole grew by less than half as
+    /// many objects as the candidate did. The growth of candidates with a higher rank is subtracted first.
     fn only_moved(&self, candidate: &Candidate, greater: &[Candidate]) -> bool {
         let trie = self.last();
         let shared = |&s: &StepId| trie.names.kind(trie[s].via) == LabelKind::Shared;
         let class = trie.names.text(trie[candidate.named].class);
-        // New steps may hold objects to which several paths led before.
+        // A step that is new in the last dump may hold objects that several paths led to before.
         let is_new = candidate.objects.first() == Some(&0) && !is_jdk(class);
         let is_shared = candidate.content.iter().any(shared);
         if candidate.in_place || !(is_shared || is_new) {
@@ -446,7 +449,7 @@ impl<'a> Aligned<'a> {
         (all - explained) * 2 < difference(&candidate.objects)
     }
 
-    /// Returns the growth in number of a class's objects in a step and below it.
+    /// Returns by how many the objects of a class grew in number, in a step and below it.
     fn more_below(&self, step: StepId, class: &str) -> i64 {
         let trie = self.last();
         let (mut more, mut work) = (0, vec![step]);
@@ -459,14 +462,14 @@ impl<'a> Aligned<'a> {
         more
     }
 
-    /// True if a step is a part of the maps in which threads hold the values of thread locals.
+    /// True if a step belongs to the maps in which threads hold the values of their thread locals.
     fn is_of_thread_locals(&self, step: StepId) -> bool {
         let trie = self.last();
         let class = trie.names.text(trie[step].class);
         class.starts_with("java.lang.ThreadLocal$ThreadLocalMap")
     }
 
-    /// True if a step grew because it has more objects, rather than because each holds more.
+    /// True if a step grew because it has more objects, rather than because each of its objects holds more.
     fn grew_in_number(&self, step: StepId) -> bool {
         let objects = self.figures(step, |s| s.objects);
         let retained = self.figures(step, |s| s.retained_bytes);
@@ -510,8 +513,8 @@ impl<'a> Aligned<'a> {
         }
     }
 
-    /// Returns the step that a report names. Nodes, entries and arrays are skipped, and the step of the objects that
-    /// they hold is returned.
+    /// Returns the step that a report names. If the content consists of nodes, entries or arrays, this is the step of
+    /// the objects that they hold.
     fn named(&self, content: StepId) -> StepId {
         let trie = self.last();
         let mut best = content;
@@ -526,7 +529,7 @@ impl<'a> Aligned<'a> {
                 .iter()
                 .copied()
                 .filter(|&c| self.grown(c) * 8 >= self.grown(content));
-            // Of a map's keys and values, those of an application class are preferred.
+            // Of a map's keys and values, prefer those of an application class.
             let own = |c: StepId| {
                 let class = trie.names.text(trie[c].class);
                 names::is_own_class(class) && !names::is_keeper(class) && !self.is_container(class)
@@ -554,7 +557,7 @@ impl<'a> Aligned<'a> {
         let mut by_class: BTreeMap<(String, Name), usize> = BTreeMap::new();
         let mut by_field: BTreeMap<StepId, usize> = BTreeMap::new();
         let mut by_fields: BTreeMap<Vec<Name>, usize> = BTreeMap::new();
-        // The fields that hold each merged candidate; `None` if one of its parts has no such field.
+        // The steps of the fields that hold each merged candidate. `None` if a part of the candidate has no such field.
         let mut tops: Vec<Option<BTreeSet<StepId>>> = Vec::new();
         for candidate in found.drain(..) {
             let class = trie[candidate.named].class;
@@ -597,8 +600,8 @@ impl<'a> Aligned<'a> {
         *found = merged;
     }
 
-    /// Limits the retained bytes of a candidate to those of the fields that hold it. If nodes hold nodes, the content
-    /// of a node is otherwise counted again in each step below it that contains nodes.
+    /// Limits the retained bytes of a candidate to the retained bytes of the fields that hold it. The limit is needed
+    /// if nodes hold nodes: the content of a node is then counted again in each step below it that contains nodes.
     fn bound(&self, candidate: &mut Candidate, fields: &BTreeSet<StepId>) {
         let trie = self.last();
         let above = |s: StepId| trie.above(trie[s].parent).any(|a| fields.contains(&a));
@@ -616,7 +619,7 @@ impl<'a> Aligned<'a> {
         }
     }
 
-    /// Returns the innermost step that is held by a field of an application class, on the path from the root to the top
+    /// Returns the innermost step that a field of an application class holds, on the path from the root to the top
     /// object of the growing structure.
     pub(crate) fn own_field(&self, candidate: &Candidate) -> Option<StepId> {
         self.innermost(candidate, &is_application)
@@ -647,8 +650,8 @@ impl<'a> Aligned<'a> {
         let mut path = trie.path(candidate.at);
         // The field that holds the head of a chain is the label of the first step of the content.
         path.extend(candidate.content.first());
-        // If the growing structure is a tree of application objects, the path ends at the tree's root. Nodes of the
-        // tree are recognized by their class, which occurs again below the head.
+        // If the growing structure is a tree of application objects, the path ends at the tree's root. A class that
+        // occurs again below the head is a class of tree nodes.
         if let Some(&head) = candidate.content.first() {
             let again = trie.classes_below(head);
             let is_node = |&s: &StepId| {
@@ -680,7 +683,8 @@ impl<'a> Aligned<'a> {
             .collect()
     }
 
-    /// Returns the name of the field whose content grows, or, if there is no field, the class that holds the content.
+    /// Returns the name of the field whose content grows. If there is no field, returns the class that holds the
+    /// content.
     fn holder(&self, candidate: &Candidate) -> String {
         let trie = self.last();
         holder(&self.labels(candidate))
@@ -688,7 +692,7 @@ impl<'a> Aligned<'a> {
     }
 }
 
-/// True if a label is a field that an application class declares.
+/// True if a label names a field that an application class declares.
 pub(crate) fn is_application(kind: LabelKind) -> bool {
     matches!(
         kind,
@@ -712,7 +716,7 @@ pub(crate) fn holder(path: &[Label]) -> Option<String> {
         .or_else(|| nearest(&|k, _| k == LabelKind::RuntimeField))
 }
 
-/// Returns the text of a step's labels: reference and class.
+/// Returns the texts of a step's two labels: the reference and the class.
 fn label<'a>(trie: &'a Trie, step: &Step) -> (&'a str, &'a str) {
     (trie.names.text(step.via), trie.names.text(step.class))
 }

@@ -9,13 +9,13 @@ use heapdiff_units::{grouped, signed_size};
 use crate::frame_parts::FrameParts;
 use crate::samples::frame_kind::telling_frames;
 
-/// The headline of one suspect. `Display` writes both parts as one sentence.
+/// The headline of one suspect, in two parts. `Display` writes both as one sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Headline {
     /// `Orders.open holds 2,000 more Orders$Order (+203.1 KiB, 97 % of the growth)`.
     pub held: String,
-    /// `allocated in Orders.book (Orders.java:31), called from Orders.take (Orders.java:27)`; missing if no
-    /// allocating application frame is known.
+    /// `allocated in Orders.book (Orders.java:31), called from Orders.take (Orders.java:27)`; `None` if no allocating
+    /// application frame is known.
     pub allocated: Option<String>,
 }
 
@@ -68,8 +68,8 @@ fn held(suspect: &Suspect, grown_bytes: i64) -> String {
         _ => format!("larger {class}"),
     };
     let mut figures = signed_size(growth);
-    // If other parts of the heap shrank, the growth can exceed that of the heap. In that case, its share has no
-    // meaning.
+    // If other parts of the heap shrank, the suspect can grow by more than the heap did. Its share of the growth then
+    // has no meaning and is left out.
     if grown_bytes > 0 && (0..=grown_bytes).contains(&growth) {
         figures += &match growth.saturating_mul(100) / grown_bytes {
             0 => ", under 1 % of the growth".to_owned(),
@@ -83,8 +83,8 @@ fn held(suspect: &Suspect, grown_bytes: i64) -> String {
     format!("{holder} {what} ({figures})")
 }
 
-/// Returns the name by which a programmer knows a field: without the `$` of a Scala object, and with the file of a
-/// top-level property of Kotlin.
+/// Returns a field's name as programmers know it: without the `$` of a Scala object; for a top-level property of
+/// Kotlin, with the name of its file.
 fn familiar(field: &str) -> Cow<'_, str> {
     let Some((class, name)) = field.rsplit_once('.') else {
         return field.into();
@@ -102,7 +102,7 @@ fn familiar(field: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the name by which a programmer knows a class. A lambda gets the name of the class around it.
+/// Returns a class's name as programmers know it. A lambda gets the name of the class that contains it.
 fn class_name(class: &str) -> Cow<'_, str> {
     match class.strip_suffix("$$Lambda") {
         Some(around) => format!("lambdas of {around}").into(),
@@ -110,26 +110,27 @@ fn class_name(class: &str) -> Cow<'_, str> {
     }
 }
 
-/// True if samples cover at least half of the growth: one sample of a large growth may come from anywhere.
+/// True if samples cover at least half of the growth. If they cover less, the stack of a sample may not be the one that
+/// allocated most.
 fn is_covered(suspect: &Suspect) -> bool {
     let coverage = &suspect.coverage;
     coverage.sampled_bytes.saturating_mul(2) >= coverage.growth_bytes
 }
 
-/// Returns the stack with the most bytes of the class that accumulates, or else the one with the most bytes of any
-/// class.
+/// Returns the stack that allocated the most bytes of the class that accumulates. If there is none, returns the stack
+/// that allocated the most bytes of any class.
 fn most_telling<'a>(stacks: &'a [Stack], class: &str) -> Option<&'a Stack> {
     let of_class = stacks.iter().find(|stack| stack.class == class);
     of_class.or(stacks.first())
 }
 
-/// Returns the application frames of a stack, from the innermost one that is not in a constructor or factory method of
-/// the class that accumulates. The code of a lambda is left out if the method around it follows.
+/// Returns the application frames of a stack. Leaves out the innermost frames if they are in a constructor or factory
+/// method of the class that accumulates. Leaves out the code of a lambda if the method that contains it follows.
 fn application_frames<'a>(stack: &'a Stack, class: &str) -> Vec<&'a str> {
     let own: Vec<&str> = telling_frames(&stack.frames).collect();
     let makes = |frame: &&&str| makes(frame, class) || makes(frame, &stack.class);
     let innermost = own.iter().take_while(makes).count();
-    // If there are no other frames, use the constructor's frame.
+    // If all frames are of constructors or factory methods, use these.
     let own = match &own[innermost..] {
         [] => &own[..],
         callers => callers,
@@ -214,7 +215,7 @@ mod tests {
             application_frames(&frames(&["java.lang.Thread.run"]), "a.B"),
             [""; 0]
         );
-        // If the stack has only the constructor's frame, the headline names the constructor.
+        // If the stack has only the frame of a constructor, the headline names the constructor.
         let alone = frames(&["a.B.<init>(B.java:1)"]);
         assert_eq!(application_frames(&alone, "a.B"), ["a.B.<init>(B.java:1)"]);
     }

@@ -34,14 +34,14 @@ pub struct IgnoreRule {
     pattern: Regex,
 }
 
-/// The part of a suspect that a rule is compared with.
+/// The property of a suspect that a rule is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RuleSubject {
     /// The field that holds the content.
     Holder,
     /// The class that accumulates.
     Class,
-    /// Methods that allocated more than half of the sampled growth.
+    /// The methods that allocated more than half of the growth, according to samples.
     Frame,
 }
 
@@ -74,12 +74,12 @@ pub enum IgnoreFault {
     },
 }
 
-/// Suspects, divided into new and known ones by the rules.
+/// Suspects, divided by the rules into new and known ones.
 #[derive(Debug, Default)]
 pub struct Sorted<'a> {
-    /// Suspects that no rule matches, ranked from 1.
+    /// Suspects that no rule matches, with ranks that start at 1.
     pub new: Vec<Suspect>,
-    /// Known suspects, each with the first rule that matches.
+    /// Known suspects, each with the first rule that matches it.
     pub known: Vec<(Suspect, &'a IgnoreRule)>,
     /// Rules that match no suspect.
     pub unused: Vec<&'a IgnoreRule>,
@@ -101,7 +101,7 @@ impl IgnoreRules {
         Ok(Self { rules })
     }
 
-    /// Separates known suspects from new ones. Compares each suspect with every rule.
+    /// Separates known suspects from new ones. Every suspect is compared with every rule.
     #[must_use]
     pub fn sort(&self, suspects: Vec<Suspect>) -> Sorted<'_> {
         let mut sorted = Sorted::default();
@@ -128,7 +128,7 @@ impl IgnoreRules {
     }
 }
 
-/// Removes a comment. A `#` begins one at the start of a line and after a space.
+/// Removes a comment from a line. A `#` begins a comment at the start of a line or after a space.
 fn without_comment(line: &str) -> &str {
     let comment = line.char_indices().find(|&(at, c)| {
         c == '#'
@@ -168,7 +168,8 @@ fn rule(line: usize, text: &str) -> Result<IgnoreRule, IgnoreFault> {
     })
 }
 
-/// Returns a pattern that matches a whole name; `*` is any string, `?` any character.
+/// Builds a regular expression from a pattern that matches a whole name. In the pattern, `*` is any string and `?` any
+/// character.
 fn glob(glob: &str) -> Result<Regex, String> {
     let mut text = String::from("^(?s:");
     for c in glob.chars() {
@@ -241,7 +242,7 @@ mod tests {
         }
     }
 
-    /// Returns a stack that begins with the leaf.
+    /// Returns a stack of these frames, the leaf first.
     fn stack(frames: &[&str], bytes: u64) -> Stack {
         Stack {
             frames: frames.iter().map(|&f| f.to_owned()).collect(),

@@ -1,4 +1,5 @@
-//! Interned labels of steps, in the form that reports show.
+//! Interned labels of steps, as reports show them. A step is a node of the trie: all objects of one class that one
+//! reference holds. A label is the text of this reference or of this class.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,11 +10,11 @@ use hprof::{ClassIndex, ObjectIndex, Snapshot};
 
 pub(crate) use heapdiff_sites::types::stable;
 
-/// The number of a label among the labels of its dump.
+/// The index of a label in the list of all labels of its dump.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Name(pub(crate) u32);
 
-/// The kind of step that a label represents.
+/// What a label names: a reference of some kind, or a class.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum LabelKind {
     /// An instance field of an application class.
@@ -26,7 +27,7 @@ pub(crate) enum LabelKind {
     RuntimeStatic,
     /// An array element.
     Element,
-    /// The object is reachable on several paths.
+    /// Several paths lead to the object, so no single reference holds it.
     Shared,
     /// A GC root, or a link between classes, loaders and threads.
     Structure,
@@ -56,7 +57,7 @@ impl Names {
         name
     }
 
-    /// Returns all labels in the order of their numbers.
+    /// Returns all labels, sorted by their numbers.
     pub(crate) fn labels(&self) -> &[(Box<str>, LabelKind)] {
         &self.list
     }
@@ -81,7 +82,8 @@ impl Names {
     }
 }
 
-/// Returns the name of an object's class in the form that comparisons use, `class C` for the class object of `C`.
+/// Returns the name of an object's class in the form that comparisons use. For the class object of `C`, this is `class
+/// C`.
 pub(crate) fn name_of(snapshot: &Snapshot, object: ObjectIndex) -> String {
     let name = snapshot.name(object);
     match stable(&name) {
@@ -90,7 +92,7 @@ pub(crate) fn name_of(snapshot: &Snapshot, object: ObjectIndex) -> String {
     }
 }
 
-/// True if a class belongs to the Java runtime rather than to the application.
+/// True if a class belongs to the JDK rather than to the application.
 pub(crate) fn is_runtime(snapshot: &Snapshot, class: ClassIndex) -> bool {
     let class = &snapshot.classes()[class];
     class.loader.is_null() || is_jdk(&class.name)
@@ -101,7 +103,7 @@ pub(crate) fn is_own_class(name: &str) -> bool {
     !is_jdk(name) && !is_primitive(name.trim_end_matches("[]"))
 }
 
-/// True for a class that the runtime or a library generates while a program runs: hidden classes, lambdas, proxies,
+/// True for a class that the JVM or a library generates while a program runs: hidden classes, lambdas, proxies,
 /// accessors.
 pub(crate) fn is_generated(name: &str) -> bool {
     const PARTS: [&str; 5] = [
@@ -114,15 +116,15 @@ pub(crate) fn is_generated(name: &str) -> bool {
     PARTS.iter().any(|p| name.contains(p))
 }
 
-/// True for a JDK class that is used for unrelated purposes, such as `String`. The path to one of its objects does not
-/// show how the others are held.
+/// True for a JDK class whose objects serve unrelated purposes, such as `String`. The path to one of its objects does
+/// not show what holds the others.
 pub(crate) fn is_of_all_kinds(name: &str) -> bool {
     let special = name.starts_with("jdk.internal.ref.") || name == "java.lang.VirtualThread";
     is_jdk(name) && !special
 }
 
-/// True if a class belongs to a collection library. Its fields are internals, as those of `java.util.HashMap` are:
-/// readers look for the field that holds the collection.
+/// True if a class belongs to a collection library. Its fields are internals, like those of `java.util.HashMap`:
+/// readers want to know the field that holds the collection.
 fn is_collection_library(name: &str) -> bool {
     const PREFIXES: [&str; 12] = [
         "cern.colt.",
@@ -143,17 +145,20 @@ fn is_collection_library(name: &str) -> bool {
         || name.split('.').any(|part| PACKAGES.contains(&part))
 }
 
-/// True if objects of a class only store what others put into them: JDK classes and classes of collection libraries.
+/// True if objects of a class only store what other code puts into them. This applies to JDK classes and to collection
+/// libraries.
 pub(crate) fn only_keeps(snapshot: &Snapshot, class: ClassIndex) -> bool {
     is_runtime(snapshot, class) || is_collection_library(&snapshot.classes()[class].name)
 }
 
-/// True if a field is internal to a container. The field by which a cleaner holds its list does not count as internal.
+/// True if a field is internal to a container. The field by which a cleaner holds its list is an exception: it is not
+/// internal.
 pub(crate) fn is_inside(field: &str) -> bool {
     is_container(field) && !field.starts_with("jdk.internal.ref.CleanerImpl.")
 }
 
-/// True if a class only stores what is put into it. Such a class is the place of an accumulation, not its content.
+/// True if objects of a class only store what is put into them. Such a class can be the place where something
+/// accumulates, but not the content.
 pub(crate) fn is_container(name: &str) -> bool {
     let object_array = name.ends_with("[]") && !is_primitive_array(name);
     object_array
@@ -163,13 +168,13 @@ pub(crate) fn is_container(name: &str) -> bool {
         || name.starts_with("jdk.internal.ref.")
 }
 
-/// True for collections of the JDK and of libraries, and for their nodes and arrays.
+/// True for collections of the JDK and of other libraries, including their nodes and arrays.
 pub(crate) fn is_keeper(name: &str) -> bool {
     is_container(name) || is_collection_library(name)
 }
 
-/// True if a JDK class can be a link of a chain of several classes. Collections cannot: a collection inside another one
-/// is not a chain.
+/// True if objects of a JDK class can be links of a chain that consists of several classes. Collections cannot: a
+/// collection inside another one is not a chain.
 pub(crate) fn is_link(name: &str) -> bool {
     let completion = name.starts_with("java.util.concurrent.CompletableFuture");
     is_jdk(name) && (completion || !is_container(name))
@@ -186,7 +191,7 @@ pub(crate) fn is_primitive(name: &str) -> bool {
     )
 }
 
-/// Returns the label of the reference by which the dominator of an object holds it.
+/// Returns the label for the reference through which an object's dominator holds it.
 pub(crate) fn hold_label(
     snapshot: &Snapshot,
     hold: Hold,
@@ -196,7 +201,8 @@ pub(crate) fn hold_label(
     match hold {
         Hold::Field(class, i) => {
             let class_name = &classes[class].name;
-            // No programmer wrote the fields of generated classes, such as the fields for what a lambda captures.
+            // The fields of generated classes count as JDK fields, because no programmer wrote them. An example is a
+            // field for a variable that a lambda captures.
             let runtime = is_runtime(snapshot, class)
                 || is_collection_library(class_name)
                 || is_generated(class_name);

@@ -1,11 +1,11 @@
-//! Next steps for a suspect: the likely fix, and commands that show more of it.
+//! Next steps for the reader of a suspect: the likely fix, and commands that show more details.
 
 use heapdiff_model::diff::{Suspect, Verdict};
 
 use crate::names;
 
-/// Returns the likely fix for a suspect in one sentence, by the known leak pattern, or else by the holder. Returns
-/// `None` if neither suggests one.
+/// Returns the likely fix for a suspect in one sentence. It depends on the known leak pattern or, if there is none, on
+/// the holder. Returns `None` if neither suggests a fix.
 pub(crate) fn likely_fix(suspect: &Suspect) -> Option<String> {
     let holder = &*suspect.holder;
     let detector = suspect.detector.as_deref();
@@ -81,7 +81,7 @@ fn fix_by_holder(suspect: &Suspect) -> Option<String> {
     }
 }
 
-/// True if the holder refers to a collection or an array to which elements were added.
+/// True if the holder refers to a collection or an array, and elements were added to it.
 fn is_collection(suspect: &Suspect) -> bool {
     let below = suspect
         .path
@@ -91,7 +91,7 @@ fn is_collection(suspect: &Suspect) -> bool {
     suspect.growth.objects > 0 && below.any(|step| step.ends_with("[*]") || names::is_keeper(step))
 }
 
-/// Returns the commands that show more of a suspect in the last dump.
+/// Returns the commands that show details of a suspect in the last dump.
 pub(crate) fn commands(suspect: &Suspect, dump: &str) -> Vec<String> {
     let of = |command: &str, selector: &str| {
         format!("heapdiff {command} {} {}", quoted(dump), quoted(selector))
@@ -100,7 +100,7 @@ pub(crate) fn commands(suspect: &Suspect, dump: &str) -> Vec<String> {
     if suspect.path.contains(&suspect.holder) {
         next.push(of("show", &suspect.holder));
     }
-    // Objects of a JDK class are everywhere, so only the paths to those in the holder matter.
+    // Objects of a JDK class occur everywhere. So only ask for the paths to those objects that the holder holds.
     let objects = if names::is_of_all_kinds(&suspect.class) && !next.is_empty() {
         &suspect.holder
     } else {
@@ -112,7 +112,7 @@ pub(crate) fn commands(suspect: &Suspect, dump: &str) -> Vec<String> {
     next
 }
 
-/// Quotes a word for a shell, if it needs quotes.
+/// Puts a word in quotes for a shell, if necessary.
 #[must_use]
 pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "._/-:+,@%".contains(c);
@@ -165,7 +165,7 @@ mod tests {
         full.detector = Some("listener".into());
         full.verdict = Verdict::Cache;
         has(likely_fix(&full), "none, if the heap has room");
-        // A single object that grew is not a collection.
+        // The holder of a single object that grew in size is not a collection.
         assert_eq!(of("a.B.text", "byte[]", &["a.B.text"], None), None);
         assert_eq!(of("(several paths)", "a.C", &[], None), None);
     }

@@ -1,5 +1,5 @@
-//! The origin of a dump: the program, and the run of it. Objects of two runs are unrelated, and differences between two
-//! programs are not growth.
+//! The origin of a dump: the program and the JVM process. Objects of two JVMs are unrelated, and differences between
+//! two programs are not growth.
 
 use std::collections::BTreeSet;
 
@@ -12,34 +12,35 @@ use hprof::index::{Decoder, Encoder};
 
 use crate::names;
 
-/// Two dumps are of different programs if less than 1/4 of the classes of the dump with fewer are in the other. A
-/// program that keeps running keeps its classes, and versions of one program share most of them.
+/// Take the dump with fewer classes. If less than 1/4 of its classes are also in the other dump, the two dumps are of
+/// different programs. A program that keeps running keeps its classes, and versions of one program share most of them.
 const PROGRAM: usize = 4;
-/// Loaders of the JDK's own modules, other than the boot loader.
+/// The class loaders of the JDK's own modules, without the boot loader.
 const PLATFORM: [&str; 2] = [
     "jdk.internal.loader.ClassLoaders$PlatformClassLoader",
     "sun.misc.Launcher$ExtClassLoader",
 ];
 
-/// The properties that identify a dump's JVM and program.
+/// The properties that identify the JVM and the program of a dump.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Origin {
-    /// Random number that each JVM chooses at its start, if its JDK does so (since 9).
+    /// A random number that a JVM chooses when it starts. JDK 9 and later have it.
     salt: Option<i64>,
-    /// Process ID and start time, as the agent wrote them.
+    /// Process ID and start time from the agent's data.
     agent: Option<(u64, u64)>,
     /// Version of the JVM.
     version: Option<String>,
-    /// Hashes of the names of application classes, without generated ones.
+    /// Hashes of the names of application classes. Generated classes are left out.
     classes: BTreeSet<u64>,
 }
 
 /// The difference between the origins of two dumps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Apart {
-    /// Two programs. `common` is the number of classes that both have, `of` the number in the dump with fewer classes.
+    /// Two programs. `common` is the number of classes that are in both dumps, `of` the number of classes in the dump
+    /// with fewer.
     Programs { common: usize, of: usize },
-    /// Two JVMs, with the property in which they differ.
+    /// Two JVMs. The text is the property in which they differ.
     Jvms(String),
 }
 
@@ -75,7 +76,8 @@ impl Origin {
         })
     }
 
-    /// Returns how this dump's origin differs from an earlier one's; `None` if nothing shows a difference.
+    /// Returns how this dump's origin differs from that of an earlier dump. Returns `None` if nothing shows a
+    /// difference.
     pub(crate) fn apart(&self, earlier: &Self) -> Option<Apart> {
         let of = self.classes.len().min(earlier.classes.len());
         let common = self.classes.intersection(&earlier.classes).count();
@@ -92,8 +94,8 @@ impl Origin {
         {
             return Some(Apart::Jvms(format!("processes {} and {}", a.0, b.0)));
         }
-        // In containers all processes have number 1, and the agent may have been loaded twice. The random number, if
-        // known, therefore decides.
+        // The process ID is not reliable: in containers every JVM can have the process ID 1, and the agent may have
+        // been loaded twice. If the random number is known, it therefore decides.
         match (earlier.salt, self.salt, earlier.agent, self.agent) {
             (Some(a), Some(b), ..) if a != b => Some(Apart::Jvms(
                 "numbers drawn at their start differ".to_owned(),
@@ -106,7 +108,7 @@ impl Origin {
     }
 }
 
-/// Returns the seed that the JDK's immutable collections choose when a JVM starts.
+/// Returns the random seed that the JDK's immutable collections choose when a JVM starts.
 fn salt(snapshot: &Snapshot) -> Option<i64> {
     let class = "java.util.ImmutableCollections";
     let class = *snapshot.classes().by_name(class).first()?;

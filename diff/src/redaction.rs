@@ -1,11 +1,12 @@
-//! The parts of the agent's objects that a redacted dump keeps: figures, and names of classes, methods and files.
+//! Rules for redacting the agent's objects. A redacted dump keeps their figures, and the names of classes, methods and
+//! files.
 
 use heapdiff_sites::{CLASS, names_only, statics, usage};
 use hprof::redaction::{KeptTables, Rules};
 
 use crate::agent_objects::THREAD;
 
-/// Returns the rules by which a redacted dump gives the same report as the dump.
+/// Returns the redaction rules. With them, the report on a redacted dump equals the report on the original dump.
 #[must_use]
 pub fn redaction_rules(numbers: bool) -> Rules<'static> {
     Rules {

@@ -1,10 +1,10 @@
-//! Parts of a snapshot's description that every report has.
+//! The parts of a snapshot's description that all kinds of reports have in common.
 
 use heapdiff_model::diff::{AssumedRoots, LayoutInfo};
 use hprof::Snapshot;
 use hprof::sizes::Layout;
 
-/// Returns the object layout as reports describe it.
+/// Returns the layout of objects in the form of reports.
 #[must_use]
 pub fn layout_info(layout: &Layout) -> LayoutInfo {
     LayoutInfo {
@@ -16,7 +16,7 @@ pub fn layout_info(layout: &Layout) -> LayoutInfo {
     }
 }
 
-/// Returns the roots that are assumed in a dump that lacks GC roots; `None` if the dump is complete.
+/// If a dump lacks GC roots, returns the roots that are assumed instead. Returns `None` if the dump has GC roots.
 #[must_use]
 pub fn assumed_roots(snapshot: &Snapshot) -> Option<AssumedRoots> {
     let (missing, total) = snapshot.assumed_roots()?;

@@ -1,5 +1,5 @@
-//! Finds the application frame through which most of a growth was allocated: one place to look at if there are many
-//! stacks.
+//! Finds the application frame through which most of a growth was allocated. If there are many stacks, this is the one
+//! place in the code to look at.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,22 @@ use heapdiff_model::diff::{Stack, Through};
 use crate::frame_parts::FrameParts;
 use crate::samples::frame_kind::telling_frames;
 
-/// Up to this number of stacks, the report lists them all, and a common frame is not needed.
+/// Maximum number of stacks that the report lists in full. For at most this number, no common frame is needed.
 const FEW: usize = 3;
 
 /// Sums over the stacks that contain a method.
 #[derive(Default)]
 struct Passing<'a> {
     bytes: u128,
-    /// Number of frames between the method and the leaf, weighted by bytes.
+    /// Number of frames between the method and the leaf, multiplied by the bytes of each stack and summed up.
     depth: u128,
     stacks: u64,
-    /// The frame of the method; the method alone if the lines differ.
+    /// The frame of the method. If the stacks have different lines in the method, only the method.
     frame: &'a str,
 }
 
 /// Returns the innermost application frame through which at least two thirds of the stacks' bytes were allocated.
-/// Returns `None` if there are so few stacks that the report lists them all.
+/// Returns `None` if there is no such frame, or if there are so few stacks that the report lists them all.
 #[must_use]
 pub fn through(stacks: &[Stack]) -> Option<Through> {
     if stacks.len() <= FEW {
@@ -35,7 +35,7 @@ pub fn through(stacks: &[Stack]) -> Option<Through> {
         let mut seen: Vec<&str> = Vec::new();
         for (depth, frame) in (0_u128..).zip(telling_frames(&stack.frames)) {
             let method = FrameParts::parse(frame).function;
-            // A recursive method counts at its frame nearest to the leaf.
+            // If a method is recursive, only its frame that is nearest to the leaf counts.
             if seen.contains(&method) {
                 continue;
             }
@@ -55,7 +55,7 @@ pub fn through(stacks: &[Stack]) -> Option<Through> {
     let most = methods
         .into_values()
         .filter(|m| m.bytes > 0 && 3 * m.bytes >= 2 * all);
-    // The products are sums over at most 50 stacks of a heap, far below the limit of the type.
+    // The products cannot overflow: they are sums over at most 50 stacks of one heap.
     let nearest = most.min_by(|a, b| {
         let depth = |x: &Passing<'_>, y: &Passing<'_>| x.depth.saturating_mul(y.bytes);
         depth(a, b).cmp(&depth(b, a))
@@ -111,7 +111,7 @@ mod tests {
             named(&stacks),
             Some(("a.Cache.put(C.java:7)".to_owned(), 800, 20))
         );
-        // Different lines of one method are one place.
+        // Frames with different lines in one method count as one place.
         stacks.push(stack("a.Cache.put(C.java:9) a.Main.main(M.java:2)", 250));
         assert_eq!(named(&stacks), Some(("a.Cache.put".to_owned(), 900, 21)));
     }

@@ -3,7 +3,8 @@
 use hprof::answers::{Content, Value};
 use hprof::{ObjectIndex, Snapshot};
 
-/// Returns the text of strings, cut at `limit` characters, and of boxed primitives; `None` for other objects.
+/// Returns the text of each object that is a string or a boxed primitive, and `None` for other objects. Strings are
+/// truncated to `limit` characters.
 ///
 /// Cost: that of [`Snapshot::strings`], and of [`Snapshot::read_all`] for boxes.
 #[must_use]

@@ -1,4 +1,5 @@
-//! Wasted memory that `hprof` finds, with names that are the same in every dump of a program, compared across dumps.
+//! Compares wasted memory across dumps. `hprof` finds the waste. This module gives it names that are the same in every
+//! dump of a program.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use crate::samples::AgentObjects;
 /// Maximum number of characters of a string to show.
 const CHARACTERS: usize = 80;
 
-/// The waste of a dump, without the dump.
+/// The waste found in a dump. It does not need the open dump.
 #[derive(Clone, Debug)]
 pub struct WasteSummary {
     kinds: Vec<KindSummary>,
@@ -25,7 +26,7 @@ struct KindSummary {
     total: WasteTotal,
     groups: u64,
     examples: Vec<WasteExample>,
-    /// Number of objects and savings in bytes, by the holder's label.
+    /// Number of objects, and possible savings in bytes, by the label of the holder.
     holders: BTreeMap<String, (u64, u64)>,
 }
 
@@ -34,13 +35,13 @@ struct KindSummary {
 pub struct ComparedWaste {
     /// The waste.
     pub waste: WasteGrowth,
-    /// The number of holders that are not listed, for each kind in the order of `waste.kinds`.
+    /// For each kind in the order of `waste.kinds`, the number of holders that are not listed.
     pub more_holders: Vec<u64>,
 }
 
 impl WasteSummary {
-    /// Finds the waste of a dump and stores `examples` groups of each kind. The agent's objects are left out. The
-    /// holders are fields of classes other than JDK classes and collection libraries.
+    /// Finds the waste of a dump, and stores at most `examples` examples of each kind. The agent's objects are left
+    /// out. The holders are fields of classes other than JDK classes and collection libraries.
     ///
     /// Cost: that of [`Snapshot::waste`].
     ///
@@ -118,7 +119,7 @@ impl WasteSummary {
     }
 }
 
-/// Returns the sort key: growth, then size.
+/// Returns the sort key for kinds and holders: the growth first, then the size.
 fn weight(figures: &[u64]) -> (i128, u64) {
     let (first, last) = (figures.first(), figures.last());
     let last = last.copied().unwrap_or(0);
@@ -126,7 +127,7 @@ fn weight(figures: &[u64]) -> (i128, u64) {
     (i128::from(last) - i128::from(first), last)
 }
 
-/// Returns the waste of one kind, and the number of holders that the limit leaves out.
+/// Returns the waste of one kind. Also returns the number of holders that were left out because of the limit.
 fn row(all: &[WasteSummary], at: usize, kind: WasteKind, limit: usize) -> (WasteRow, u64) {
     let of: Vec<&KindSummary> = all.iter().map(|summary| &summary.kinds[at]).collect();
     let list = |figure: fn(&KindSummary) -> u64| of.iter().map(|k| figure(k)).collect();
@@ -165,7 +166,7 @@ fn row(all: &[WasteSummary], at: usize, kind: WasteKind, limit: usize) -> (Waste
     (row, more_holders)
 }
 
-/// Returns the name of a holder in the form that reports show.
+/// Returns the name of a holder as reports show it.
 fn label(snapshot: &Snapshot, holder: &WasteHolder) -> String {
     use hprof::answers::Hold;
     let Some(class) = holder.class else {
@@ -173,7 +174,7 @@ fn label(snapshot: &Snapshot, holder: &WasteHolder) -> String {
     };
     let name = stable(&snapshot.classes()[class].name);
     match holder.hold {
-        // A field of a superclass is named after the class of the holding object.
+        // If a superclass declares the field, use the class of the holding object in the name instead.
         Hold::Field(owner, place) => {
             let fields = &snapshot.classes()[owner].fields;
             let field = fields.get(usize::from(place)).map_or("?", |f| &f.name);

@@ -1,4 +1,4 @@
-//! Tests reports on one dump alone: the objects that retain the most, without statements about growth.
+//! Tests reports on a single dump. They name the objects that retain the most, and say nothing about growth.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -11,7 +11,7 @@ use testdata::writer::{self, FieldType, Frame, Obj};
 
 fn report(app: App) -> HeapReport {
     let report = common::alone(Source::from_bytes(app.heap.build()));
-    // A report on one dump must not contain a statement about growth.
+    // A report on a single dump must not say anything about growth.
     let words = ["grow", "more objects", "up from", "before", "leak"];
     for reason in report.suspects.iter().flat_map(|s| &s.reasons) {
         assert!(!words.iter().any(|w| reason.contains(w)), "{reason}");
@@ -33,7 +33,7 @@ fn says(suspect: &Suspect, part: &str) -> bool {
     suspect.reasons.iter().any(|r| r.contains(part))
 }
 
-/// Puts a list with these elements into a static field of a class.
+/// Puts a list with the given elements into a static field of a class.
 fn list(app: &mut App, class: &str, field: &str, elements: Vec<Obj>) {
     let holder = app.class(class, &[], &[field]);
     let list = list_of(app, elements);
@@ -75,7 +75,7 @@ fn many_in_one_field_are_one_suspect() {
         "{s:?}"
     );
     assert!(!says(s, "holders of class") && !says(s, "one object"));
-    // Class, list and array are in the suspect's path, and are not suspects themselves.
+    // The class, the list and its array are in the suspect's path, but are not suspects themselves.
     let of_it = report
         .suspects
         .iter()
@@ -87,7 +87,7 @@ fn many_in_one_field_are_one_suspect() {
 
 #[test]
 fn what_falls_apart_most_is_what_accumulates() {
-    // A few tenants have many events each, so the report names the events.
+    // There are a few tenants with many events each, so the report names the events.
     let told = |tenants: usize, events: usize| {
         let mut app = App::new();
         let event = app.class("com.acme.Event", &["body"], &[]);
@@ -128,8 +128,8 @@ fn what_falls_apart_most_is_what_accumulates() {
     assert_eq!(told(2000, 20), (all, tenant, 2000, 1, false));
 }
 
-/// Elements of a document hold child elements and also attributes. The retained bytes of an element include those of
-/// its children and attributes, and must count once.
+/// An element of a document holds child elements and also attributes. Its retained bytes include those of its children
+/// and attributes, which must not be counted twice.
 #[test]
 fn what_nodes_hold_beside_nodes_counts_once() {
     let mut app = App::new();
@@ -154,7 +154,7 @@ fn what_nodes_hold_beside_nodes_counts_once() {
     let page = app.class("com.acme.Page", &[], &["body"]);
     let body = level.remove(0);
     app.heap.set_static(page, "body", body);
-    // The suspects explain at most all reachable bytes.
+    // The suspects cannot explain more than all reachable bytes.
     let report = report(app);
     let s = first(&report);
     assert_eq!(s.holder, "com.acme.Page.body", "{s:?}");
@@ -222,7 +222,7 @@ fn a_chain_is_as_many_as_it_has_links() {
 
 #[test]
 fn a_tree_is_held_by_the_field_with_its_root() {
-    // The nodes of this tree have arrays of pages. A page holds further nodes, or leaves.
+    // The nodes of this tree have arrays of pages. Each page holds further nodes, or leaves.
     let mut app = App::new();
     let node = app.class("com.acme.Node", &["children"], &[]);
     let leaf = app.class("com.acme.Leaf", &["body"], &[]);
@@ -391,7 +391,8 @@ fn a_small_heap_has_no_large_holder() {
     assert!(!report.classes.is_empty());
 }
 
-/// Adds a thread that holds a list in a method. The frames `above` are the methods that it called.
+/// Adds a thread that holds a list in a local variable of a method. The frames `above` are of methods that this method
+/// called.
 fn thread(app: &mut App, above: &[(&str, &str)]) {
     let job = app.class("com.acme.Job", &[], &[]);
     let mut frames: Vec<Frame> = Vec::new();
@@ -413,7 +414,7 @@ fn thread(app: &mut App, above: &[(&str, &str)]) {
     let rows = list_of(app, rows);
     let depth = i32::try_from(above.len()).unwrap();
     app.heap.add_local(thread, depth, rows);
-    // A local variable of a running thread also refers to the thread itself.
+    // A running thread also has a local variable that refers to the thread itself.
     app.heap.add_local(thread, depth, thread.object);
     app.heap.add_thread("idle", &frames);
 }
@@ -429,7 +430,7 @@ fn the_thread_whose_allocation_failed_is_named() {
     let told = died(&[(ERROR, "<init>")]).unwrap();
     assert_eq!(told.thread.as_deref(), Some("worker-3"));
     assert_eq!(told.frames, ["com.acme.Job.run(Job.java:42)"]);
-    // If a program creates such an error itself, the stack has more frames above the constructor.
+    // If a program itself creates such an error, the stack has more frames on top of the constructor.
     let made = [
         ("java.lang.Throwable", "fillInStackTrace"),
         ("java.lang.Throwable", "<init>"),
@@ -463,7 +464,7 @@ fn what_a_thread_holds_is_told_by_its_method() {
 
 #[test]
 fn threads_of_a_pool_are_no_accumulation() {
-    // Each of a few threads holds one buffer in a local variable. The report names the method and not the threads.
+    // Each of a few threads holds one buffer in a local variable. The report names the method and not each thread.
     let mut app = App::new();
     let job = app.class("com.acme.Job", &[], &[]);
     for at in 0..12 {

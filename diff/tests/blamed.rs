@@ -1,5 +1,5 @@
-//! Tests holders and verdicts of heaps for which a report once blamed something else. The tests check fields of the
-//! report, and that certain words are absent.
+//! Tests holders and verdicts for heaps for which an earlier version named the wrong cause. The tests check fields of
+//! the report, and that certain words are absent.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -33,7 +33,7 @@ fn holders(suspect: &Suspect) -> Vec<&str> {
     all
 }
 
-/// Returns a heap with a table in a static field, dumped at this time in seconds.
+/// Returns a heap with a table in a static field. The dump is taken at this time, in seconds.
 fn table(seconds: u64, rows: usize, body: usize) -> HeapBuilder {
     let mut app = App::at(1_700_000_000_000 + seconds * 1000);
     let table = app.class("com.acme.Table", &[], &["rows"]);
@@ -44,8 +44,8 @@ fn table(seconds: u64, rows: usize, body: usize) -> HeapBuilder {
     app.heap
 }
 
-/// Returns a heap with direct buffers of 100,000 bytes in a list that a local variable holds. The JDK keeps a list of
-/// their cleaners.
+/// Returns a heap with direct buffers of 100,000 bytes. They are in a list that a local variable holds. The JDK has its
+/// own list of the buffers' cleaners.
 fn chunks(count: usize) -> HeapBuilder {
     let mut app = App::new();
     let object = app.boot.object;
@@ -134,7 +134,8 @@ fn the_name_of_a_thread_is_not_the_holder_of_strings_that_variables_share() {
     assert_eq!(strings.holder, "(several paths)", "{report:#?}");
 }
 
-/// Returns a heap with a queue that has tickets in two fields. An index holds the same tickets.
+/// Returns a heap with a queue of tickets. Two fields of the queue lead to the tickets. An index holds the same
+/// tickets.
 fn queue(open: usize, closed: usize) -> HeapBuilder {
     let mut app = App::new();
     let queue = app.class("com.acme.Queue", &["open", "closed"], &["only"]);
@@ -203,7 +204,8 @@ fn a_cache_of_some_entries_is_not_the_holder_of_a_linked_list() {
     }
 }
 
-/// The heap has hidden classes of one name, each with a table in a static field. Only their loader holds the classes.
+/// The heap has hidden classes of one name. Each has a table in a static field. Only the loader of the classes holds
+/// them.
 #[test]
 fn hidden_classes_of_one_family_are_no_warm_up() {
     let heap = |count: usize| {
@@ -227,7 +229,7 @@ fn hidden_classes_of_one_family_are_no_warm_up() {
     assert_eq!(suspect.verdict, Verdict::Growth, "{suspect:#?}");
 }
 
-/// The heap has class loaders that define one class each. Soft references or an array hold the loaders.
+/// The heap has class loaders that define one class each. Either soft references or an array hold the loaders.
 #[test]
 fn class_loaders_that_soft_references_hold_are_no_leak() {
     let heap = |count: usize, is_soft: bool| {
@@ -299,10 +301,10 @@ fn stacks_that_differ_in_hidden_frames_and_generated_names_are_one() {
 
 #[test]
 fn growth_that_goes_on_after_a_large_import_is_no_warm_up() {
-    // Growth of at least 840,000 bytes is significant.
+    // Growth is significant if it is at least 840,000 bytes.
     let import = first([200, 84_200, 88_200].map(|rows| table(0, rows, 100)));
     assert_eq!(import.verdict, Verdict::Growth, "{import:#?}");
-    // Growth that has ended is a warm-up.
+    // If growth has ended, the verdict is warm-up.
     let over = first([200, 84_200, 84_210].map(|rows| table(0, rows, 100)));
     assert_eq!(over.verdict, Verdict::Warmup, "{over:#?}");
 }
@@ -321,7 +323,7 @@ fn a_table_that_has_been_level_for_a_short_time_is_no_leak() {
     assert_eq!(dumps(&[&rising[..], &long].concat()), Verdict::Cache);
 }
 
-/// Returns a heap with a cache that has a limit and keeps its entries in one array.
+/// Returns a heap with a cache. The cache has a limit, and keeps its entries in one array.
 fn cache(limit: i32, entries: usize, body: usize) -> HeapBuilder {
     let mut app = App::new();
     let object = app.boot.object;
@@ -341,7 +343,7 @@ fn cache(limit: i32, entries: usize, body: usize) -> HeapBuilder {
     app.heap
 }
 
-/// Some caches add entries before they evict others.
+/// Some caches add entries before they evict others, so they exceed the limit a little.
 #[test]
 fn a_few_entries_more_in_a_full_cache_are_no_growth() {
     for counts in [[20_000, 20_006, 20_012], [19_980, 19_990, 20_000]] {
@@ -350,7 +352,7 @@ fn a_few_entries_more_in_a_full_cache_are_no_growth() {
         let two = [counts[0], counts[2]].map(|entries| cache(20_000, entries, 4000));
         assert_eq!(first(two).verdict, Verdict::Cache);
     }
-    // If a cache exceeds a limit by more than that, the limit does not apply to it.
+    // If the number of entries is further above the limit, the limit does not apply to the cache.
     let beyond = first([20_000, 20_300, 20_600].map(|entries| cache(20_000, entries, 100)));
     assert_eq!(beyond.verdict, Verdict::Growth, "{beyond:#?}");
 }
@@ -382,7 +384,8 @@ fn a_limit_of_another_list_or_in_bytes_limits_nothing() {
     assert_eq!(verdict("MAX_USER_BYTES"), Verdict::Leak);
 }
 
-/// Sixteen lists of a cache have more entries together than the cache's limit, but each list has fewer.
+/// A cache consists of sixteen lists. Together these have more entries than the cache's limit, but each of them has
+/// fewer.
 #[test]
 fn a_limit_that_the_lists_of_a_cache_exceed_together_is_none() {
     let heap = |limit: i32, entries: usize| {
@@ -458,13 +461,13 @@ fn a_limit_of_a_cache_counts_for_segments_that_are_objects() {
         suspect.verdict
     };
     assert_eq!(filling(&[("maxSize", 4000)]), Verdict::Growth);
-    // The following do not limit the entries: a limit that was exceeded, a limit in bytes, and a limit on segments.
+    // None of the following limits the entries: a limit that was exceeded, a limit in bytes, and a limit on segments.
     assert_eq!(filling(&[("maxSize", 2000)]), Verdict::Leak);
     assert_eq!(filling(&[("maxBytes", 4000)]), Verdict::Leak);
     assert_eq!(filling(&[("maxSegments", 4000)]), Verdict::Leak);
 }
 
-/// Returns a heap with a pool of buffers, and the buffers that workers have.
+/// Returns a heap with a pool of buffers. Workers have taken some of the buffers from the pool.
 fn pool(free: usize, lent: usize) -> HeapBuilder {
     let mut app = App::new();
     let buffer = app.class("com.acme.Buffer", &["bytes"], &[]);
@@ -514,7 +517,7 @@ fn a_few_slots_of_an_array_that_fill_are_no_leak() {
     assert_eq!(five.verdict, Verdict::Leak, "{five:#?}");
 }
 
-/// The number of arrays does not change. Half of the arrays become larger, the other half smaller.
+/// The number of arrays does not change. Half of the arrays become larger, and the other half become smaller.
 #[test]
 fn not_each_object_became_larger() {
     let heap = |sizes: [usize; 2]| {

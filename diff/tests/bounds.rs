@@ -1,4 +1,4 @@
-//! Tests limits: the collection that a limit belongs to, and whether the collection respects it.
+//! Tests limits: to which collection a limit belongs, and if the collection respects it.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -97,7 +97,7 @@ fn says(suspect: &Suspect, part: &str) -> bool {
     suspect.reasons.iter().any(|r| r.contains(part))
 }
 
-/// Returns a heap with a Caffeine cache. Caffeine's class has a maximum only if the program set one.
+/// Returns a heap with a Caffeine cache. Caffeine's class has a field for the maximum only if the program set one.
 fn caffeine(maximum: Option<i64>, nested: bool, count: usize) -> Vec<u8> {
     let mut app = App::new();
     let package = "com.github.benmanes.caffeine.cache";
@@ -130,17 +130,17 @@ fn caffeine_is_bounded_where_it_has_a_maximum() {
         "SSMS limits the number of elements: maximum is 10,000"
     ));
     assert!(!says(&s, "extends LinkedHashMap"), "{s:#?}");
-    // A cache whose entries only expire has no maximum.
+    // A cache whose entries expire, but are not limited in number, has no maximum.
     let s = suspect(|n| caffeine(None, false, n));
     assert_eq!(s.verdict, Verdict::Leak, "{s:#?}");
     assert!(!says(&s, "limits the"), "{s:#?}");
-    // A list in a bounded cache is not bounded.
+    // If a list is an element of a bounded cache, the bound does not apply to the list.
     let s = suspect(|n| caffeine(Some(10_000), true, n));
     assert_eq!(s.verdict, Verdict::Leak, "{s:#?}");
     assert!(!says(&s, "limits the"), "{s:#?}");
 }
 
-/// Returns a heap with Guava's cache and a constant that is named like a maximum.
+/// Returns a heap with Guava's cache. It also has a constant whose name looks like that of a maximum.
 fn guava(max_weight: i64, weigher: &str, count: usize) -> Vec<u8> {
     let mut app = App::new();
     let weigher = app.class(weigher, app.object, &[]);
@@ -197,8 +197,8 @@ fn a_constant_of_a_library_is_no_bound() {
     assert!(!says(&s, "MAX_SEGMENTS"), "{s:#?}");
 }
 
-/// Returns a heap with a queue of nodes that has a capacity. With `nested`, the queue has one element, which holds a
-/// list.
+/// Returns a heap with a queue that consists of nodes and has a capacity. If `nested` is true, the queue has one
+/// element, which holds a list.
 fn queue(capacity: i32, nested: bool, count: usize) -> Vec<u8> {
     let mut app = App::new();
     let name = "java.util.concurrent.LinkedBlockingQueue";
@@ -234,7 +234,7 @@ fn a_queue_bounds_what_it_holds_and_nothing_below() {
     }
 }
 
-/// Returns a heap with a weak map. Another object keeps the map's keys alive.
+/// Returns a heap with a weak map, and another object that keeps the map's keys alive.
 fn weak(count: usize) -> Vec<u8> {
     let mut app = App::new();
     let boot = app.heap.boot();
@@ -268,8 +268,8 @@ fn a_weak_map_whose_keys_are_held_is_no_cache() {
     assert!(says(&s, "look for the holders of the keys"), "{s:#?}");
 }
 
-/// Returns a heap with entries that refer to their values through a subclass of soft references, or through plain
-/// objects.
+/// Returns a heap with entries. The entries refer to their values either through a subclass of soft references, or
+/// through plain objects.
 fn soft_values(soft: bool, count: usize) -> Vec<u8> {
     let mut app = App::new();
     let boot = app.heap.boot();
@@ -290,8 +290,8 @@ fn soft_values(soft: bool, count: usize) -> Vec<u8> {
     app.done(table)
 }
 
-/// Returns a heap with entries that have keys and soft references to values. Without a reference queue nobody can
-/// remove the entries.
+/// Returns a heap with entries. Each entry has a key and a soft reference to its value. The references have no
+/// reference queue, so nothing can remove the entries.
 fn soft_entries(queue: &str, count: usize) -> Vec<u8> {
     let mut app = App::new();
     let boot = app.heap.boot();
@@ -341,7 +341,7 @@ fn soft_values_make_a_cache() {
     assert!(!says(&s, "look for the holders of the keys"), "{s:#?}");
 }
 
-/// Returns a heap with a class that has two lists and a constant that limits one of them.
+/// Returns a heap with a class that has two lists, and a constant that limits only one of them.
 fn two_lists(constant: &str, value: i32, count: usize) -> Vec<u8> {
     let (mut heap, boot, loader) = loaded();
     let statics = [

@@ -1,4 +1,5 @@
-//! Tests intervals of stacks with counted allocations, in dumps of real JVMs with the agent's `count=on`.
+//! Tests the intervals of stacks whose allocations are counted exactly. The dumps are of real JVMs with the agent's
+//! `count=on`.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 #![allow(clippy::print_stdout, reason = "tests show their figures")]
@@ -27,7 +28,8 @@ fn launch(jdk: &Jdk, program: &str, options: &str) -> Launch {
         .timeout(Duration::from_secs(120))
 }
 
-/// Returns the bytes that the program prints for each of its large methods. Small methods may have no sample.
+/// Returns the true number of bytes of each large method, as the program prints it. Small methods are left out, because
+/// they may have no sample.
 fn truth(target: &mut Target) -> BTreeMap<String, u64> {
     let lines = target.lines_until_ready().unwrap();
     let large = lines.iter().filter(|line| !line.starts_with("rare"));
@@ -38,7 +40,7 @@ fn truth(target: &mut Target) -> BTreeMap<String, u64> {
     figures.collect()
 }
 
-/// Takes a dump after the agent has copied all counts.
+/// Takes a dump after the agent has copied all of its counts to the heap.
 fn dump(target: &Target, file: &Path) {
     std::thread::sleep(Duration::from_millis(2500));
     target.dump(file, DumpOptions::default()).unwrap();
@@ -55,7 +57,7 @@ fn sites(samples: &Samples) -> Vec<Stack> {
     by_site(samples, &|_, _| true, u64::MAX).stacks
 }
 
-/// Returns the stack whose first frame is in this method of the program.
+/// Returns the stack whose first frame is in this method of the test program.
 fn of<'a>(stacks: &'a [Stack], program: &str, method: &str) -> &'a Stack {
     let start = format!("{program}.{method}(");
     let found = stacks.iter().find(|s| s.frames[0].starts_with(&start));
@@ -74,7 +76,7 @@ fn allocations<'a>(samples: &Samples, all: &'a Allocations, start: &str) -> &'a 
 struct Found {
     stacks: u32,
     held: u32,
-    /// Sum of the widths of all intervals with counts, and the same without counts.
+    /// Two sums over all intervals: the widths with counts, and the widths without counts.
     width: u64,
     without: u64,
 }
@@ -94,7 +96,8 @@ impl Found {
     }
 }
 
-/// Samples estimate the total that a program keeps. Counts show how much of it belongs to each stack.
+/// Samples estimate the total number of bytes that a program keeps. Counts show how much of the total belongs to each
+/// stack.
 #[test]
 fn counts_narrow_what_samples_say() {
     for jdk in Jdk::all_for_scenarios() {
@@ -129,19 +132,19 @@ fn counts_narrow_what_samples_say() {
         }
         for found in [&alive, &grown, &allocated] {
             println!("JDK {}: {found:?}", jdk.major());
-            // About one in twenty true values may be outside. The probability of five outside among twelve is about 1
-            // in 100,000.
+            // About one in twenty true values may be outside of its interval. That five of twelve are outside has a
+            // probability of about 1 in 100,000.
             assert!(found.stacks == 12 && found.held >= 8, "{found:?}");
             assert!(found.without > found.width * 11 / 10, "{found:?}");
         }
     }
 }
 
-/// Allocations that the compiler removed are counted, but must not change the estimate of live bytes.
+/// Allocations that the compiler removed are included in the counts, but must not change the estimate of live bytes.
 #[test]
 fn what_is_removed_misleads_nobody() {
     for jdk in Jdk::all_for_scenarios() {
-        // With -Xbatch, a call waits until its method is compiled, so few calls run in the interpreter.
+        // With -Xbatch, a call waits until its method is compiled. So only few calls run in the interpreter.
         let launch = launch(&jdk, "Escape", "interval=16k,count=on").flag("-Xbatch");
         let mut target = launch.start().unwrap();
         let truth = truth(&mut target);
@@ -155,10 +158,10 @@ fn what_is_removed_misleads_nobody() {
             println!("JDK {}: {bytes} of {stack:?}", jdk.major());
             let half = (stack.ci95[1] - stack.ci95[0]) / 2;
             let error = stack.estimated_bytes.abs_diff(bytes);
-            // A larger error cannot be random variation.
+            // An error larger than this cannot be random variation.
             assert!(half > 0 && error <= 3 * half, "{bytes} of {stack:?}");
         }
-        // Both figures of allocated bytes are reported if they disagree.
+        // If the estimate and the count of allocated bytes disagree, the report has both figures.
         let all = samples.allocations(&|_, _| true).unwrap();
         let of = |method: &str| all.disagreements.iter().find(|d| d.method == method);
         let removed = of("mostlyRemoved").unwrap();
@@ -167,8 +170,8 @@ fn what_is_removed_misleads_nobody() {
         let stack = |method| allocations(&samples, &all, &format!("Escape.{method}("));
         let removed = stack("mostlyRemoved");
         assert_eq!(removed.sampled, None, "{removed:?}");
-        // Random samples of the other line may contradict the count of this line. Then the estimate stays; otherwise
-        // the count replaces it.
+        // By random variation, the samples of `allKept` may contradict its count. In that case, its estimate stays.
+        // Otherwise, the count replaces the estimate.
         let kept = stack("allKept");
         let exact = kept.sampled.is_none() || kept.bytes == truth["allKept"];
         assert!(

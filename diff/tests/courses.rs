@@ -9,8 +9,8 @@ use heapdiff_diff::{Report, Suspect};
 use hprof::Source;
 use testdata::writer::Obj;
 
-/// Returns a dump at a time in seconds with this number of entries in each static field of a registry. A few entries
-/// are larger.
+/// Returns a dump at a time in seconds. Each static field of a registry has this number of entries. A few entries are
+/// larger than the others.
 fn registry(seconds: u64, counts: &[(&str, usize)]) -> Source {
     let mut app = App::at(1_700_000_000_000 + seconds * 1000);
     let names: Vec<&str> = counts.iter().map(|&(name, _)| name).collect();
@@ -25,7 +25,7 @@ fn registry(seconds: u64, counts: &[(&str, usize)]) -> Source {
     Source::from_bytes(app.heap.build())
 }
 
-/// Returns the suspect of the field `leak`, which has these entries at these times.
+/// Returns the suspect for the field `leak`. The field has these numbers of entries at these times.
 fn suspect(series: &[(u64, usize)]) -> Suspect {
     let dumps = series
         .iter()
@@ -115,7 +115,7 @@ fn each_doubt_has_a_sentence() {
         &short,
         "2s without growth are too short to show whether the growth continues: take a later dump",
     );
-    // Without times each step counts as equally long.
+    // If the times are unknown, all steps (intervals between dumps) count as equally long.
     let unknown: Vec<(u64, usize)> = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10]
         .map(|n| (0, n * 100))
         .into();

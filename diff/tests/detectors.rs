@@ -1,4 +1,4 @@
-//! Tests known leak patterns. Each is tested with a heap that has the pattern and with a similar heap that does not.
+//! Tests the detectors of known leak patterns. Each test has one heap with the pattern, and a similar heap without it.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -54,7 +54,8 @@ fn bytes(heap: &mut HeapBuilder, len: usize) -> Obj {
     heap.add_primitive_array(Elements::Byte(vec![1; len]))
 }
 
-/// Returns a heap with the table of a hash map that has `count` keys. Only `different` of them differ in their fields.
+/// Returns a heap with the table of a hash map. The table has `count` keys, of which only `different` differ in their
+/// fields.
 fn keys(count: usize, different: usize) -> Vec<u8> {
     held(|heap, loader| {
         let key = class(heap, "com.acme.Key", &[("name", OBJECT), ("zone", INT)]);
@@ -95,7 +96,7 @@ fn keys_that_are_equal_in_all_fields_are_told() {
     assert!(!s.reasons.iter().any(|r| r.contains("hash keys")));
 }
 
-/// Returns a heap with a weak map of `count` entries. With `refer`, the values refer to their keys.
+/// Returns a heap with a weak map of `count` entries. If `refer` is true, the values refer to their keys.
 fn weak_map(count: usize, refer: bool) -> Vec<u8> {
     held(|heap, _| {
         let boot = heap.boot();
@@ -122,7 +123,7 @@ fn weak_map(count: usize, refer: bool) -> Vec<u8> {
             .collect();
         let table = array(heap, entries);
         let map = heap.add_instance(map, &[table.into()]);
-        // If the values do not refer to the keys, another array keeps the keys alive.
+        // If the values do not refer to the keys, an array outside of the map keeps the keys alive.
         let used = array(heap, if refer { Vec::new() } else { keys });
         array(heap, vec![map, used])
     })
@@ -152,7 +153,7 @@ fn values_that_hold_their_keys_are_told() {
     assert!(report.suspects.iter().all(|s| s.detector.is_none()));
 }
 
-/// Returns a heap with views of arrays. Each view has a start, a length, and the length of its array.
+/// Returns a heap with views of arrays. Each view has fields for its start, its length, and the length of its array.
 fn views(count: usize, (start, len, all): (i32, i32, usize)) -> Vec<u8> {
     held(|heap, loader| {
         let view = class(
@@ -185,8 +186,8 @@ fn small_views_of_large_arrays_are_told() {
     assert_eq!(s.detector.as_deref(), None);
 }
 
-/// Returns a heap with direct buffers of one MiB each. Views of buffers own no memory, and mapped files are not memory
-/// of the program.
+/// Returns a heap with direct buffers of one MiB each. It also has views of buffers, which own no memory, and mapped
+/// files, which are not the program's memory.
 fn buffers(owners: usize, views: usize, files: usize) -> Vec<u8> {
     held(|heap, _| {
         let boot = heap.boot();
@@ -259,7 +260,7 @@ fn number(of: usize) -> Value {
     Value::Int(i32::try_from(of).expect("a small number"))
 }
 
-/// Returns a heap with a timer's queue of `tasks` tasks. The first `cancelled` tasks are cancelled.
+/// Returns a heap with a timer's queue of `tasks` tasks, of which the first `cancelled` are cancelled.
 fn timer(tasks: usize, cancelled: usize) -> Vec<u8> {
     held(|heap, loader| {
         let queue = class(
@@ -279,7 +280,8 @@ fn timer(tasks: usize, cancelled: usize) -> Vec<u8> {
         };
         let all: Vec<Obj> = (0..tasks).map(one).collect();
         let all = array(heap, all);
-        // The size counts one more task: the next one, which the timer thread also holds. It is not in this array.
+        // The queue's size includes one more task that is not in this array: the next one to run, which the timer
+        // thread also holds.
         heap.add_instance(queue, &[all.into(), number(tasks + 1)])
     })
 }
@@ -301,8 +303,8 @@ fn cancelled_tasks_that_a_timer_keeps_are_counted() {
     assert!(s.reasons.iter().all(|r| !r.contains("cancelled")));
 }
 
-/// Returns a heap with a linked structure of `count` nodes, which the field `field` holds. The structure has a field
-/// for each of its two ends.
+/// Returns a heap with a linked structure of `count` nodes. The field `field` holds the structure. The structure has a
+/// field for each of its two ends.
 fn two_ends(of: &str, field: &str, ends: [&str; 2], count: usize) -> Vec<u8> {
     held(|heap, loader| {
         let owner = class(heap, "com.acme.Owner", &[(field, OBJECT)]);
@@ -342,7 +344,8 @@ fn a_queue_is_told_by_name_and_shape() {
             ["first", "last"],
             Some("queue"),
         ),
-        // A list also has a first and a last element. A field name alone does not make a queue.
+        // A list also has fields for its first and last element. The name of the holding field alone does not make it a
+        // queue.
         ("com.acme.Chain", "parts", ["first", "last"], None),
         ("com.acme.WorkQueue", "work", ["newest", "best"], None),
     ] {
@@ -363,7 +366,7 @@ fn a_queue_is_told_by_name_and_shape() {
     }
 }
 
-/// Returns a heap with lists in a queue whose number of elements never changes.
+/// Returns a heap with a queue whose elements hold lists. The number of elements never changes, but the lists grow.
 fn lists_in_a_queue(each: usize) -> Vec<u8> {
     held(|heap, _| {
         let name = "java.util.concurrent.ArrayBlockingQueue";
@@ -386,8 +389,8 @@ fn what_an_element_of_a_queue_holds_is_not_in_the_queue() {
     assert_eq!((s.detector.as_deref(), s.verdict), (None, Verdict::Leak));
 }
 
-/// Returns a heap with deployments, each with its own loader that defines one class. With `apart`, the classes have the
-/// same name; otherwise each has another name.
+/// Returns a heap with deployments, each with its own loader that defines one class. If `apart` is true, all of these
+/// classes have the same name. Otherwise, each has another name.
 fn deployments(count: usize, apart: bool) -> Vec<u8> {
     held(|heap, app| {
         let boot = heap.boot();
@@ -413,7 +416,7 @@ fn deployments(count: usize, apart: bool) -> Vec<u8> {
     })
 }
 
-/// Returns a heap with plugins. Each holds its own loader and a part.
+/// Returns a heap with plugins. Each plugin holds its own class loader, and a part.
 fn plugins(count: usize) -> Vec<u8> {
     held(|heap, app| {
         let boot = heap.boot();
@@ -455,7 +458,7 @@ fn loaders_of_former_deployments_are_told() {
     let s = first(vec![plugins(5), plugins(40)]);
     assert_eq!(s.detector.as_deref(), Some("class-loader"), "{s:#?}");
     assert!(s.reasons[0].contains("40 of class com.acme.WebLoader, up from 5"));
-    // One additional deployment may belong to start-up.
+    // If one deployment was added, it may belong to start-up.
     let s = first(vec![
         deployments(0, true),
         deployments(1, true),
@@ -476,12 +479,13 @@ fn loaders_of_former_deployments_are_told() {
         "more class loaders than before: 40 of class com.acme.WebLoader, up from 5"
     );
     assert!(!s.reasons.iter().any(|r| r.contains("class loader leak")));
-    // Objects that are not loaders are not reported as pinned loaders.
+    // The finding about class loaders must not be reported for other objects.
     let s = first(vec![keys(1000, 50), keys(2000, 50)]);
     assert!(!s.reasons.iter().any(|r| r.contains("loaders")));
 }
 
-/// Returns a heap in which an application field holds a JDK table. The table is an array with this element class.
+/// Returns a heap in which an application field holds a JDK table. The table is an array whose elements are of this
+/// class.
 fn kept_in_arrays_of(element: &str, count: usize) -> Vec<u8> {
     held(|heap, loader| {
         let view = class(heap, "com.acme.View", &[("columns", OBJECT)]);
@@ -525,7 +529,7 @@ fn what_an_array_of_listeners_holds_listens() {
     assert!(!reasons.iter().any(|r| r.contains("listener")));
 }
 
-/// Returns the first suspect of a report on one dump.
+/// Returns the first suspect of the report on a single dump.
 fn alone(dump: Vec<u8>) -> Suspect {
     let mut report = common::alone(Source::from_bytes(dump));
     assert!(!report.suspects.is_empty());
@@ -557,7 +561,8 @@ fn one_dump_alone_names_no_growth() {
         "queue",
         "elements of a queue wait to be taken out (1,499 in a com.acme.WorkQueue)",
     );
-    // The count of a JDK collection is complete. A count of nodes misses the last element, which two references hold.
+    // The number that a JDK collection stores is complete. Counting the nodes misses the last element, because two
+    // references hold it.
     told(
         two_ends(
             "java.util.concurrent.LinkedBlockingDeque",

@@ -1,5 +1,5 @@
-//! Tests classes that are generated while a program runs. Their names differ from run to run, but they are treated as
-//! the same classes.
+//! Tests classes that are generated while a program runs. Their names differ from run to run. A comparison has to treat
+//! them as the same classes.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -10,7 +10,8 @@ use heapdiff_diff::{Report, WasteSummary};
 use hprof::{Options, Silent, Snapshot, Source};
 use testdata::writer::{self, Elements, FieldType, HeapBuilder, Obj, Value};
 
-/// Returns a heap with a registry of `count` listeners. Each listener has its own class and captures `captured` bytes.
+/// Returns a heap with a registry of `count` listeners. Each listener has its own class and captures an array of
+/// `captured` bytes.
 fn heap(names: &dyn Fn(usize) -> String, count: usize, captured: usize) -> HeapBuilder {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();
@@ -53,7 +54,7 @@ fn lambdas_of_one_line_are_one_suspect_however_small_each_is() {
         "{:#?}",
         report.suspects
     );
-    // A lambda has 16 bytes, and the array that it captures has 16 + 40.
+    // A lambda has 16 bytes. The array that it captures has a header of 16 bytes and 40 bytes of content.
     assert_eq!(s.growth.retained_bytes, 2700 * (16 + 56));
     let lines = report.classes.iter();
     let lines: Vec<_> = lines.filter(|c| c.class.contains("Lambda")).collect();

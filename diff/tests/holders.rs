@@ -1,5 +1,5 @@
-//! Tests which field is named as the holder, and which path leads to it, in structures as in published programs: a
-//! broker's queues, a database's tables.
+//! Tests which field is named as the holder, and which path leads to it. The structures are modelled on published
+//! programs: a broker's queues, a database's tables.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -33,7 +33,7 @@ fn a_weak_reference_is_no_path() {
         let queue = app.class("com.acme.Queue", &["messages"], &[]);
         let server = app.class("com.acme.Server", &["queue"], &["instance"]);
         let monitor = app.class("com.acme.Monitor", &["queue"], &["instance"]);
-        // `AWatch` is the first class by name and by position, but it refers to the queue weakly.
+        // `AWatch` comes first by name and by position, but its reference to the queue is weak.
         let watch = app.class("com.acme.AWatch", &[], &["watched"]);
         let rows = app.rows(message, messages, 200);
         let array = app.array(rows);
@@ -65,14 +65,14 @@ fn a_weak_reference_is_no_path() {
             "java.lang.Object[*]"
         ]
     );
-    // Both paths lead to the queue. Only the queue holds the messages, so emptying it frees them.
+    // Two paths lead to the queue. Only the queue holds the messages, so emptying the queue frees them.
     let several = |r: &String| r.contains("several paths");
     assert!(!s.reasons.iter().any(several), "{:?}", s.reasons);
     assert!(s.also_held_by.is_empty(), "{:?}", s.also_held_by);
     assert!(!s.reasons.iter().any(|r| r.contains("AWatch")));
 }
 
-/// One field refers to an array. Another field refers to a view of the same array.
+/// One field refers to an array. Another field refers to a view of this array.
 #[test]
 fn a_holder_that_frees_nothing_is_reported_with_the_other_holder() {
     let heap = |messages: usize| {
@@ -202,8 +202,8 @@ fn the_holder_is_no_field_of_a_library_of_collections() {
     assert_eq!(s.path, path);
 }
 
-/// The heap has a thread pool. Paths lead to it from its worker's thread, and from a field of the object whose method
-/// runs.
+/// The heap has a thread pool. One path leads to it from the thread of a worker. Another path leads from a field of the
+/// object whose method runs.
 #[test]
 fn a_path_can_begin_at_a_local_variable() {
     let heap = |tasks: usize| {
@@ -234,8 +234,8 @@ fn a_path_can_begin_at_a_local_variable() {
 }
 
 /// Returns a heap with threads that wait for permits. Each thread is a root, and its stack refers to the node with
-/// which it waits. A longer path leads from a field of the application along the queue. The queue contains all waiting
-/// threads, or only the last two.
+/// which it waits. A longer path leads from a field of the application along the queue. In the test cases, the queue
+/// contains either all waiting threads or only the last two.
 fn waiting(count: usize, is_queued: bool) -> HeapBuilder {
     let mut app = App::new();
     let backend = app.class("com.acme.Backend", &["permits"], &["only"]);
@@ -270,7 +270,7 @@ fn threads_that_wait_are_held_by_what_the_application_wrote() {
         "parked virtual threads keep their stacks in the heap, with all objects that their local variables refer to (1,200 \
          threads or stacks, up from 200)"
     );
-    // JDK 19 to 21 do not write the objects that virtual threads refer to.
+    // In dumps of JDK 19 to 21, the objects that virtual threads refer to are missing.
     let of = |version: &str, count| {
         let mut heap = waiting(count, true);
         heap.set_system_properties(&[("java.vm.version", version)]);
@@ -299,8 +299,8 @@ fn threads_that_wait_are_held_by_what_the_application_wrote() {
     );
 }
 
-/// A leak is printed first unless it is a small part of the growth. A larger suspect that grew only before the last dump
-/// follows it.
+/// A leak is printed first unless its growth is only a small part of all growth. After it follows a larger suspect that
+/// grew only before the last dump.
 #[test]
 fn the_first_suspect_is_the_first_leak_of_some_size() {
     let ranked = |leaking: [usize; 3]| {

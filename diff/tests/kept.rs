@@ -1,5 +1,5 @@
-//! Tests that a comparison with cached summaries gives the same report as one without, and that damaged summaries are
-//! rejected.
+//! Tests that a comparison that reads cached summaries gives the same report as one that reads the dumps. Also tests
+//! that damaged summaries are rejected.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -16,7 +16,7 @@ use testdata::writer::Rng;
 
 const NAMES: [&str; 4] = ["before", "after", "sampled-before", "sampled-after"];
 
-/// The committed dumps, both decompressed and compressed.
+/// The dumps that are committed with the tests, both decompressed and compressed.
 struct Dumps {
     folder: tempfile::TempDir,
     all: Vec<PathBuf>,
@@ -100,7 +100,7 @@ impl Opened {
     }
 }
 
-/// The dumps of a comparison that are replaced by their cached summary.
+/// The dumps of a comparison for which the cached summary is used instead of the dump.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kept {
     Nothing,
@@ -108,7 +108,7 @@ enum Kept {
     All,
 }
 
-/// Returns the whole report of a comparison as text.
+/// Returns the whole report on a comparison as text.
 fn said(dumps: &[&Opened], kept: Kept) -> String {
     let (last, earlier) = dumps.split_last().unwrap();
     let earlier = earlier.iter().map(|dump| match kept {
@@ -224,7 +224,7 @@ fn what_is_of_another_dump_or_damaged_is_refused() {
     }
     fs::write(&file, &whole).unwrap();
     assert!(read(&dump, Refs::Soft).is_ok());
-    // Replace the dump by another one of the same length and time.
+    // Replace the dump by another one that has the same length and modification time.
     let time = fs::metadata(&dump).unwrap().modified().unwrap();
     let mut bytes = fs::read(&dump).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
@@ -285,7 +285,7 @@ fn what_is_kept_has_the_names_of_one_mapping() {
     for names in [None, Some(&other)] {
         assert!(matches!(read(names), Err(IndexFault::Other(_))));
     }
-    // A summary file that replaces its dump keeps the names with which it was made.
+    // A summary file that is used in place of its dump keeps the names of the mapping with which it was made.
     fs::write(&file, summary.to_file(&snapshot).unwrap()).unwrap();
     assert!(alone(Some(&other)).is_ok() && alone(None).is_ok());
     let snapshot = open(None);

@@ -1,4 +1,4 @@
-//! Tests the level at which growth is named, and dumps in which the same objects are held by another path.
+//! Tests how far down in the structure growth is named, and dumps in which another path leads to the same objects.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -21,7 +21,7 @@ fn report(dumps: impl IntoIterator<Item = App>) -> Report {
     common::report(dumps.map(|app| Source::from_bytes(app.heap.build())))
 }
 
-/// Returns holder, class and numbers of objects of each suspect.
+/// Returns, for each suspect, the holder, the class and the numbers of objects.
 fn told(report: &Report) -> Vec<(&str, &str, &[u64])> {
     let suspects = report.suspects.iter();
     suspects
@@ -29,7 +29,7 @@ fn told(report: &Report) -> Vec<(&str, &str, &[u64])> {
         .collect()
 }
 
-/// Returns a heap with a server's sessions. Each has `attributes` attributes and the same number of notes.
+/// Returns a heap with the sessions of a server. Each session has `attributes` attributes and as many notes.
 fn sessions(count: usize, attributes: usize) -> App {
     let mut app = App::new();
     let list = app.class("java.util.ArrayList", &["elementData"], &[]);
@@ -55,7 +55,7 @@ fn sessions_that_grew_in_number_more_than_in_size_are_one_suspect() {
     let grown = report([sessions(50, 2), sessions(550, 8)]);
     let holder = "com.acme.Manager.sessions";
     assert_eq!(told(&grown), [(holder, "com.acme.Session", &[50, 550][..])]);
-    // The content of each session grew more than the number of sessions, so the report names the content.
+    // The number of sessions grew less than the content of each session, so the report names the content.
     let larger = report([sessions(50, 2), sessions(60, 40)]);
     let holders: Vec<&str> = larger.suspects.iter().map(|s| &*s.holder).collect();
     assert_eq!(
@@ -67,8 +67,9 @@ fn sessions_that_grew_in_number_more_than_in_size_are_one_suspect() {
     assert!(reasons.any(|r| r == more), "{larger:#?}");
 }
 
-/// Returns a heap with a registry's list of entries of 1 KB. If a thread is running a method of the list, a local
-/// variable also holds the list. If the thread is adding an entry, a local variable also holds the list's array.
+/// Returns a heap with a registry's list of entries of 1 KB. In some dumps, a thread is running a method of the list,
+/// so that a local variable also holds the list. In others, the thread is adding an entry, so that a local variable
+/// also holds the list's array.
 fn registry(entries: usize, inside: [bool; 2]) -> App {
     let mut app = App::new();
     let list = app.class("java.util.ArrayList", &["elementData"], &[]);
@@ -127,7 +128,8 @@ fn what_only_hangs_elsewhere_did_not_grow() {
 
 #[test]
 fn figures_from_the_totals_of_a_class_are_told_as_such() {
-    // The entries have 24 bytes. A few of them are too small a part of the heap to be a separate step.
+    // The entries have 24 bytes. If there are few, they are too small a part of the heap to be a step of their own in
+    // the trie.
     let heap = |entries: usize| {
         let mut app = App::new();
         let entry = app.class("com.acme.Entry", &["id", "next"], &[]);
@@ -198,8 +200,8 @@ fn interpolated_figures_are_told_as_such() {
     assert!(told(true) && !told(false));
 }
 
-/// The heap has 62 sockets. Each is in a table and, through its channel, in a list. A field of a worker also refers to
-/// one socket.
+/// The heap has 62 sockets. A table holds each socket directly, and a list holds it through its channel. A field of a
+/// worker also refers to one socket.
 #[test]
 fn the_route_that_most_come_by_is_named() {
     let heap = |sockets: usize| {
@@ -208,7 +210,8 @@ fn the_route_that_most_come_by_is_named() {
         let channel = app.class("com.acme.Channel", &["socket"], &[]);
         let server = app.class("com.acme.Server", &[], &["channels"]);
         let registry = app.class("com.acme.Registry", &[], &["table"]);
-        // The worker is the first by name, its path is the shortest, and its socket is the largest.
+        // The worker must not be named as the holder, although its name comes first, its path is the shortest, and its
+        // socket is the largest.
         let worker = app.class("com.acme.AWorker", &[], &["last"]);
         let mut all = app.rows(socket, sockets - 1, 20_000);
         all.extend(app.rows(socket, 1, 30_000));
@@ -240,8 +243,8 @@ fn the_route_that_most_come_by_is_named() {
     );
 }
 
-/// Returns a heap of a theatre with the program's own kind of table in several fields of one class. The table in the
-/// last field grows.
+/// Returns a heap of a theatre. The program has its own class for tables, and one class with such tables in several
+/// fields. The table in the last field grows.
 fn theatre(fields: &'static [&'static str], bookings: usize, nodes: bool) -> App {
     let mut app = App::new();
     let booking = app.class("com.acme.Booking", &["body"], &[]);
@@ -279,7 +282,7 @@ fn containers_of_the_programs_own_are_looked_through() {
             &[3000, 9000][..],
         );
         assert_eq!(found, [expected], "{nodes}");
-        // If only one place uses a table class, the class was written for that place and is not a container.
+        // If a table class is used in only one place, it was written for that place, so it is not a container.
         let grown = report([3000, 9000].map(|n| theatre(&["bookings"], n, nodes)));
         let holder = &grown.suspects[0].holder;
         assert_eq!(holder, "com.acme.Table.values", "{nodes}");
@@ -339,14 +342,14 @@ fn thread_locals_and_local_variables_are_called_by_what_people_wrote() {
     };
     assert_eq!(of(true, false), "local variable of com.acme.Main.run");
     assert_eq!(of(false, false), "com.acme.Context.CURRENT");
-    // A field of the application has precedence.
+    // If an application field also holds the objects, it has precedence.
     assert_eq!(of(true, true), "com.acme.Context.spans");
     assert_eq!(of(false, true), "com.acme.Context.spans");
 }
 
 #[test]
 fn a_report_says_how_much_the_suspects_explain() {
-    // The suspect holds 1 KB for each entry. Other objects are in many static fields of other classes.
+    // For each entry, the suspect holds 1 KB. Further objects are in many static fields of other classes.
     let heap = |entries: usize, others: usize| {
         let mut app = registry(entries, [false; 2]);
         for i in 0..others {
@@ -376,7 +379,7 @@ fn a_report_says_how_much_the_suspects_explain() {
     let ([grown, part], rest, suspects) = explained([heap(1000, 0), heap(1000, 300)]);
     assert_eq!((part, suspects), (0, 0));
     assert!(rest == grown && grown > 300 * 5000);
-    // If objects shrank elsewhere, the suspect explains at most the whole growth.
+    // If objects elsewhere shrank, the suspect must not explain more than the whole growth.
     let ([grown, part], rest, suspects) = explained([heap(1000, 300), heap(3000, 0)]);
     assert_eq!((part, rest, suspects), (grown, 0, 1));
     let ([_, part], rest, _) = explained([heap(3000, 300), heap(1000, 0)]);
@@ -385,7 +388,8 @@ fn a_report_says_how_much_the_suspects_explain() {
 
 #[test]
 fn what_one_field_holds_is_one_suspect_whatever_its_classes() {
-    // The heap has messages of three classes. Each message is in a queue and in an index, so no field alone holds them.
+    // The heap has messages of three classes. Both a queue and an index hold each message, so no field holds them
+    // alone.
     let heap = |count: usize| {
         let mut app = App::new();
         let queue = app.class("com.acme.Queue", &[], &["messages"]);
@@ -410,14 +414,14 @@ fn what_one_field_holds_is_one_suspect_whatever_its_classes() {
         report.suspects
     );
     let s = &report.suspects[0];
-    // An entry has 16 bytes, its body 16 + 304.
+    // An entry has 16 bytes. Its body has a header of 16 bytes and 304 bytes of content.
     assert_eq!(s.growth.retained_bytes, 3 * 900 * (16 + 320));
     assert_eq!(report.explained_bytes, 3 * 900 * (16 + 320));
 }
 
 #[test]
 fn each_thread_local_has_its_own_suspect() {
-    // Ten threads have no values at first, and then have values of two thread locals.
+    // Ten threads have no values of thread locals at first. Later, each has values of two thread locals.
     let heap = |with_values: bool| {
         let mut app = App::new();
         let object = app.boot.object;
@@ -509,7 +513,7 @@ fn a_clojure_var_is_called_as_clojure_prints_it() {
     assert_eq!(suspect.holder, "#'shop.core/orders", "{suspect:#?}");
     let held = "#'shop.core/orders holds 2,000 more shop.core.Order ";
     assert!(suspect.headline.starts_with(held), "{suspect:#?}");
-    // The name that the report prints selects the list.
+    // As a selector, the name of the holder that the report prints selects the list.
     let dump = Source::from_bytes(heap(3000).heap.build());
     let dump = Snapshot::of(dump, &Options::default(), &Silent).unwrap();
     let selector = suspect.holder.parse::<Selector>().unwrap();

@@ -15,7 +15,7 @@ use hprof::records::Reference;
 use hprof::{ObjectIndex, Options, Silent, Snapshot, Source};
 use testdata::writer::{HeapBuilder, Obj, Rng};
 
-/// Returns the objects to which references with this label lead.
+/// Returns the objects to which the references with this label lead.
 fn follow(snapshot: &Snapshot, from: &BTreeSet<ObjectIndex>, label: &str) -> BTreeSet<ObjectIndex> {
     let objects: Vec<ObjectIndex> = from.iter().copied().collect();
     let records = snapshot.read_all(&objects).into_iter().flatten();
@@ -24,7 +24,7 @@ fn follow(snapshot: &Snapshot, from: &BTreeSet<ObjectIndex>, label: &str) -> BTr
         .collect()
 }
 
-/// Returns the objects of the same class to which objects refer.
+/// Returns the objects of the same class to which the given objects refer.
 fn links(snapshot: &Snapshot, from: &BTreeSet<ObjectIndex>) -> Vec<ObjectIndex> {
     let objects: Vec<ObjectIndex> = from.iter().copied().collect();
     let records = snapshot.read_all(&objects).into_iter().flatten();
@@ -80,13 +80,13 @@ fn check(snapshot: &Snapshot, suspect: &Suspect) {
     let mut used: Vec<&str> = Vec::new();
     for label in &suspect.path {
         if label.starts_with(['(', '<']) {
-            // The report does not claim which references these are.
+            // For these, the report does not say which references they are.
             at = all().collect();
             continue;
         }
         let mut reached = follow(snapshot, &at, label);
-        // Nodes of one class that refer to each other are printed as one step, and a structure within a structure of
-        // the same kind is printed once. So references between nodes, and those of the path so far, may repeat.
+        // The path shows nodes of one class that refer to each other only once, and also a structure inside a structure
+        // of the same kind. So follow references between nodes, and references of the path so far, any number of times.
         used.push(label);
         let mut last = reached.clone();
         while !last.is_empty() {
@@ -182,8 +182,8 @@ fn paths_of_committed_dumps_are_there() {
     }
 }
 
-/// Two classes refer to each of several variables, as in compiled Clojure. The largest variable holds a function,
-/// another one holds the list that grows.
+/// Two classes refer to each of several variables, as in compiled Clojure. The largest variable holds a function.
+/// Another variable holds the list that grows.
 #[test]
 fn a_path_leads_through_the_object_that_holds_the_content() {
     let heap = |rows: usize| {

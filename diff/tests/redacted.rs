@@ -1,5 +1,5 @@
-//! Tests redacted dumps with the agent's samples. In addition, every test of reports checks that redaction does not
-//! change the report (`common`).
+//! Tests redacted dumps that contain the agent's samples. In addition, every other test of reports checks that
+//! redaction does not change the report (in `common`).
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -13,7 +13,7 @@ use hprof::{Silent, Source};
 use testdata::sampled::{AgentHeap, Sampled};
 use testdata::writer::{Elements, HeapBuilder, Options};
 
-/// The name of the thread that allocates.
+/// The name of the thread that allocated the sampled objects.
 const THREAD: &str = "worker-1";
 
 fn committed(name: &str) -> Source {

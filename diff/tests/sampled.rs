@@ -1,4 +1,4 @@
-//! Tests allocation sites in heaps whose every object is known.
+//! Tests allocation sites in heaps in which every object is known.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -15,7 +15,7 @@ use hprof::{Options, Silent, Snapshot, Source};
 use testdata::sampled::{AgentHeap, Sampled};
 use testdata::writer::{self, Elements, FieldType, Frame, HeapBuilder, Obj, Value};
 
-/// Size of a `byte[1000]`: 16 bytes more than its elements.
+/// Size of a `byte[1000]` in bytes: a header of 16 bytes and the elements.
 const SIZE: i64 = 1016;
 const ADD: &[&str] = &["com.acme.Registry.add", "com.acme.Main.main"];
 const LOAD: &[&str] = &["java.io.InputStream.read", "com.acme.Loader.load"];
@@ -55,8 +55,8 @@ fn program_of(heap: &mut HeapBuilder, entries: usize, steady: usize) -> [Vec<Obj
     [arrays("entries", entries), steady]
 }
 
-/// Returns a dump of the program with an agent that sampled each entry. The uids follow the order of the entries.
-/// Entries with a uid above `loaded` come from another site.
+/// Returns a dump of the program with an agent that sampled each entry. The uids are in the order of the entries.
+/// Entries with a uid above `loaded` were allocated at another site.
 fn sampled(uids: RangeInclusive<i64>, loaded: i64, pid: i64) -> Vec<u8> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let entries = program(&mut heap, uids.clone().count());
@@ -95,13 +95,13 @@ const LOADED: &str =
 
 #[test]
 fn identity_tells_what_came_from_what_went() {
-    // The first dump has a hundred entries. Before the second, ten were removed and sixty were added, twenty of them by
-    // the other site.
+    // The first dump has a hundred entries. Before the second dump, ten of these were removed and sixty were added. The
+    // other site allocated twenty of the sixty.
     let report = report(vec![sampled(1..=100, 500, 1), sampled(11..=160, 140, 1)]);
     assert_eq!(report.suspects.len(), 1, "{:#?}", report.suspects);
     let suspect = &report.suspects[0];
     assert_eq!(suspect.holder, "com.acme.Registry.entries");
-    // Of the first stack's entries, forty were added and ten removed.
+    // Of the first stack's entries, forty were added and ten were removed.
     let expected = [
         (ADDED.to_owned(), 40, 30 * 1016),
         (LOADED.to_owned(), 20, 20 * 1016),
@@ -121,7 +121,7 @@ fn identity_tells_what_came_from_what_went() {
 
 #[test]
 fn samples_of_which_none_goes_make_a_leak() {
-    // An entry is added every ten milliseconds, and the first `freed` entries are replaced.
+    // The program adds an entry every ten milliseconds. It replaces the first `freed` entries.
     let dump = |count: usize, freed: usize| {
         let mut heap = HeapBuilder::new(writer::Options::default());
         let entries = program(&mut heap, count);
@@ -147,7 +147,7 @@ fn samples_of_which_none_goes_make_a_leak() {
         verdict == Verdict::Leak && reasons.contains(sentence),
         "{reasons}"
     );
-    // The growth is small compared with the replaced entries.
+    // The growth is small compared with the number of replaced entries.
     let report = report(vec![dump(100, 0), dump(120, 60)]);
     let reasons = report.suspects[0].reasons.join("; ");
     let sentence =
@@ -161,7 +161,8 @@ fn samples_of_which_none_goes_make_a_leak() {
     );
 }
 
-/// The size does not change for an hour, in which the program allocates either almost nothing or much.
+/// For an hour, the size does not change. In one case, the program allocates almost nothing in this time, in the other
+/// it allocates much.
 #[test]
 fn a_level_time_without_work_is_not_enough() {
     let dump = |seconds: u64, entries: usize, allocated: i64| {
@@ -195,7 +196,7 @@ fn a_level_time_without_work_is_not_enough() {
 #[test]
 fn dumps_of_two_jvms_are_compared_by_stack() {
     let report = report(vec![sampled(1..=100, 50, 1), sampled(1..=160, 40, 2)]);
-    // The first stack has ten fewer, the second has seventy more.
+    // The first stack has ten entries fewer than before, the second has seventy more.
     assert_eq!(frames(&report), [(LOADED.to_owned(), 70, 70 * 1016)]);
     assert_eq!(report.suspects[0].coverage.sampled_bytes, 60 * 1016);
 }
@@ -208,7 +209,8 @@ fn a_first_dump_without_the_agent_leaves_stacks_no_more_than_the_growth() {
     assert_eq!(frames(&report), [(ADDED.to_owned(), 160, 60 * 1016)]);
 }
 
-/// Returns a dump whose entries and other arrays are sampled at this interval, each kind by two stacks.
+/// Returns a dump with entries and with other arrays. All are sampled at this interval. The same two stacks allocated
+/// both kinds.
 fn thinly_sampled(entries: usize, steady: usize, interval: i64) -> Vec<u8> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let arrays = program_of(&mut heap, entries, steady);
@@ -231,7 +233,8 @@ fn thinly_sampled(entries: usize, steady: usize, interval: i64) -> Vec<u8> {
     heap.build()
 }
 
-/// Flame graphs and profiles show the same as suspects, although there are other arrays of the same class and size.
+/// Flame graphs and profiles show the same figures as suspects, even if the heap has other arrays of the same class and
+/// size.
 #[test]
 fn all_stacks_add_up_to_what_suspects_and_sites_say() {
     let dumps = vec![
@@ -258,12 +261,12 @@ fn all_stacks_add_up_to_what_suspects_and_sites_say() {
         let objects = u64::try_from(line.growth_objects()).unwrap();
         assert_eq!(objects, stack.estimated_objects, "{stack:?}");
     }
-    // The sum of live bytes is that of the heap, so the weights of samples do not make it too large.
+    // The live bytes add up to those of the heap. The weights of samples alone could give a larger sum.
     for (at, held) in [(0, 3200 * 1016), (1, 5200 * 1016)] {
         let alive: u64 = all.lines.iter().map(|l| l.bytes[at]).sum();
         assert!(alive.abs_diff(held) <= 2, "{alive} of {held}");
     }
-    // The figures of each dump equal those in the list of its sites.
+    // The figures of each dump are the same as in the list of this dump's sites.
     for dump in dumps {
         let snapshot = snapshot(dump);
         let (samples, _) = Samples::of(&snapshot, &AgentObjects::of(&snapshot));
@@ -320,7 +323,7 @@ fn weights_and_intervals_are_those_of_the_sampling() {
     for (&entry, uid) in entries.iter().zip(1..) {
         agent.sample(Sampled::new(entry, uid, SIZE, 1));
     }
-    // 180 more samples were taken, and their objects are gone.
+    // The agent took 180 more samples, whose objects are gone.
     agent.totals[1] = (240, 240 * SIZE);
     agent.add_to(&mut heap);
     let snapshot = snapshot(heap.build());
@@ -345,7 +348,7 @@ fn weights_and_intervals_are_those_of_the_sampling() {
         "{stack:?}"
     );
     assert!(near(stack.estimated_objects, 60.0 * weight.objects));
-    // This agent counts samples only, not the bytes that they represent.
+    // This agent counts only samples. It does not add up the bytes that they represent.
     assert_eq!(stack.survival_permille, 250);
     assert_eq!((live.samples, live.bytes), (60, stack.estimated_bytes));
 }
@@ -392,7 +395,7 @@ fn a_dump_in_the_midst_of_thinning_is_read_as_after_it() {
         // The limit is five standard errors.
         let off = during.estimated_bytes.abs_diff(4000 * 1016);
         assert!(half > 10_000 && off < half * 5 / 2, "{during:?}");
-        // The same limit applies to survival, although downsampling removed samples from the dump.
+        // The error of the survival must be within the same limit, although downsampling removed samples from the dump.
         let off = during.survival_permille.abs_diff(500);
         assert!(
             off * 4000 * 1016 < half * 5 / 2 * 500 + 4000 * 1016,
@@ -401,7 +404,7 @@ fn a_dump_in_the_midst_of_thinning_is_read_as_after_it() {
     }
 }
 
-/// Samples that were dropped because the table was full may belong to any stack.
+/// Samples that the agent dropped because its table was full may belong to any stack.
 #[test]
 fn what_was_lost_widens_intervals_and_is_told() {
     let with = |sampled: usize, lost: [(i64, i64); 2]| {
@@ -424,7 +427,7 @@ fn what_was_lost_widens_intervals_and_is_told() {
     let suspect = &report.suspects[0];
     assert_eq!(suspect.stacks[0].ci95, [30 * 1016; 2]);
     assert_eq!(suspect.coverage.unseen_bytes, 0);
-    // Sixty objects have no sample because it was dropped. All of them may belong to one stack.
+    // Sixty objects have no sample, because the agent dropped it. All of these objects may belong to one stack.
     for (lost, unseen) in [(60, 60), (1000, 60), (5, 5)] {
         let report = with(140, [(0, 0), (lost, lost * SIZE)]);
         let suspect = &report.suspects[0];
@@ -445,7 +448,7 @@ fn what_was_lost_widens_intervals_and_is_told() {
             "{warning}"
         );
     }
-    // Samples that were dropped before the first dump could make growth look too large. But in that dump all objects
+    // If samples were dropped before the first dump, growth could look too large. But in the first dump, all objects
     // had a sample.
     let report = with(200, [(7, 7 * SIZE), (7, 7 * SIZE)]);
     assert_eq!(report.suspects[0].stacks[0].ci95, [75 * 1016; 2]);
@@ -471,7 +474,7 @@ fn what_is_no_live_sample_is_left_out_and_counted() {
         ..Sampled::new(boot.thread, 5, 0, 2)
     };
     agent.sample(definition);
-    // The agent also sampled the same class object.
+    // The agent also took a sample of the same class object.
     agent.sample(Sampled::new(boot.thread, 6, 112, 1));
     agent
         .collected
@@ -498,7 +501,7 @@ fn what_is_no_live_sample_is_left_out_and_counted() {
     assert_eq!(samples.agent().unwrap().last_uid, 7);
 }
 
-/// Returns the report on a grown heap whose agent data was changed.
+/// Returns the report on a heap that grew. The agent's data in the dump was changed.
 fn tampered(tamper: impl Fn(&mut AgentHeap)) -> Report {
     let heap = |count: usize| {
         let mut heap = HeapBuilder::new(writer::Options::default());
@@ -574,7 +577,7 @@ fn an_agent_that_is_not_set_up_is_none() {
     }
 }
 
-/// Values that no agent writes must do no harm.
+/// No agent writes such values. They must not cause a panic or a wrong report.
 #[test]
 fn senseless_samples_are_shown_as_what_they_are() {
     let report = tampered(|agent| {
@@ -661,7 +664,7 @@ fn all_stacks_are_told_with_what_shrank() {
             (ADDED.to_owned(), added, -10 * SIZE),
         ]
     );
-    // If the first dump has no agent, all samples of the second are new.
+    // If the first dump was taken without the agent, all samples of the second are new.
     let mut plain = HeapBuilder::new(writer::Options::default());
     program(&mut plain, 10);
     let all = allocated(vec![plain.build(), sampled(1..=5, 9, 1)]);
@@ -674,7 +677,7 @@ fn all_stacks_are_told_with_what_shrank() {
     assert_eq!(with_stacks(vec![plain.build()]).1, None);
 }
 
-/// Returns a snapshot with an agent that has these totals and bytes at its two sites.
+/// Returns a snapshot with an agent. The agent has these totals, and these bytes, at its two sites.
 fn allocated_by(agent: impl FnOnce(&mut AgentHeap)) -> Snapshot {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let entries = program(&mut heap, 20);
@@ -738,7 +741,7 @@ fn what_was_allocated_is_known_of_stacks_without_a_sample() {
             ),
         ]
     );
-    // The agent sampled, and then downsampled. It added up the bytes that the samples represent.
+    // The agent sampled, and then downsampled its samples. It added up the bytes that the samples represent.
     let thinned = |adds_up: bool| {
         allocated_by(|agent| {
             (agent.interval, agent.first_interval) = (8192, Some(4096));
@@ -764,7 +767,7 @@ fn what_was_allocated_is_known_of_stacks_without_a_sample() {
         heapdiff_diff::samples::NotCounted::OldAgent
     );
     // Only one in two samples is tracked, but all are counted. The figures are as exact as at the first interval, but
-    // the live part is unknown.
+    // it is unknown how much is alive.
     let all_counted = allocated_by(|agent| {
         (agent.interval, agent.first_interval) = (8192, Some(4096));
         agent.few_followed = true;
@@ -783,10 +786,11 @@ fn what_was_allocated_is_known_of_stacks_without_a_sample() {
         let samples = Samples::with_all_sites(&heap, &own).0.unwrap();
         samples.allocations(&|_, _| true).unwrap().stacks[0].survival_permille
     };
-    // The stack has live samples that represent 203,200 bytes. At least sixteen samples of the stack must be tracked.
+    // The live samples of the stack represent 203,200 bytes. The part that is alive is known only if at least sixteen
+    // samples of the stack are tracked.
     assert!(survival(4096).is_some() && survival(8192).is_some());
     assert_eq!(survival(16_384), None);
-    // If the interval never changed, the mean size of the samples is enough for an estimate.
+    // If the interval never changed, an estimate needs only the mean size of the samples.
     let one_rate = allocated_by(|agent| {
         agent.interval = 8192;
         agent.totals[1] = (40, 40 * SIZE);
@@ -806,7 +810,8 @@ fn what_was_allocated_is_known_of_stacks_without_a_sample() {
     assert_eq!(rows[0].4, expected);
 }
 
-/// The samples of a stack represent 203,200 bytes. At least sixteen of them must be tracked.
+/// The samples of the stack represent 203,200 bytes. The part that is alive is known only if at least sixteen of them
+/// are tracked.
 #[test]
 fn what_part_of_a_stack_is_alive_is_known_where_enough_are_followed() {
     let stack = |interval: i64| {
@@ -849,8 +854,8 @@ fn classes_are_counted_where_the_strategy_counts_them() {
     assert_eq!(counts(&allocated_by(|_| ())), None);
 }
 
-/// Returns a dump of the program in which no entry has a sample. The agent counted these totals at its two sites, and
-/// knows the class of each.
+/// Returns a dump of the program in which no entry has a sample. The agent has these totals at its two sites, and
+/// reports the class of each site's last sample.
 fn counted(entries: usize, pid: i64, totals: [(i64, i64); 2], types: Vec<i64>) -> Vec<u8> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     program(&mut heap, entries);
@@ -885,14 +890,14 @@ fn where_no_stack_is_known_what_was_allocated_of_the_class_is_told() {
     let before = [(10, 100_000), (80, 800_000)];
     let expected = [(added.clone(), 20, 200_000), (loaded.clone(), 10, 100_000)];
     assert_eq!(told(1, before, &[0, 1, 1]), expected);
-    // All were taken before the first dump, so the site allocated nothing since.
+    // All samples were taken before the first dump, so the site has allocated nothing since.
     let before = [(10, 100_000), (90, 900_000)];
     assert_eq!(told(1, before, &[0, 1, 1]), [(added.clone(), 20, 200_000)]);
-    // First, one site has an unknown class ID. Then, one site has no class.
+    // In the first case, one site has an unknown class id. In the second, one site has no class.
     let before = [(0, 0), (0, 0)];
     assert_eq!(told(1, before, &[0, 1, 7]), [(added, 30, 300_000)]);
     assert_eq!(told(1, before, &[0, 0, 1]), [(loaded, 90, 900_000)]);
-    // The result is empty for another JVM, and for an agent that tracks all samples.
+    // The result is empty if the dump is of another JVM, or if the agent tracks all samples.
     assert_eq!(told(2, before, &[0, 1, 1]), []);
     assert_eq!(told(1, before, &[]), []);
 }

@@ -1,5 +1,6 @@
-//! Checks that the report on each leak scenario names the growing structure with its holder, on dumps of real JVMs.
-//! Each scenario runs on one JDK, in turn through the table; `cargo xtask accuracy` judges each on all JDKs.
+//! Checks reports on the leak scenarios with dumps of real JVMs: each has to name the growing structure and its holder.
+//! Each scenario runs on one JDK, and the scenarios take turns through all JDKs. `cargo xtask accuracy` runs each
+//! scenario on all JDKs.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -12,7 +13,7 @@ use heapdiff_diff::{Report, Verdict};
 use testdata::jvm::{DumpOptions, Jdk};
 use testdata::scenarios::{self, Mode, Scenario};
 
-/// Compares two dumps of a scenario, one phase apart.
+/// Compares two dumps of a scenario. The scenario runs one phase between the dumps.
 fn diff(jdk: &Jdk, scenario: &Scenario, mode: Mode, dir: &Path) -> Report {
     let mut target = scenario.start(jdk, mode).unwrap();
     let [before, after] = ["before", "after"].map(|n| dir.join(format!("{n}.hprof")));
@@ -40,12 +41,12 @@ fn describe(report: &Report) -> String {
     lines.collect()
 }
 
-/// Runs the core scenarios. `wrong` returns the fault of a report, if there is one.
+/// Runs the core scenarios. If a report is wrong, `wrong` returns a description of the error.
 fn check(mode: Mode, wrong: impl Fn(&Jdk, &Scenario, &Report) -> Option<String>) {
     let jdks = Jdk::all_for_scenarios();
     assert!(!jdks.is_empty(), "no JDK found");
     let mut failures = String::new();
-    // The leaking and the fixed program of a scenario run on different JDKs.
+    // The program with the leak and the fixed program run on different JDKs.
     let first = usize::from(mode == Mode::Fixed);
     for (scenario, jdk) in scenarios::CORE.iter().zip(jdks.iter().cycle().skip(first)) {
         let dir = tempfile::tempdir().unwrap();
@@ -82,7 +83,7 @@ fn each_leak_is_named_with_its_holder() {
     });
 }
 
-/// The control program does the same work without the leak.
+/// The control program does the same work, but has no leak.
 #[test]
 fn nothing_is_suspected_where_nothing_leaks() {
     check(Mode::Fixed, |_, _, report| {

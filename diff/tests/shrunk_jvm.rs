@@ -1,5 +1,5 @@
-//! Tests a program that ProGuard shortened (`cargo xtask shrunk`) on a real JVM with the agent. With its mapping the
-//! report equals that on the original program.
+//! Tests a program that ProGuard shortened (`cargo xtask shrunk`), on a real JVM with the agent. If the mapping is
+//! used, the report equals that on the original program.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -21,7 +21,7 @@ fn open(dump: &Path, mapping: Option<&Arc<Mapping>>) -> Snapshot {
     Snapshot::open(dump, &options, &Silent).unwrap()
 }
 
-/// Compares two dumps of a program. Also returns its frames in the second dump.
+/// Compares two dumps of a program. Also returns the program's frames in the second dump.
 fn report(
     jdk: &Jdk,
     classpath: &Path,
@@ -110,12 +110,12 @@ fn with_its_mapping_a_shortened_program_reads_as_it_was_written() {
         assert_eq!(suspect.root, "static com.acme.shop.Shop");
         assert_eq!(told(&mapped), told(&written), "JDK {}", jdk.major());
         assert_eq!(mapped_frames, frames);
-        // Methods that ProGuard inlined appear as frames.
+        // Methods that ProGuard inlined appear as frames of their own.
         let stacks = suspect.stacks.iter().flat_map(|s| &s.frames);
         let filled = "com.acme.shop.Shop.filled(Shop.java:58)";
         assert!(stacks.clone().any(|frame| frame == filled), "{suspect:#?}");
         assert!(mapping.fits());
-        // Without the mapping, names are those of the dump.
+        // Without the mapping, the report has the shortened names of the dump.
         let plain = open(&at.join("after"), None);
         assert!(
             plain

@@ -1,4 +1,4 @@
-//! Tests the stacks that allocated each leak, in dumps of real JVMs with the agent loaded.
+//! Tests the stacks that allocated each leak. The dumps are of real JVMs in which the agent is loaded.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 #![allow(clippy::print_stdout, reason = "tests show their figures")]
@@ -24,7 +24,8 @@ fn jdks() -> Vec<Jdk> {
     jdks
 }
 
-/// Returns the mean bytes between samples. Generational ZGC has few tracked samples unless every allocation is sampled.
+/// Returns the mean number of bytes between samples. Generational ZGC tracks only few samples, unless every allocation
+/// is sampled.
 fn interval(flags: &[&str]) -> u64 {
     if flags.contains(&"-XX:+UseZGC") {
         0
@@ -33,7 +34,7 @@ fn interval(flags: &[&str]) -> u64 {
     }
 }
 
-/// Compares two dumps of a scenario with the agent, one phase apart.
+/// Compares two dumps of a scenario that runs with the agent. The scenario runs one phase between the dumps.
 fn diff(jdk: &Jdk, scenario: &Scenario, mode: Mode, flags: &[&str], dir: &Path) -> Report {
     let options = format!("interval={}", interval(flags));
     let launch = scenario.launch(jdk, mode).unwrap().flags(flags);
@@ -71,7 +72,7 @@ fn describe(report: &Report) -> String {
     lines.collect()
 }
 
-/// Returns the fault of a report on a scenario's leak, if there is one.
+/// Returns a description of what is wrong in a report on a scenario's leak. Returns `None` if the report is right.
 fn fault(scenario: &Scenario, report: &Report, interval: u64) -> Option<String> {
     let Some(suspect) = report.suspects.first() else {
         return Some("no suspect".to_owned());
@@ -105,13 +106,14 @@ fn fault(scenario: &Scenario, report: &Report, interval: u64) -> Option<String> 
     own_objects(report)
 }
 
-/// Checks that the agent does not appear in the report and lost no samples. Returns the fault, if there is one.
+/// Checks that the agent's objects are not in the report and that the agent lost no samples. Returns a description of
+/// the error, if there is one.
 fn own_objects(report: &Report) -> Option<String> {
     let mut warnings = report.snapshots.iter().flat_map(|s| &s.warnings);
     shown(report).or_else(|| warnings.next().cloned())
 }
 
-/// Checks that the agent does not appear in the report. Returns the fault, if there is one.
+/// Checks that the agent's objects are not in the report. Returns a description of the error, if there is one.
 fn shown(report: &Report) -> Option<String> {
     let is_own = |name: &str| name.contains("heapdiff");
     let class = report.classes.iter().map(|c| &c.class).find(|c| is_own(c));
@@ -140,7 +142,7 @@ fn each_leak_is_named_with_the_stack_that_allocated_it() {
     assert!(failures.is_empty(), "{failures}");
 }
 
-/// The control program does the same work without the leak. Only the agent's own data grows.
+/// The control program does the same work, but has no leak. Only the agent's own data grows.
 #[test]
 fn the_agent_is_no_suspect() {
     for jdk in jdks() {
@@ -180,8 +182,8 @@ fn every_collector() {
     }
 }
 
-/// With generational ZGC almost no sample is tracked. Then the report shows the stack that allocated objects of the
-/// leaking class.
+/// With generational ZGC, almost no sample is tracked. In that case, the report shows the stack whose last sample was
+/// of the leaking class.
 #[test]
 fn where_nothing_is_followed_the_class_was_allocated_at_the_right_stack() {
     let names = ["static_list", "listeners", "event_bus"];
@@ -200,7 +202,7 @@ fn where_nothing_is_followed_the_class_was_allocated_at_the_right_stack() {
             let first = first.unwrap_or_else(|| panic!("{name}: {few:#?}"));
             assert!(few.stacks.is_empty() && first.samples > 0, "{name}");
             assert!(scenario.accepts_stack(&first.frames), "{name}: {first:?}");
-            // If all samples are tracked, the report shows the stacks of the held objects.
+            // If all samples are tracked, the report shows the stacks that allocated the held objects.
             for (options, flag) in [
                 ("interval=0", "-XX:+UseZGC"),
                 ("interval=4k", "-XX:+UseG1GC"),
@@ -225,7 +227,7 @@ fn orders(jdk: &Jdk, flags: &[String]) -> Target {
     target
 }
 
-/// Returns the stack of the orders' amounts among the suspects.
+/// Returns the stack that allocated the amounts of orders, from the suspects.
 fn booked(report: &Report) -> &Stack {
     let suspect = report.suspects.first();
     let suspect = suspect.unwrap_or_else(|| panic!("{}", describe(report)));
@@ -242,7 +244,7 @@ fn booked(report: &Report) -> &Stack {
     stack
 }
 
-/// With every allocation sampled, the figures are those of the heap.
+/// Because every allocation is sampled, the figures are exactly those of the heap.
 #[test]
 fn whoever_takes_the_dump() {
     for jdk in jdks() {
@@ -303,8 +305,8 @@ fn whoever_takes_the_dump() {
     }
 }
 
-/// Checks that the report on the dump of an `OutOfMemoryError` alone names the thread that failed and the list that
-/// filled the heap. The report on the earlier dump must name no thread.
+/// Checks reports on single dumps. The report on the dump of an `OutOfMemoryError` has to name the thread that failed,
+/// and the list that filled the heap. The report on the earlier dump must not name a thread.
 fn assert_died(before: &Path, last: &Path) {
     let [before, last] = [before, last].map(|path| common::alone(Source::open(path).unwrap()));
     assert_eq!(before.died, None);
@@ -336,7 +338,8 @@ fn on_out_of_memory_error() {
         assert_died(&first, &last);
         let report = of_files(&[&first, &last]);
         let suspect = report.suspects.first().unwrap();
-        // The list was about to grow, so local variables hold the list and its array in addition to the static field.
+        // The JVM failed while the list was growing. So local variables, in addition to the static field, hold the list
+        // and its array.
         assert_eq!(suspect.holder, "Orders.open", "{}", describe(&report));
         // Only the orders' amounts grew by this much, so the true bytes of their stacks are known. Two and a half
         // half-widths of a 95 % interval are five standard errors. Other users of `long[]` are small.
@@ -350,7 +353,7 @@ fn on_out_of_memory_error() {
         let estimate: u64 = booked.iter().map(|s| s.estimated_bytes).sum();
         let low: u64 = booked.iter().map(|s| s.estimated_bytes - s.ci95[0]).sum();
         let high: u64 = booked.iter().map(|s| s.ci95[1] - s.estimated_bytes).sum();
-        // Objects that existed before count as growth if another path holds them now.
+        // Objects that already existed count as growth if another path leads to them now.
         let other = 200_000;
         println!("JDK {}: {estimate} -{low} +{high} of {grown}", jdk.major());
         assert!(
@@ -358,13 +361,13 @@ fn on_out_of_memory_error() {
             "{estimate} -{low} +{high} of {grown}\n{}",
             describe(&report)
         );
-        // If the heap is full, the agent may lose samples. The report shows that.
+        // When the heap is full, the agent may lose samples. The report says so.
         assert_eq!(shown(&report), None);
     }
 }
 
-/// The program keeps a known share of its arrays, and the agent's sample table is far too small for them. The survival
-/// must be right, although downsampling removed most of the live samples.
+/// The program keeps a known share of its arrays. The agent's sample table is far too small for the arrays. The
+/// reported survival must be right, although downsampling removed most of the live samples.
 #[test]
 fn survival_is_right_after_thinning() {
     for jdk in jdks() {
@@ -394,7 +397,8 @@ fn survival_is_right_after_thinning() {
             let [stack] = &stacks[..] else {
                 panic!("{stacks:?}");
             };
-            // A kept array has 4,016 bytes. The dropped samples may belong to kept arrays or to others.
+            // A kept array has 4,016 bytes. The samples that the agent dropped may belong to kept arrays or to other
+            // objects.
             println!(
                 "JDK {} keep {keep}: {} permille, {} samples, interval {}, lost {}, thinned {}, estimate {} ± {}",
                 jdk.major(),
@@ -414,8 +418,8 @@ fn survival_is_right_after_thinning() {
     }
 }
 
-/// Tests programs that the compilers of Kotlin and Scala produced (`cargo xtask languages`). Each array that they keep
-/// comes from a method with a name that the compiler generated.
+/// Tests programs compiled by the Kotlin and Scala compilers (`cargo xtask languages`). Each array that a program keeps
+/// is allocated in a method whose name the compiler generated.
 #[test]
 fn names_of_kotlin_and_scala() {
     let kotlin: &[(&str, &[&str])] = &[
@@ -518,7 +522,7 @@ fn names_of_kotlin_and_scala() {
                     "JDK {}",
                     jdk.major()
                 );
-                // Compiler-generated code calls the function that represents a lambda.
+                // A lambda is represented by a function. Code that the compiler generated calls this function.
                 let rest = &stack.frames[frames.len()..];
                 assert!(
                     rest.iter()

@@ -1,4 +1,4 @@
-//! Tests comparisons of heaps whose every object is known.
+//! Tests comparisons of heaps in which every object is known.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -22,8 +22,8 @@ fn heap(entries: usize, queued: usize, moved: u64) -> Vec<u8> {
     rooted(entries, queued, moved, false)
 }
 
-/// Returns the same dump as [`heap`]. With `pinned`, a GC root also holds the registry's class, in addition to its
-/// loader.
+/// Returns the same dump as [`heap`]. If `pinned` is true, a GC root holds the registry's class, in addition to the
+/// class's loader.
 fn rooted(entries: usize, queued: usize, moved: u64, pinned: bool) -> Vec<u8> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();
@@ -123,12 +123,12 @@ fn the_growing_list_is_named_and_measured() {
         ]
     );
     assert_eq!((&s.objects[..], s.growth.objects), (&[1000, 1500][..], 500));
-    // An entry has 16 bytes, its payload 16 + 1000.
+    // An entry has 16 bytes. Its payload has a header of 16 bytes and 1,000 bytes of content.
     assert_eq!(
         (s.growth.shallow_bytes, s.growth.retained_bytes),
         (500 * 16, 500 * (16 + 1016))
     );
-    // The list's array has 500 more references of 4 bytes each.
+    // The list's array has 500 more references, of 4 bytes each.
     assert_eq!(report.delta.shallow_bytes, 500 * (16 + 1016) + 500 * 4);
     assert_eq!(report.delta.objects, 1000);
 }
@@ -184,7 +184,7 @@ fn a_diff_mirrors_the_reverse_diff() {
         list.sort_by(|a, b| a.class.cmp(&b.class));
     }
     assert_eq!(forward, backward);
-    // What grows in one order of the dumps shrinks in the other. Only the holder that grows is a suspect.
+    // If the order of the dumps is reversed, the holder that grew now shrinks. Only a holder that grows is a suspect.
     assert_eq!(
         there
             .suspects
@@ -279,7 +279,7 @@ fn a_buffer_that_grows_in_place_is_named() {
     );
 }
 
-/// The heap has `count` logs with a buffer each.
+/// The heap has `count` logs. Each log has a buffer.
 #[test]
 fn buffers_that_grow_in_place_are_counted() {
     let logs = |count: usize, len: usize| {
@@ -351,7 +351,7 @@ fn a_tree_of_one_class_is_one_step() {
         (&*s.holder, &*s.class, &s.objects[..]),
         ("com.acme.Index.root", "com.acme.TreeNode", &[511, 4095][..])
     );
-    // A node has 24 bytes, its value 80.
+    // A node has 24 bytes, and its value has 80.
     assert_eq!(s.growth.retained_bytes, (4095 - 511) * (24 + 80));
 }
 
@@ -460,7 +460,7 @@ fn what_is_only_referred_to_more_often_is_no_suspect() {
     };
     let moved = report(vec![heap(2000, 0), heap(2000, 2000)]);
     assert!(moved.suspects.is_empty(), "{:#?}", moved.suspects);
-    // If the number of titles grows, they are a suspect.
+    // If the number of titles grows, the titles are a suspect.
     let grown = report(vec![heap(1000, 1000), heap(3000, 3000)]);
     let classes: Vec<&str> = grown.suspects.iter().map(|s| &*s.class).collect();
     assert_eq!(classes, ["java.lang.String"]);
@@ -482,7 +482,7 @@ fn suspects_are_chosen_by_their_class_or_their_holders() {
     assert_eq!(with("com.acme.Message"), queue);
     assert_eq!(with("com.acme.Queue"), queue);
     assert_eq!(with("com.acme.Registry"), registry);
-    // A filter does not match the classes between holder and content, or names of fields.
+    // A filter is not compared with the classes between holder and content, nor with names of fields.
     for none in ["java.util.ArrayList", "com.acme.Registry.entries"] {
         assert_eq!(with(none), [], "{none}");
     }
@@ -496,7 +496,7 @@ fn a_class_is_compared_with_itself_whatever_holds_it() {
     assert_eq!(grown.suspects[0].objects, [1000, 1500]);
 }
 
-/// A static field of the application and one of a JDK class each hold objects of 1 KB.
+/// A static field of an application class and a static field of a JDK class each hold objects of 1 KB.
 #[test]
 fn of_two_that_grow_alike_the_applications_comes_first() {
     let heap = |own: usize, runtime: usize| {
@@ -566,6 +566,6 @@ fn classes_of_one_name_are_one_line() {
         .filter(|c| c.class == "com.acme.Item")
         .map(|c| (&c.objects[..], &c.retained_bytes[..]))
         .collect();
-    // An item has 16 bytes, the array that it holds 16 + 1000.
+    // An item has 16 bytes. The array that it holds has a header of 16 bytes and 1,000 bytes of content.
     assert_eq!(lines, [(&[30, 60][..], &[30 * 1032, 60 * 1032][..])]);
 }

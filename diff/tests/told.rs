@@ -1,5 +1,5 @@
-//! Tests sentences that name a cause. Each is tested with a heap that gives reason for it and with a similar heap that
-//! does not.
+//! Tests sentences that name a cause. Each test has one heap to which the sentence applies, and a similar heap to which
+//! it does not.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -30,8 +30,8 @@ fn assert_told(told: impl Fn(usize) -> App, untold: impl Fn(usize) -> App, sente
     assert!(!says(&all), "{sentence}: {all:#?}");
 }
 
-/// Checks that reports on one dump contain the sentence for the first heap, and not for the second. A comparison must
-/// not contain it.
+/// Checks that the report on a single dump of the first heap contains the sentence, and that the report on the second
+/// heap does not. A comparison must not contain the sentence.
 fn assert_told_alone(told: impl Fn(usize) -> App, untold: impl Fn(usize) -> App, sentence: &str) {
     let alone = |heap: &dyn Fn(usize) -> App| -> Vec<String> {
         let report = common::alone(Source::from_bytes(heap(900).heap.build()));
@@ -54,7 +54,7 @@ fn assert_told_alone(told: impl Fn(usize) -> App, untold: impl Fn(usize) -> App,
     assert!(!says(&all), "{sentence}: {all:#?}");
 }
 
-/// Puts an array of `count` objects of a class into a static field.
+/// Puts an array with `count` objects of a class into a static field.
 fn in_static(app: &mut App, (class, field): (&str, &str), of: &str, count: usize) {
     let holder = app.class(class, &[], &[field]);
     app.heap.add_root(Root::StickyClass, holder);
@@ -81,7 +81,7 @@ fn files_to_delete_on_exit() {
     );
 }
 
-/// Returns a heap with objects of this class, and a thread of this name in a method of the application.
+/// Returns a heap with objects of this class. A thread of this name is running a method of the application.
 fn finalizers(class: &'static str, thread: &'static str) -> impl Fn(usize) -> App {
     move |count| {
         let mut app = App::new();
@@ -105,7 +105,7 @@ fn objects_that_wait_for_their_finalizer() {
         finalizers("java.lang.Other", "main"),
         "objects with a finalizer: java.lang.ref.Finalizer holds each object until its finalizer has run (900 objects)",
     );
-    // Only a finalizer thread is reported as running application code.
+    // The report mentions the application code only if it runs in the finalizer thread.
     assert_told(
         finalizers("java.lang.ref.Finalizer", "Finalizer"),
         finalizers("java.lang.ref.Finalizer", "main"),
@@ -135,7 +135,7 @@ fn cleaning_actions_that_pile_up() {
     );
 }
 
-/// Returns a heap with buffers in a list. Each has a cleaner, which the JDK also keeps in its own list.
+/// Returns a heap with buffers in a list. Each buffer has a cleaner. The JDK has its own list of the cleaners.
 fn buffers_with_cleaners(count: usize, is_list_of_jdk_alone: bool) -> App {
     let mut app = App::new();
     let buffer = app.class("java.nio.DirectByteBuffer", &["cleaner", "att"], &[]);
@@ -198,12 +198,12 @@ fn a_cleaner_is_blamed_only_if_nothing_else_holds_the_object() {
         detectors.filter(|d| *d == Some("cleaner")).count()
     };
     assert_eq!(blamed(&held), 0, "{held:#?}");
-    // An action that refers to its object keeps the object alive through the JDK's list.
+    // If a cleaning action refers to its object, the JDK's list of cleaners keeps the object alive.
     let leaked = report(true);
     assert_eq!(blamed(&leaked), 1, "{leaked:#?}");
 }
 
-/// Returns a heap with tasks held by a field of this class. Each task has this state.
+/// Returns a heap with tasks. A field of this class holds them, and each task has this state.
 fn tasks(queue: &'static str, state: i32) -> impl Fn(usize) -> App {
     move |count| {
         let mut app = App::new();
@@ -314,7 +314,7 @@ fn values_of_a_thread_local() {
 
 #[test]
 fn threads_are_named_where_they_hold_the_values() {
-    // All threads have values of thread locals. `holding` of them have the values that grow.
+    // All threads have values of thread locals. In `holding` of the threads, these are the values that grow.
     let heap = |all: usize, holding: usize, count: usize| {
         let mut app = App::new();
         let object = app.boot.object;
@@ -363,7 +363,7 @@ fn threads_are_named_where_they_hold_the_values() {
         kept(40, 20, 300),
         "20 threads in total hold them, among them req-0, req-1, req-2"
     );
-    // The search covers only some of the threads.
+    // The search inspects only some of the threads.
     assert_eq!(
         kept(5000, 5000, 1),
         "at least 4,096 threads hold them, among them req-0, req-1, req-2"

@@ -1,4 +1,5 @@
-//! Tests that objects with the same growth are distinguished by their use: the agent's `usage=on`, in real JVMs.
+//! Tests that collections with the same growth get different verdicts if the program uses them differently. The agent
+//! counts the use (`usage=on`) in real JVMs.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -11,7 +12,7 @@ use testdata::programs::agent_library as library;
 
 use crate::common::of_files;
 
-/// Compares two dumps of the program, one phase apart.
+/// Compares two dumps of the program. The program runs one phase between the dumps.
 fn diff(jdk: &Jdk, options: &str, crowd: u32) -> Report {
     let classes = jdk.compile(&programs::agent("Twins.java")).unwrap();
     let launch = Launch::class(jdk, classes, "Twins").agent(&library(), options);
@@ -38,7 +39,7 @@ fn of<'r>(report: &'r Report, holder: &str) -> &'r Suspect {
 fn a_leak_and_its_twin_differ_in_two_dumps_by_their_use() {
     for jdk in Jdk::all_for_scenarios() {
         let which = format!("JDK {}", jdk.version());
-        // With this interval there are too few samples to help.
+        // With this interval there are so few samples that they do not influence the verdict.
         let report = diff(&jdk, "interval=1g,usage=on", 0);
         let says = |s: &Suspect, part: &str| s.reasons.iter().any(|r| r.contains(part));
         let [forgotten, remembered] = ["forgotten", "remembered"].map(|name| of(&report, name));
@@ -121,8 +122,7 @@ fn without_it_nothing_is_said_of_use() {
     }
 }
 
-/// If there are more large collections than the agent has room for, a warning gives their number. The dumps still count
-/// as comparable.
+/// If the agent has no room for some large collections, a warning gives their number. The dumps can still be compared.
 #[test]
 fn collections_without_room_are_told() {
     let jdk = Jdk::all_for_scenarios().pop().unwrap();
@@ -133,8 +133,8 @@ fn collections_without_room_are_told() {
     let told = "the agent had no room to watch at least ";
     let number = warning.strip_prefix(told).and_then(|w| w.split(' ').next());
     let number: u32 = number.unwrap().replace(',', "").parse().unwrap();
-    // The agent has room for about 4,100 collections. If the hashes of two collections begin with the same bits, one is
-    // added late or counted with the other.
+    // The agent has room for about 4,100 collections. If the hashes of two collections begin with the same bits, one of
+    // the two is added late, or is counted together with the other.
     assert!((4500..=6000).contains(&number), "{warning}");
     assert!(report.comparable);
 }

@@ -1,4 +1,4 @@
-//! Tests verdicts and statements about holders, on heaps whose every object is known.
+//! Tests verdicts, and statements about holders, for heaps in which every object is known.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -100,7 +100,7 @@ impl App {
     }
 }
 
-/// Returns a dump of a registry whose static fields hold these numbers of entries.
+/// Returns a dump of a registry. Its static fields hold these numbers of entries.
 fn registry(counts: &[(&str, usize)]) -> Vec<u8> {
     let mut app = App::new();
     let entry = app.class("com.acme.Entry", &[("payload", OBJECT)]);
@@ -116,7 +116,7 @@ fn registry(counts: &[(&str, usize)]) -> Vec<u8> {
 
 #[test]
 fn what_four_dumps_show_is_told_apart() {
-    // All other fields grow more than the leak.
+    // All other fields grow by more than the leak does.
     let series = [
         ("leak", [1000, 2000, 3000, 4000]),
         ("filled", [1000, 6000, 9000, 9000]),
@@ -172,7 +172,7 @@ fn two_dumps_of_a_filling_table_show_growth_only() {
 
 #[test]
 fn what_other_paths_hold_in_one_dump_has_not_gone() {
-    // In the second dump a local variable of a thread also holds the entries, so no field dominates them.
+    // In the second dump, a local variable of a thread also refers to the entries, so no field dominates them.
     let heap = |count: usize, held: bool| {
         let mut app = App::new();
         let entry = app.class("com.acme.Entry", &[("payload", OBJECT)]);
@@ -198,12 +198,12 @@ fn what_other_paths_hold_in_one_dump_has_not_gone() {
         (Verdict::Leak, Some("steady")),
         "{s:#?}"
     );
-    // The entries are found by the other path, so no figure is interpolated.
+    // The entries are found on the other path, so no figure has to be interpolated.
     assert_eq!(s.objects, [1000, 2000, 3000, 4000]);
     assert!(!says(s, "in dump 2"), "{:?}", s.reasons);
 }
 
-/// Returns a dump of tenants with one list each, of these sizes.
+/// Returns a dump of tenants. Each tenant has one list, of one of these sizes.
 fn tenants(sizes: &[usize]) -> Vec<u8> {
     let mut app = App::new();
     let entry = app.class("com.acme.Order", &[("payload", OBJECT)]);
@@ -260,7 +260,8 @@ fn growth_in_one_list_of_many_is_no_pattern() {
 
 #[test]
 fn the_referrers_that_grow_are_named() {
-    // An index and a backlog grow with the messages that they share. A table has room for all of them from the start.
+    // An index and a backlog share the messages, and grow with their number. A table has room for all messages from the
+    // start.
     let heap = |count: usize| {
         let mut app = App::new();
         let message = app.class("com.acme.Message", &[("payload", OBJECT)]);
@@ -306,7 +307,7 @@ fn the_referrers_that_grow_are_named() {
     assert!(says(s, sentence), "{:?}", s.reasons);
 }
 
-/// Two indexes hold the same customers in nodes. Neither index dominates the customers.
+/// Each of two indexes holds the same customers in its nodes. So neither index dominates the customers.
 #[test]
 fn the_nodes_through_which_fields_share_are_no_leak_of_their_own() {
     let heap = |count: usize| {
@@ -361,7 +362,7 @@ fn large_and_steady_is_no_suspect() {
     assert_eq!(holders, ["com.acme.Registry.leak"]);
 }
 
-/// Returns a dump of a cache object with a limit in a field, and `count` entries.
+/// Returns a dump of a cache with `count` entries. The cache has a field with its limit.
 fn bounded(field: &str, bound: i32, count: usize) -> Vec<u8> {
     let mut app = App::new();
     let entry = app.class("com.acme.Entry", &[("payload", OBJECT)]);
@@ -390,7 +391,7 @@ fn a_number_that_is_called_a_bound_is_a_hint() {
         (s.verdict, says(s, "com.acme.Cache.maxEntries is 4,000"))
     };
     assert_eq!(verdict("maxEntries", 4000), (Verdict::Growth, true));
-    // A limit that was exceeded long ago does not count, and not every number is a limit.
+    // A limit that was exceeded long ago does not count. Neither does a number that is not named like a limit.
     assert_eq!(verdict("maxEntries", 2000), (Verdict::Growth, false));
     assert_eq!(verdict("served", 4000), (Verdict::Growth, false));
 }
@@ -413,7 +414,7 @@ fn a_bound_that_is_reached_is_told_as_such() {
     };
     assert_eq!(told(&[1000, 3000, 4000, 4000]), (true, false));
     assert_eq!(told(&[1000, 2000, 3000]), (false, true));
-    // A limit that is exceeded does not count.
+    // A limit does not count if the number of entries exceeds it.
     assert_eq!(told(&[3000, 4000, 5000]), (false, false));
 }
 
@@ -461,7 +462,7 @@ fn the_most_so_far_is_no_bound() {
         verdict([1000, 2000, 3000], [1050, 2050, 3050]),
         Verdict::Leak
     );
-    // If the value is higher than the number of sessions, it may be a limit that was never reached.
+    // If the value is higher than the number of sessions, it may be a limit that the sessions never reached.
     assert_eq!(
         verdict([1000, 2000, 3000], [5000, 5000, 5000]),
         Verdict::Growth
@@ -538,7 +539,7 @@ fn a_map_that_may_remove_its_eldest_is_no_cache_for_that() {
             own
         );
     }
-    // A cache that is full and stays level has the verdict `cache`.
+    // The verdict on a cache that is full and stays level is `cache`.
     let report = report([1000, 2000, 3000, 3000].map(|n| heap(n, true)).to_vec());
     let s = held_by(&report, "com.acme.Cache.map");
     assert_eq!(s.verdict, Verdict::Cache, "{s:#?}");

@@ -22,7 +22,8 @@ use members::Members;
 pub struct Mapping {
     text: Vec<u8>,
     classes: HashMap<Box<str>, Class>,
-    /// Source files by the original names of classes, if the mapping contains them.
+    /// Maps the original name of a class to its source file. Contains only classes for which the mapping has a source
+    /// file.
     files: HashMap<Box<str>, Box<str>>,
     hash: u64,
     fits: AtomicBool,
@@ -32,13 +33,13 @@ pub struct Mapping {
 #[derive(Debug)]
 struct Class {
     original: Box<str>,
-    /// The range of the class's member lines in [`Mapping::text`].
+    /// The byte range in [`Mapping::text`] with the lines of the class's members.
     lines: std::ops::Range<usize>,
     members: OnceLock<Members>,
 }
 
-/// Characters at which the suffix begins that a compiler or the JVM appends to a class name, as in `a.b$$Lambda` and
-/// `a.b/0x1`.
+/// A compiler or the JVM appends a suffix to some class names, as in `a.b$$Lambda` and `a.b/0x1`. These characters
+/// begin such a suffix.
 const SPUN: [&str; 2] = ["$$", "/"];
 
 impl NameMapping for Mapping {
@@ -112,7 +113,8 @@ impl Mapping {
         Some(class.members.get_or_init(|| Members::of(lines)))
     }
 
-    /// Returns the source file of `class`, for a frame whose own class has the original name `own`.
+    /// Returns the source file of `class`. `frame` is the frame in the dump, and `own` is the original name of that
+    /// frame's class.
     fn file(&self, class: &str, own: &str, frame: &Frame) -> Option<String> {
         if let Some(file) = self.files.get(class) {
             return Some(file.to_string());
@@ -126,7 +128,8 @@ impl Mapping {
             let last = class.rsplit('.').next().unwrap_or(class);
             last.split('$').next().unwrap_or(last).to_owned()
         };
-        // The shrinker kept the file name: the names that it inserts itself have no such extension.
+        // If the file has a known extension, the shrinker has kept its name. Names that the shrinker invents have no
+        // such extension.
         if let (Some(file), Some(_)) = (known, end)
             && simple(class) == simple(own)
         {

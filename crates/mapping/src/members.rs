@@ -7,7 +7,7 @@ use proguard::{ProguardMapping, ProguardRecord};
 
 /// Maximum number of method names to show for a frame whose method is ambiguous.
 const ALTERNATIVES: usize = 3;
-/// Maximum number of original frames for one frame.
+/// Maximum number of original frames that replace one frame of the dump.
 const INLINED: usize = 256;
 
 /// The members of a class by their names in the dump.
@@ -24,22 +24,22 @@ struct Field {
     original: Box<str>,
 }
 
-/// A method line of a mapping. It applies to a range of lines, or to the whole method.
+/// A line of the mapping about a method. It applies to a range of line numbers, or to the whole method.
 #[derive(Debug)]
 struct Method {
-    /// The range of lines in the dump. `None` if the mapping has no lines.
+    /// The range of line numbers in the dump. `None` if the mapping has no line numbers for the method.
     lines: Option<(usize, usize)>,
-    /// The matching range of lines in the source.
+    /// The corresponding range of line numbers in the source.
     original_lines: Option<(usize, Option<usize>)>,
-    /// The original class, if it differs from the class of the frame.
+    /// The original class of the method. `None` if it is the class of the frame.
     class: Option<Box<str>>,
     original: Box<str>,
 }
 
-/// A method and a line in the source.
+/// A method in the source, and a line in it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Place<'a> {
-    /// The class, if it differs from the class of the frame.
+    /// The class of the method. `None` if it is the class of the frame.
     pub(crate) class: Option<&'a str>,
     pub(crate) method: Cow<'a, str>,
     pub(crate) line: Option<usize>,
@@ -64,7 +64,8 @@ impl Members {
                     let fields = this.fields.entry(obfuscated.into()).or_default();
                     fields.push(Field {
                         kind: (*kind).into(),
-                        // If a field moved here from another class, the mapping qualifies its name with that class.
+                        // If the shrinker moved a field here from another class, the mapping puts the name of that
+                        // class before the name of the field.
                         original: original.rsplit('.').next().unwrap_or(original).into(),
                     });
                 }
@@ -101,8 +102,8 @@ impl Members {
         Some(&same.or(fields.first())?.original)
     }
 
-    /// Returns the original frames for a method, the innermost first. Returns an empty list if the mapping does not
-    /// contain the method.
+    /// Returns the original frames for a frame of this method, the innermost first. Returns an empty list if the
+    /// mapping does not contain the method.
     pub(crate) fn frames(&self, method: &str, line: Option<usize>) -> Vec<Place<'_>> {
         let Some(all) = self.methods.get(method) else {
             return Vec::new();
@@ -115,8 +116,8 @@ impl Members {
             }
         }
         let bare: Vec<&Method> = all.iter().filter(|m| m.lines.is_none()).collect();
-        // Inlined methods are consecutive entries with the same line range. The last of them is the outermost method,
-        // the one that the dump names.
+        // Inlined methods are consecutive entries with the same range of line numbers. The last of them is the
+        // outermost method. Its name is the one in the dump.
         let outermost = || {
             let next = all.iter().skip(1).map(Some).chain([None]);
             let pairs = all.iter().zip(next);
@@ -147,7 +148,8 @@ impl Members {
             }];
         };
         let line = match may_be[..] {
-            // If the mapping has no line range for a method, its line numbers are unchanged, or it has only one line.
+            // If the mapping has no line numbers for a method, then either the shrinker did not change them, or the
+            // method has only one line.
             [one] if one.lines.is_none() => one.original_lines.map(|l| l.0).or(line),
             _ => None,
         };
@@ -165,7 +167,7 @@ impl Method {
             .is_some_and(|(start, end)| (start..=end).contains(&line))
     }
 
-    /// Returns the source line for a line in the dump.
+    /// Returns the line number in the source for a line number in the dump.
     fn original_line(&self, line: usize) -> usize {
         match (self.lines, self.original_lines) {
             (Some((start, _)), Some((from, Some(to)))) if to > from => {

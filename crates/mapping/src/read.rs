@@ -1,4 +1,4 @@
-//! Reads mappings. Each line is checked, but only classes are stored.
+//! Reads mappings. Checks each line, but stores only the classes. Members are parsed later.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,17 +9,17 @@ use twox_hash::XxHash3_64;
 
 use crate::{Class, Mapping};
 
-/// Maximum line number in a mapping. Class files have 16-bit line numbers, but tools add to these.
+/// Maximum line number in a mapping. Line numbers in class files have 16 bits, but shrinkers write larger ones, too.
 const LAST_LINE: usize = 1 << 30;
 /// The byte order mark that some editors write at the start of a file.
 const MARK: &[u8] = b"\xef\xbb\xbf";
-/// Maximum number of characters of a bad line in an error message.
+/// Maximum number of characters of an invalid line that an error message shows.
 const SHOWN: usize = 80;
 
 /// The reason why a file is not a mapping.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MappingError {
-    /// A line is neither a class, a member nor a comment.
+    /// A line is not a class, not a member and not a comment.
     #[error("line {number} is not a class, a member or a comment: {line}")]
     Line {
         /// The line's number, from 1.
@@ -76,7 +76,7 @@ impl Mapping {
             0
         };
         let mut any = false;
-        // True until the first member of a class: a comment there belongs to the class, and not to a member.
+        // True until the first member of a class. A comment before the first member is about the class.
         let mut of_class = false;
         for (number, whole) in (1..).zip(text[at..].split_inclusive(|&b| b == b'\n')) {
             let start = base + at;
@@ -149,7 +149,7 @@ impl Mapping {
     }
 }
 
-/// Ends the lines of a class where the next class begins.
+/// Sets the end of a class's lines, once the next class begins.
 fn close(classes: &mut HashMap<Box<str>, Class>, open: Option<(Box<str>, Class)>, end: usize) {
     if let Some((name, mut class)) = open {
         class.lines.end = end;
@@ -159,14 +159,14 @@ fn close(classes: &mut HashMap<Box<str>, Class>, open: Option<(Box<str>, Class)>
     }
 }
 
-/// Returns the file in a comment such as `# {"id":"sourceFile","fileName":"Foo.kt"}`.
+/// Returns the file name in a comment such as `# {"id":"sourceFile","fileName":"Foo.kt"}`.
 fn source_file(comment: &[u8]) -> Option<&str> {
     let json = str::from_utf8(comment).ok()?;
     json.contains("\"sourceFile\"").then_some(())?;
     let (_, value) = json.split_once("\"fileName\"")?;
     let value = value.trim_start().strip_prefix(':')?.trim_start();
     let (file, _) = value.strip_prefix('"')?.split_once('"')?;
-    // For classes that R8 created, it writes a placeholder that is not a file name.
+    // For a class that R8 itself created, it writes a placeholder instead of a file name.
     (!file.is_empty() && !file.contains(['\\', '$'])).then_some(file)
 }
 

@@ -2,7 +2,8 @@ use super::*;
 use proguard::{ProguardMapper, StackFrame};
 use proptest::prelude::*;
 
-/// A mapping as ProGuard writes it: overloads with distinct lines, and a method inlined from another class.
+/// A mapping as ProGuard writes it. It has overloads with different line numbers, and a method that was inlined from
+/// another class.
 const PROGUARD: &str = "\
 # compiler: ProGuard
 com.acme.shop.Server -> com.acme.shop.Server:
@@ -24,7 +25,7 @@ com.acme.shop.Sessions -> a.b:
 com.acme.shop.Sessions$Entry -> a.b$a:
 ";
 
-/// A mapping as R8 writes it: source files, renumbered lines, and a class that R8 created.
+/// A mapping as R8 writes it. It has source files, changed line numbers, and a class that R8 created.
 const R8: &str = "\
 # compiler: R8
 # compiler_version: 8.2.42
@@ -135,7 +136,8 @@ fn frames_of_proguard() {
         at("c", 99),
         ["com.acme.shop.Sessions.flush(Sessions.java:99)"]
     );
-    // The mapping does not contain this line. The frame gets the method if its name is unique, or else all candidates.
+    // The mapping does not contain this line number. If the method's name is unique, the frame gets this method,
+    // otherwise all methods that it could be.
     assert_eq!(at("b", 7), ["com.acme.shop.Sessions.touch(Sessions.java)"]);
     assert_eq!(
         at("a", 7),
@@ -177,7 +179,7 @@ fn frames_of_r8() {
     );
 }
 
-/// For a real R8 mapping, the frames equal those of R8's own retrace tool.
+/// With a real R8 mapping, the restored frames equal those that R8's own retrace tool prints.
 #[test]
 fn frames_are_those_that_r8_retraces() {
     let mapping = mapping(include_str!("../../../testdata/shrunk/mapping-r8.txt"));
@@ -225,7 +227,7 @@ fn frames_are_those_that_r8_retraces() {
         let frame = format!("com.acme.shop.{frame}");
         assert_eq!(texts(&mapping, class, "<init>", line), [frame]);
     }
-    // R8 adds residual signatures after fields and methods. They do not change a name.
+    // After fields and methods, R8 adds comments with residual signatures. These must not change a name.
     for (class, field, original) in [
         (shop, "a", "registry"),
         (shop, "b", "opened"),
@@ -310,7 +312,7 @@ fn a_mark_and_ends_of_lines_of_other_systems() {
     assert_eq!(mapping.field("a", "b", "int"), Some("n"));
 }
 
-/// Generates lines that look like those of mappings, valid and invalid.
+/// Generates random valid and invalid lines that look like those of mappings.
 fn lines() -> impl Strategy<Value = Vec<String>> {
     let line = prop_oneof![
         "[a-c]\\.[A-C](\\$[a-b])? -> [a-c]:",
@@ -342,8 +344,8 @@ proptest! {
         }
     }
 
-    /// For valid mappings and lines that they contain, the frames equal those of the `proguard` crate, which has its
-    /// own mapper.
+    /// The `proguard` crate has its own implementation of mappings. For valid mappings and lines that they contain, its
+    /// frames are the same.
     #[test]
     fn frames_are_those_of_another_implementation(
         ranges in prop::collection::vec((1..40_usize, 0..5_usize, 1..99_usize, 0..5_usize, any::<bool>()), 1..8),

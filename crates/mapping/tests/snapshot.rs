@@ -1,5 +1,5 @@
-//! Tests that a mapping restores the names of classes, fields and frames, and that selectors accept them, with a dump
-//! and with its index.
+//! Tests that a mapping restores the names of classes, fields and frames, and that selectors accept the restored names.
+//! Each test uses a dump, and the same dump with its index.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -12,7 +12,8 @@ use hprof::answers::{Histogram, Selected, Selector};
 use hprof::{Options, Silent, Snapshot};
 use testdata::dumps::unpacked;
 
-/// The committed dumps are of `Orders.java`. This mapping treats its names as obfuscated, and invents original names.
+/// The committed dumps are of `Orders.java`. This mapping pretends that the names in the dumps are obfuscated, and maps
+/// them to invented original names.
 const MAPPING: &str = "\
 com.acme.book.Ledger -> Orders:
     java.util.List entries -> open
@@ -36,7 +37,7 @@ fn selected(snapshot: &Snapshot, selector: &str) -> Option<Selected> {
     snapshot.resolve(&selector).ok()
 }
 
-/// Returns the names of classes and fields in a dump, and its frames.
+/// Returns the names of classes and fields in a dump, and the text of its frames.
 fn told(snapshot: &Snapshot) -> (Vec<String>, Vec<String>) {
     let classes = snapshot.classes().iter().map(|(_, class)| {
         let fields = class.fields.iter().map(|f| &*f.name);
@@ -89,7 +90,7 @@ fn names_come_from_the_mapping_whether_from_the_dump_or_its_index() {
         );
         assert!(has(&before, was) != absent && !has(&after, was), "{was}");
     }
-    // Each local variable stays with the outermost method, into which the others were inlined.
+    // Other methods were inlined into the outermost method. The local variables stay with the outermost method.
     let locals = |told: &(Vec<String>, Vec<String>)| -> Vec<String> {
         let counts = told
             .1
@@ -98,7 +99,7 @@ fn names_come_from_the_mapping_whether_from_the_dump_or_its_index() {
         counts.filter(|count| count != "0").collect()
     };
     assert_eq!(locals(&after), locals(&before));
-    // A selector can have the original name or the name in the dump.
+    // A selector accepts both the original name and the name in the dump.
     for (name, was) in [
         ("com.acme.book.Ledger", "Orders"),
         ("com.acme.book.Ledger.entries", "Orders.open"),
@@ -110,7 +111,7 @@ fn names_come_from_the_mapping_whether_from_the_dump_or_its_index() {
         assert_eq!(found, selected(&plain, was), "{was}");
         assert!(selected(&plain, name).is_none(), "{name}");
     }
-    // Classes of the JVM are recognized by their names in the dump.
+    // JDK classes are recognized by their names in the dump, not by names in the mapping.
     let figures = |s: &Snapshot| {
         let totals: Vec<_> = s.totals().to_vec();
         (s.object_count(), totals, s.jvm(), s.layout().header)

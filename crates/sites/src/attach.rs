@@ -3,9 +3,10 @@
 
 /// A request to stop sampling, in place of options.
 pub const DETACH: &str = "detach:";
-/// Prefix of options: an agent that is already sampling replaces its options by these.
+/// Prefix of a request with options: an agent that is already sampling uses them in place of its own options.
 pub const CHANGE: &str = "change:";
-/// Prefix of options: an agent that is already sampling adds these options to its own. Other keys keep their values.
+/// Prefix of a request with options: an agent that is already sampling adds them to its own. Options that the request
+/// does not contain keep their values.
 pub const ADD: &str = "add:";
 
 /// Success: the agent is sampling, or about to start.
@@ -27,9 +28,10 @@ pub const NO_ROOM: i32 = 207;
 /// There is no disk space for the snapshot's file.
 pub const NO_SPACE: i32 = 208;
 
-/// Prefix of a request for a snapshot by a forked child; the rest is the path of the file.
+/// Prefix of a request: a forked child of the JVM writes a snapshot. The rest of the request is the path of the file.
 pub const SNAPSHOT: &str = "snapshot=";
-/// Prefix of a request for a snapshot through a pipe ([`crate::piped`]); the rest is the token.
+/// Prefix of a request: a forked child of the JVM sends a snapshot through a pipe ([`crate::piped`]). The rest of the
+/// request is the token.
 pub const SNAPSHOT_PIPE: &str = "snapshot-pipe=";
 
 /// The agent was already sampling, and uses the new options now.
@@ -41,31 +43,31 @@ pub const DETACHED_BEFORE: i32 = 211;
 /// The JVM is still starting. Nothing was changed; try again later.
 pub const NOT_UP: i32 = 212;
 
-/// Prefix of a request to count allocations; the rest are options with [`COUNT_KEYS`].
+/// Prefix of a request to count allocations. The rest of the request is options with [`COUNT_KEYS`].
 pub const COUNT: &str = "count:";
-/// Prefix of a request to end the count; the rest is a token. The agent returns the [`crate::Counts`] in a file in
-/// memory, whose name contains the token ([`count_sign`]).
+/// Prefix of a request to end a count. The rest of the request is a token. The agent returns the [`crate::Counts`] in a
+/// file in memory whose name contains the token ([`count_sign`]).
 pub const COUNT_END: &str = "count-end:";
-/// Prefix of a request for the number of classes that a count would change; the rest are options with [`COUNT_KEYS`].
-/// The agent returns [`CLASSES`] plus that number.
+/// Prefix of a request for the number of classes that a count would change. The rest of the request is options with
+/// [`COUNT_KEYS`]. The agent returns the sum of [`CLASSES`] and that number.
 pub const COUNT_CLASSES: &str = "count-classes:";
 /// The return code for zero classes.
 pub const CLASSES: i32 = 1 << 24;
-/// The count was ended before all classes had counters ([`Counting`]).
+/// The count was ended before all classes had got counters ([`Counting`]).
 pub const COUNT_ENDED: i32 = 217;
-/// Only classes in sampled stacks were to be counted, but the agent is not sampling.
+/// The request was to count only classes in sampled stacks, but the agent is not sampling.
 pub const NO_SAMPLES: i32 = 218;
 /// A count is already active.
 pub const COUNTS_ALREADY: i32 = 213;
 /// No count is active.
 pub const COUNTS_NOT: i32 = 214;
-/// A debugger is attached, so classes cannot be changed. A request to end a count has ended it; the agent removes the
-/// counters once the debugger has detached.
+/// A debugger is attached, so the agent cannot change classes. If the request was to end a count, the count has ended.
+/// The agent removes the counters once the debugger has detached.
 pub const DEBUGGED: i32 = 215;
 /// The JVM is older than JDK 11 and lacks JVMTI 11; nothing was changed.
 pub const TOO_OLD: i32 = 216;
-/// A request for the agent's state. The agent returns [`STATE`] plus the sum of [`SAMPLES`], [`COUNTS`] and [`TRACES`],
-/// as far as they apply.
+/// A request for the agent's state. The agent returns the sum of [`STATE`] and those of [`SAMPLES`], [`COUNTS`] and
+/// [`TRACES`] that apply.
 pub const STATUS: &str = "status:";
 /// The return code of an inactive agent.
 pub const STATE: i32 = 256;
@@ -86,8 +88,8 @@ pub fn counting_sign(token: &str) -> String {
     format!("heapdiff-counting-{token}")
 }
 
-/// The progress of the agent in setting up a count. If the requester empties the file meanwhile, the agent ends the
-/// count.
+/// The agent's progress while it sets up a count. If the requester empties the file during this time, the agent ends
+/// the count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counting {
     /// Classes that were changed.

@@ -1,12 +1,12 @@
-//! Bounds from exact allocation counts, which narrow the estimates from samples.
+//! Bounds from exact allocation counts. They narrow the estimates that come from samples.
 //!
 //! The agent can count every executed allocation at a place in the code ([`crate::Counted`]). The counts give bounds
 //! for the live bytes of each place:
 //!
 //! - The live bytes are at most the bytes that were allocated there.
 //! - They are at least the total minus the upper bounds of all other places.
-//! - If the number of samples taken at a place is known, the part of them that is alive gives an upper bound for the
-//!   part of the count that is alive.
+//! - If the number of samples taken at a place is known, so is the part of these samples that is alive. It gives an
+//!   upper bound for the part of the counted allocations that is alive.
 //!
 //! All bounds are one-sided. If the compiler removes allocations, a count is too large. Bounds are then wider than
 //! necessary, but not wrong.
@@ -25,27 +25,28 @@ pub struct Births {
     pub objects: u64,
     /// Bytes of these allocations.
     pub bytes: u64,
-    /// Number of samples taken of these allocations, alive or dead. `None` if unknown.
+    /// Number of samples that were taken of these allocations, whether the objects are alive or dead. `None` if
+    /// unknown.
     pub samples: Option<u64>,
 }
 
-/// The samples of one stack, and the place where it allocates.
+/// The samples of one stack, and the place in the code where the stack allocates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OfStack {
     /// The place; `None` if nothing is counted there.
     pub place: Option<u32>,
-    /// Number of samples whose allocations are in the count of the place.
+    /// Number of samples whose allocations the count of the place includes.
     pub counted: u64,
-    /// Number of samples whose allocations are not counted.
+    /// Number of samples whose allocations the count does not include.
     pub other: u64,
 }
 
-/// The samples of one class by stack, with the counts of the class.
+/// The samples of one class by stack, and the exact counts of the class by place.
 #[derive(Clone, Debug)]
 pub struct Counts<K> {
     /// The samples by stack.
     pub stacks: BTreeMap<K, OfStack>,
-    /// All places where the class was counted.
+    /// All places in the code at which allocations of the class were counted.
     pub places: BTreeMap<u32, Births>,
 }
 
@@ -59,7 +60,7 @@ impl<K> Default for Counts<K> {
 }
 
 impl<K: Ord + Copy> Counts<K> {
-    /// Adds the samples of another size of the same class.
+    /// Adds the samples of the same class in another size.
     pub(crate) fn merge(&mut self, other: Self) {
         for (key, of) in other.stacks {
             let own = self.stacks.entry(key).or_default();
@@ -73,8 +74,8 @@ impl<K: Ord + Copy> Counts<K> {
         }
     }
 
-    /// Narrows the stacks' parts of `total` bytes of net growth. `born` is the number of bytes allocated in the same
-    /// time.
+    /// Narrows each stack's part of the net growth, which is `total` bytes. `born` is the number of bytes allocated in
+    /// the same time.
     pub(crate) fn narrow(&self, parts: &mut BTreeMap<K, Part>, total: f64, born: f64) {
         let limits = Limits::new(self, total, born);
         let shares: Vec<Interval> = parts.values().map(|part| part.bytes).collect();
@@ -95,17 +96,18 @@ impl<K: Ord + Copy> Counts<K> {
     }
 }
 
-/// Upper bounds of the places. Each is an interval whose upper end is valid even if the compiler removed allocations.
+/// Upper bounds of the live bytes of places. Each bound is an interval. Its upper end is valid even if the compiler
+/// removed allocations.
 struct Limits {
     total: f64,
     born: f64,
-    /// Number of all samples, and number of the samples whose allocations are counted.
+    /// Number of all samples, and number of those samples whose allocations are counted.
     samples: u64,
     counted: u64,
     all: BTreeMap<u32, Births>,
-    /// Places with samples in the stratum: their upper bound and number of samples.
+    /// The places that have samples in the stratum, each with its upper bound and its number of samples.
     places: BTreeMap<u32, (Interval, u64)>,
-    /// Upper bound of all places without samples, together.
+    /// Upper bound for the sum of all places without samples.
     rest: Interval,
 }
 
@@ -145,13 +147,13 @@ impl Limits {
         }
     }
 
-    /// Returns the stack's interval. Each end is replaced by the bound if the bound is better.
+    /// Returns the stack's interval. If the bound for an end of the interval is better, it replaces this end.
     fn narrowed(&self, stack: OfStack, share: Interval) -> Interval {
         let Some((place, births)) = stack.place.and_then(|p| Some((p, self.all.get(&p)?))) else {
             return share;
         };
         let most = Interval::sum([most(births, stack.counted), self.share(stack.other)]);
-        // Other stacks of the same place and uncounted objects are estimated by their share of samples.
+        // Other stacks of the same place, and objects that are not counted, are estimated by their shares of samples.
         let here = self.places.get(&place).map_or(0, |of| of.1);
         let elsewhere = self.counted.saturating_sub(here);
         let known = stack.counted + stack.other + elsewhere;
@@ -187,7 +189,7 @@ impl Limits {
         };
         match low <= high {
             true => Interval { value, low, high }.within(low, high),
-            // The bounds contradict each other, so keep the share.
+            // The bounds contradict each other, so use the estimate from the share of samples.
             false => share,
         }
     }
@@ -198,10 +200,11 @@ impl Limits {
     }
 }
 
-/// Number of bisection steps, after which only rounding errors are left.
+/// Number of bisection steps. After these, only rounding errors are left.
 const HALVINGS: u32 = 60;
-/// Maximum distance between a bound's value and the share's value, in standard errors, that random variation explains.
-/// If it is larger, the compiler removed allocations, and the share is better than the bound.
+/// Maximum distance, in standard errors, between the value of a bound and the value that the share of samples gives. If
+/// the distance is larger, random variation does not explain it. Then the compiler has removed allocations, and the
+/// share is better than the bound.
 const FAR: f64 = 2.5;
 /// Half the width of a 95 % interval, in standard errors.
 const ERRORS: f64 = 1.96;
@@ -226,8 +229,8 @@ fn most(births: &Births, alive: u64) -> Interval {
     }
 }
 
-/// Moves the values within their intervals so that they add up to `sum`. Each value moves by the same fraction of the
-/// width of its interval.
+/// Changes the values within their intervals so that they add up to `sum`. Each value changes by the same fraction of
+/// the width of its interval.
 fn fitted(intervals: &[Interval], sum: f64) -> Vec<Interval> {
     let moved = |by: f64| -> Vec<Interval> {
         let moved = intervals.iter().map(|interval| {

@@ -24,7 +24,7 @@ pub struct CountedSite {
     pub class: String,
     /// The method.
     pub method: String,
-    /// The line, if the class file has line numbers.
+    /// The line of code, if the class file has line numbers.
     pub line: Option<u32>,
     /// The allocated class, as in Java source.
     pub allocated: String,
@@ -39,19 +39,20 @@ pub struct CountedSite {
 pub struct Counts {
     /// Length of the period in milliseconds.
     pub millis: u64,
-    /// Number of classes that got counters. A class counts each time it is loaded.
+    /// Number of classes into which the agent inserted counters. A class that is loaded several times counts several
+    /// times.
     pub classes: u64,
     /// True if JDK classes were counted, too.
     pub jdk: bool,
-    /// Number of sites that were not counted because there was no room.
+    /// Number of allocation sites that were not counted because no counter was left.
     pub uncounted: u64,
-    /// Number of methods that cannot be rewritten.
+    /// Number of methods into which the agent could not insert counters.
     pub left_alone: u64,
-    /// Number of classes that cannot be rewritten, or whose new version the JVM rejected.
+    /// Number of classes into which the agent could not insert counters, or whose changed version the JVM rejected.
     pub refused: u64,
-    /// Names of the first methods that cannot be rewritten.
+    /// Names of the first methods into which the agent could not insert counters.
     pub left_alone_names: Vec<String>,
-    /// Names of the first classes that cannot be rewritten.
+    /// Names of the first classes into which the agent could not insert counters.
     pub refused_names: Vec<String>,
     /// Sites with at least one allocation.
     pub sites: Vec<CountedSite>,
@@ -136,7 +137,7 @@ fn text(out: &mut Vec<u8>, text: &str) {
     out.extend(text.as_bytes());
 }
 
-/// The bytes that are not read yet.
+/// The bytes that have not been read yet.
 struct Rest<'a>(&'a [u8]);
 
 impl Rest<'_> {
@@ -260,7 +261,8 @@ mod tests {
             prop_assert_eq!(Counts::decode(&counts.encode()), Some(counts));
         }
 
-        /// Counts read from damaged bytes can be encoded and read again, and take no more memory than the bytes allow.
+        /// Damaged bytes may still be decoded. The result can then be encoded and decoded again. Decoding takes no more
+        /// memory than the number of bytes allows.
         #[test]
         fn damaged_counts_are_refused_or_read_alike(
             counts in any_counts(),
@@ -282,7 +284,7 @@ mod tests {
         fn any_bytes_are_refused_or_read_alike(bytes in vec(any::<u8>(), 0..99)) {
             let numbers = [START, &bytes, END].concat();
             assert_read_alike(&numbers)?;
-            // Random bytes with small values are accepted further into the format than others.
+            // The decoder reads further into random bytes if their values are small.
             let small: Vec<u8> = bytes.iter().map(|byte| byte % 3).collect();
             assert_read_alike(&[START, &small, END].concat())?;
         }

@@ -7,7 +7,7 @@ use crate::encode::{
     BATCH_HEADER, FRAME, MAGIC, METHOD, SITE, STRING, TYPE, VERSION, align, checksum,
 };
 
-/// A fault in a site table, with its position.
+/// An error in a site table, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("site table, piece {piece}, byte {offset}: {fault}")]
 pub struct DecodeError {
@@ -28,7 +28,7 @@ pub enum Fault {
     /// A batch of a later version.
     #[error("the format has the unknown version {0}")]
     Version(u8),
-    /// A length exceeds the bytes that contain it.
+    /// A length is larger than the bytes that are left.
     #[error("{length} bytes are needed, but only {left} are left")]
     Length {
         /// The length.
@@ -66,7 +66,7 @@ pub enum Fault {
 /// The line of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Line {
-    /// Unknown: the class file has no line numbers, or the agent was configured to omit them.
+    /// The line is unknown: the class file has no line numbers, or the agent's options omit them.
     Unknown,
     /// The method is native, so it has no line.
     Native,
@@ -96,12 +96,12 @@ impl Line {
     }
 }
 
-/// A frame with its names. A name that is missing in the table is empty.
+/// A frame with its names. If the table lacks a name, the name is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frame<'a> {
     /// The class that declares the method, as in Java source.
     pub class: &'a str,
-    /// The method; empty if the agent was configured to record only classes.
+    /// The method. Empty if the agent's options record only classes.
     pub method: &'a str,
     /// The source file.
     pub file: Option<&'a str>,
@@ -114,7 +114,7 @@ pub struct Frame<'a> {
 pub struct Site<'a> {
     /// Frame ids, leaf first.
     pub frames: &'a [u32],
-    /// True if the stack was deeper.
+    /// True if the stack had more frames than were recorded.
     pub cut: bool,
 }
 
@@ -133,7 +133,7 @@ pub struct SiteTable {
     pub(crate) frames: HashMap<u32, (u32, i32)>,
     pub(crate) sites: HashMap<u32, (bool, Box<[u32]>)>,
     pub(crate) types: HashMap<u32, u32>,
-    /// The positions of batches, and of the strings in them.
+    /// The positions of the batches in a table, and of the strings in each batch.
     places: Vec<BatchPlace>,
 }
 
@@ -144,13 +144,13 @@ struct BatchPlace {
     at: usize,
     /// Length of the body in bytes.
     length: usize,
-    /// Ids of the strings, with their ranges in the body.
+    /// The ids of the strings, each with its range in the body of the batch.
     strings: Vec<(u32, std::ops::Range<usize>)>,
 }
 
-/// Returns the pieces of a site table, with only names of classes, methods and files readable. `overwrite` replaces any
-/// other string, such as a thread's name, by one of the same length, in UTF-8. Returns `None` if the table cannot be
-/// read.
+/// Returns a copy of the pieces of a site table for a redacted dump. Only names of classes, methods and files stay
+/// readable. `overwrite` replaces any other string, such as a thread's name, by a string of the same length in UTF-8.
+/// Returns `None` if the table cannot be read.
 #[must_use]
 pub fn names_only(pieces: &[&[u8]], overwrite: &dyn Fn(&mut [u8])) -> Option<Vec<Vec<u8>>> {
     let table = SiteTable::decode(pieces.iter().copied()).ok()?;
@@ -269,8 +269,8 @@ impl SiteTable {
                 SITE => {
                     let (id, flags) = (cursor.number()?, cursor.number()?);
                     let count = cursor.number()?;
-                    // Each frame takes at least one byte, so a wrong count cannot reserve more memory than the input
-                    // has bytes.
+                    // Each frame takes at least one byte, so a wrong number of frames cannot reserve more memory than
+                    // there are bytes of input.
                     let left = body.len() - cursor.at;
                     if u64::from(count) > left as u64 {
                         let length = count.into();
@@ -306,7 +306,7 @@ impl SiteTable {
         ids
     }
 
-    /// Returns the frame with this id. If the table has no such frame, its names are empty.
+    /// Returns the frame with this id. If the table has no frame with this id, the names are empty.
     #[must_use]
     pub fn frame(&self, id: u32) -> Frame<'_> {
         let (method, line) = self.frames.get(&id).copied().unwrap_or((0, 0));
@@ -320,7 +320,7 @@ impl SiteTable {
         }
     }
 
-    /// Returns the frames of a site, leaf first; none if the table has no such site.
+    /// Returns the frames of a site, leaf first. Empty if the table has no such site.
     pub fn frames(&self, site: u32) -> impl ExactSizeIterator<Item = Frame<'_>> {
         let ids = self.sites.get(&site).map_or(&[][..], |(_, frames)| frames);
         ids.iter().map(|&frame| self.frame(frame))
@@ -574,7 +574,7 @@ mod tests {
         #[test]
         fn any_bytes_give_a_table_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = decode(&bytes);
-            // With a valid header, the body is read, too.
+            // If the header is valid, the body is also read.
             let mut framed = b"HD\x01\0".to_vec();
             framed.extend(u32::try_from(bytes.len()).unwrap().to_le_bytes());
             framed.extend(checksum(&bytes).to_le_bytes());

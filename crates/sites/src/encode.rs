@@ -11,7 +11,7 @@ pub(crate) const FRAME: u8 = 3;
 pub(crate) const SITE: u8 = 4;
 pub(crate) const TYPE: u8 = 5;
 
-/// Definitions that are added to the table together.
+/// A batch: definitions that are added to the table together.
 #[derive(Debug, Default)]
 pub struct Batch {
     body: Vec<u8>,
@@ -36,18 +36,18 @@ impl Batch {
         self.body.extend_from_slice(text.as_bytes());
     }
 
-    /// Defines a method by the string ids of its class, its name and its source file; 0 for unknown.
+    /// Defines a method by three string ids: its class, its name and its source file. An id of 0 means unknown.
     pub fn method(&mut self, id: u32, class: u32, name: u32, file: u32) {
         self.record(METHOD, &[id, class, name, file]);
     }
 
-    /// Defines a frame. `line` is the line if positive, 0 if unknown, -1 for a native method.
+    /// Defines a frame. `line` is the line number, 0 if it is unknown, or -1 for a native method.
     pub fn frame(&mut self, id: u32, method: u32, line: i32) {
         let zigzag = ((line << 1) ^ (line >> 31)).cast_unsigned();
         self.record(FRAME, &[id, method, zigzag]);
     }
 
-    /// Defines a site by its frames, leaf first. `cut` means that the stack was deeper.
+    /// Defines a site by its frames, leaf first. `cut` is true if the stack had more frames than were recorded.
     pub fn site(&mut self, id: u32, frames: &[u32], cut: bool) {
         self.record(SITE, &[id, u32::from(cut), length(frames.len())]);
         for &frame in frames {
@@ -67,7 +67,7 @@ impl Batch {
         }
     }
 
-    /// Returns the bytes to store. Their length is a multiple of 8; an empty batch has none.
+    /// Returns the bytes to store. Their length is a multiple of 8. An empty batch has no bytes.
     #[must_use]
     pub fn finish(self) -> Vec<u8> {
         if self.body.is_empty() {
@@ -90,7 +90,7 @@ pub const fn align(len: usize) -> usize {
     len.next_multiple_of(8)
 }
 
-/// Converts a length to 32 bits. The table is limited to far less than 4 GB, so a length never saturates.
+/// Converts a length to 32 bits. The table is far smaller than 4 GB, so the length always fits.
 fn length(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }

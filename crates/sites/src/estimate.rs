@@ -38,12 +38,13 @@ impl Sum {
     }
 }
 
-/// Upper bound of the bytes of objects whose samples the agent could not keep. Their stacks are unknown.
+/// Upper bound of the bytes of objects whose samples the agent could not store. It is unknown which stacks allocated
+/// these objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unseen {
-    /// Upper bound for objects in the last dump.
+    /// Upper bound for the objects in the last dump.
     pub there: u64,
-    /// Upper bound for objects in the first dump.
+    /// Upper bound for the objects in the first dump.
     pub gone: u64,
 }
 
@@ -59,7 +60,7 @@ pub fn whole(value: f64) -> u64 {
 }
 
 impl Estimate {
-    /// Returns an estimate of `bytes` from `samples` samples of `seen` bytes.
+    /// Returns an estimate of `bytes` bytes. It comes from `samples` samples whose objects have `seen` bytes together.
     #[must_use]
     pub fn of_bytes(samples: u64, bytes: f64, variance: f64, seen: f64) -> Self {
         let added = Sum {
@@ -97,7 +98,7 @@ impl Estimate {
         self.seen += other.seen;
     }
 
-    /// Subtracts another estimate. The variances add up, and the number of samples does not change.
+    /// Subtracts another estimate. The variances are added, and the number of samples stays the same.
     pub fn take(&mut self, other: &Self) {
         self.objects -= other.objects;
         self.taken.add(&other.added);
@@ -111,7 +112,7 @@ impl Estimate {
         whole(self.objects)
     }
 
-    /// Returns the estimated number of objects, not rounded. It is negative if more was subtracted than added.
+    /// Returns the estimated number of objects, not rounded. It is negative if more objects were subtracted than added.
     #[must_use]
     pub(crate) fn net_objects(&self) -> f64 {
         self.objects
@@ -123,7 +124,7 @@ impl Estimate {
         whole(self.net_bytes())
     }
 
-    /// Returns the estimated bytes, not rounded. They are negative if more was subtracted than added.
+    /// Returns the estimated number of bytes, not rounded. It is negative if more bytes were subtracted than added.
     #[must_use]
     pub fn net_bytes(&self) -> f64 {
         self.added.bytes - self.taken.bytes
@@ -138,7 +139,7 @@ impl Estimate {
         }
     }
 
-    /// Returns the bytes of the sampled objects.
+    /// Returns the sum of the sizes of the sampled objects, in bytes.
     pub(crate) fn seen_bytes(&self) -> u64 {
         whole(self.seen)
     }
@@ -163,7 +164,7 @@ impl Estimate {
         Interval { low, ..net }
     }
 
-    /// Returns the 95 % confidence interval in bytes, widened by the bytes that may have no sample.
+    /// Returns the 95 % confidence interval in bytes, widened by the bytes of objects that may have no sample.
     #[must_use]
     pub fn ci95(&self, unseen: Unseen) -> [u64; 2] {
         unseen.widened(self.interval())
@@ -171,7 +172,7 @@ impl Estimate {
 }
 
 impl Unseen {
-    /// Rounds an interval to whole bytes, and widens it by the bytes that may have no sample.
+    /// Rounds an interval to whole bytes, and widens it by the bytes of objects that may have no sample.
     #[must_use]
     pub fn widened(&self, interval: Interval) -> [u64; 2] {
         [
@@ -209,7 +210,7 @@ mod tests {
         assert_eq!(sum.ci95(none), [1316, 1709]);
         sum.merge(&one(1.0, 0.0, 0));
         assert_eq!((sum.samples, sum.objects()), (3, 6));
-        // A subtracted estimate adds as much uncertainty as an added one.
+        // Subtracting an estimate increases the uncertainty as much as adding one.
         let mut net = one(1000.0, 2500.0, 100);
         net.take(&one(500.0, 7500.0, 30));
         assert_eq!((net.objects(), net.bytes()), (0, 500));

@@ -6,8 +6,8 @@
 
 use std::borrow::Cow;
 
-/// Marks that a library puts before a random suffix. The stable name ends with the mark, without the mark's last
-/// character and without the suffix.
+/// Marks in class names after which a library puts a random suffix. The stable name ends with the mark, but without the
+/// last character of the mark and without the suffix.
 const SUFFIXED: [&str; 9] = [
     "$$Lambda$",
     "$ByteBuddy$",
@@ -20,7 +20,7 @@ const SUFFIXED: [&str; 9] = [
     "_$$_javassist_",
 ];
 
-/// Endings of names to which the JDK appends a counter.
+/// Endings of class names after which the JDK puts a counter.
 const NUMBERED: [&str; 4] = [
     "$Proxy",
     "GeneratedMethodAccessor",
@@ -94,7 +94,7 @@ fn without_suffix(name: &str) -> String {
         let length = random.take_while(u8::is_ascii_alphanumeric).count();
         let random = &plain[from..from + length];
         let is_random = match mark {
-            // A suffix of a lambda that is not a number is part of a name in source code.
+            // If the suffix of a lambda is not a number, it is part of a name in the source code.
             "$$Lambda$" => is_digits(random),
             // The word `auxiliary` is not a random suffix, but part of another mark.
             _ => length > 0 && random != "auxiliary",
@@ -122,7 +122,7 @@ fn without_number(name: &str) -> String {
     }
 }
 
-/// Returns true for the packages of proxy classes that the JDK numbers by class loader.
+/// Returns true for a package of proxy classes. The JDK gives such packages a number for each class loader.
 fn is_numbered_package(package: &str) -> bool {
     let name = package.strip_prefix("class ").unwrap_or(package);
     name.strip_prefix("jdk.proxy").is_some_and(is_digits)
@@ -187,7 +187,7 @@ mod tests {
             ("a.Foo_$$_javassist_12", "a.Foo_$$_javassist"),
         ] {
             assert_eq!(stable(name), expected, "{name}");
-            // The stable name of a stable name is the same name.
+            // If a name is stable already, its stable name is the same name.
             assert_eq!(stable(expected), expected);
         }
     }

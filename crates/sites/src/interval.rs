@@ -29,8 +29,8 @@ impl Interval {
         }
     }
 
-    /// Returns the interval of a share of a population, of which `samples` were drawn. `drawn` is the drawn part of the
-    /// population. The larger it is, the narrower the interval is (finite population correction).
+    /// Returns the interval of a share of a population, from a sample of `samples` members. `drawn` is the part of the
+    /// population that is in the sample. The larger it is, the narrower the interval is (finite population correction).
     #[must_use]
     pub fn share(share: f64, samples: f64, drawn: f64) -> Self {
         let share = share.clamp(0.0, 1.0);
@@ -71,7 +71,7 @@ impl Interval {
         }
     }
 
-    /// Multiplies by a number. A negative one swaps the ends.
+    /// Multiplies the interval by a number. A negative number swaps the ends.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
         let (low, high) = if factor < 0.0 {
@@ -152,7 +152,7 @@ mod tests {
             Interval::share(0.3, 50.0, 0.0),
         );
         let width = |i: Interval| i.high - i.low;
-        // A quarter of the variance remains, so about half of the interval's width does.
+        // A quarter of the variance remains, so about half of the interval's width remains.
         assert!((width(half) / width(none) - 0.5).abs() < 0.03);
         near(Interval::share(0.4, 0.0, 0.0), [0.4, 0.0, 1.0]);
     }

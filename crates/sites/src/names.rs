@@ -69,8 +69,8 @@ pub mod fields {
 
 macro_rules! counters {
     ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
-        /// A counter of the agent. It may not yet include samples and classes that are being recorded when the dump is
-        /// taken.
+        /// A counter of the agent. Samples and classes that are being recorded when the dump is taken may not be
+        /// included yet.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Counter {
             $($(#[doc = $doc])+ $name,)+
@@ -86,7 +86,7 @@ macro_rules! counters {
 counters! {
     /// The highest uid given so far.
     Uids,
-    /// Samples that the JVM reported, recorded or not.
+    /// Samples that the JVM reported, whether or not the agent recorded them.
     Events,
     /// Samples recorded.
     Recorded,
@@ -98,22 +98,23 @@ counters! {
     Collected,
     /// Samples excluded by a filter or a strategy. They are not lost.
     Filtered,
-    /// Samples dropped because `max_samples` live samples are stored and downsampling has not made room yet. With
-    /// [`FewFollowed`](Self::FewFollowed), such a sample is not stored, but is counted in the totals.
+    /// Samples dropped because the agent already stores `max_samples` live samples, and downsampling has not made room
+    /// yet. With [`FewFollowed`](Self::FewFollowed), the totals still count such a sample.
     DroppedFull,
     /// Samples dropped because the Java heap or the thread's stack had no room for the agent's object.
     DroppedFailed,
     /// Samples dropped because an exception was pending in the thread.
     DroppedPending,
-    /// Class definitions dropped because the table is full, or for the reason of `DroppedFailed`.
+    /// Class definitions dropped because the table is full, or for the same reason as `DroppedFailed`.
     DroppedClasses,
     /// Live samples dropped by downsampling.
     Thinned,
-    /// Number of times that interval or rate were doubled.
+    /// Number of times that the agent doubled `interval` or `rate`.
     Thinnings,
     /// Samples recorded with site 0 because the JVM returned no stack.
     NoStack,
-    /// Samples recorded with site 0 because the site table is full, or the heap had no room for its bytes.
+    /// Samples recorded with site 0 because the site table is full, or because the heap had no room for the bytes of
+    /// the site.
     SitesFull,
     /// Samples recorded with thread 0 or type 0 because there are too many names.
     NamesFull,
@@ -127,12 +128,15 @@ counters! {
     Sweeps,
     /// Internal errors of the agent after which it continued.
     Faults,
-    /// Bytes that the dropped samples (full, failed, pending) represent.
+    /// Bytes that the dropped samples represent. They were dropped because the table was full, because there was no
+    /// room for the agent's object, or because an exception was pending.
     DroppedBytes,
-    /// 1 if sampling began when the JVM started, so that only the JVM's first objects are older.
+    /// 1 if sampling began when the JVM started. Then only the first objects of the JVM were allocated before sampling
+    /// began.
     FromStart,
-    /// 1 if the totals count all samples taken at the first interval, but the heap stores only those that the current
-    /// interval would take. Used with generational ZGC, whose young GCs treat sampled objects as live.
+    /// 1 if only a part of the samples is tracked: the totals count all samples taken at the first interval, but the
+    /// heap stores only those that the current interval would take. This is so with generational ZGC, whose young GCs
+    /// treat sampled objects as live.
     FewFollowed,
 }
 
@@ -147,21 +151,22 @@ impl Counter {
 /// The elements of the array `counted`, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
-    /// Time of the copy, in milliseconds since 1970; 0 if nothing is counted or copied yet.
+    /// Time at which the counters were copied, in milliseconds since 1970; 0 if nothing is counted or copied yet.
     At,
     /// Start of the counting, in milliseconds since 1970.
     Since,
-    /// Number of classes that got counters. A class counts each time it is loaded.
+    /// Number of classes into which the agent inserted counters. A class that is loaded several times counts several
+    /// times.
     Classes,
     /// 1 if JDK classes are counted, too.
     Jdk,
-    /// Number of sites for which there was no counter.
+    /// Number of allocation sites for which the agent had no counter left.
     NoRoom,
-    /// Number of sites with a counter for which the heap had no room.
+    /// Number of allocation sites that have a counter, but for whose count the heap had no room.
     HeapFull,
-    /// Number of methods that cannot be rewritten.
+    /// Number of methods into which the agent could not insert counters.
     LeftAlone,
-    /// Number of classes that cannot be rewritten, or whose new version the JVM rejected.
+    /// Number of classes into which the agent could not insert counters, or whose changed version the JVM rejected.
     Refused,
 }
 
@@ -184,7 +189,7 @@ pub enum Verbosity {
     Line,
     /// Class and method.
     Method,
-    /// Class. Consecutive frames of one class are merged.
+    /// Only the class is recorded. Consecutive frames of one class are merged.
     Class,
 }
 

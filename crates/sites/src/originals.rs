@@ -23,12 +23,12 @@ pub struct OwnedFrame {
 pub trait Originals: std::fmt::Debug + Send + Sync {
     /// Returns the original name of a class, or `None` if it was not renamed.
     fn class(&self, name: &str) -> Option<String>;
-    /// Returns the original frames of a frame, innermost first, or `None` if nothing was renamed. There are several if
-    /// methods were inlined.
+    /// Returns the original frames of a frame, innermost first. There are several if methods were inlined. Returns
+    /// `None` if nothing was renamed.
     fn frames(&self, frame: &Frame<'_>) -> Option<Vec<OwnedFrame>>;
 
-    /// Returns the original place of a line of code, or `None` if nothing was renamed. If methods were inlined there,
-    /// it is the innermost one.
+    /// Returns the original place of a line of code. If methods were inlined there, returns the place in the innermost
+    /// one. Returns `None` if nothing was renamed.
     fn place(&self, class: &str, method: &str, line: Option<u32>) -> Option<OwnedFrame> {
         let frame = Frame {
             class,
@@ -89,12 +89,12 @@ impl Counts {
     }
 }
 
-/// Maximum number of frames of a stack, inlined methods included.
+/// Maximum number of frames of a stack, including the frames of inlined methods.
 pub const DEEPEST: usize = 1 << 14;
 
 impl SiteTable {
-    /// Replaces obfuscated names of classes and frames by the original ones. A frame with inlined methods becomes
-    /// several frames of the site.
+    /// Replaces obfuscated names of classes and frames by the original ones. If methods were inlined into a frame, it
+    /// becomes several frames of the site.
     pub fn rename(&mut self, names: &dyn Originals) {
         let mut renaming = Renaming {
             last: 0,

@@ -5,7 +5,7 @@
 /// Prefixes of the names of JDK classes.
 pub const JDK: [&str; 5] = ["java.", "javax.", "jdk.", "sun.", "com.sun."];
 
-/// Prefixes of the names of classes of frameworks, servers and language runtimes. Some are in the packages of [`JDK`].
+/// Prefixes of the class names of frameworks, servers and language runtimes. Some begin like the packages of [`JDK`].
 pub const FRAMEWORKS: [&str; 51] = [
     "akka.",
     "ch.qos.logback.",
@@ -72,7 +72,7 @@ pub fn is_jdk(name: &str) -> bool {
     JDK.iter().any(|package| name.starts_with(package))
 }
 
-/// True if a name begins with a package of a known framework.
+/// True if a class name begins with a package of a known framework.
 #[must_use]
 pub fn is_framework(name: &str) -> bool {
     FRAMEWORKS.iter().any(|package| name.starts_with(package))

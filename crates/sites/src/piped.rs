@@ -54,7 +54,7 @@ pub fn parts_of(received: u64, trailer: [u8; TRAILER]) -> Option<(u64, u64, u64)
     (at.checked_add(length)? <= whole).then_some((at, length, whole))
 }
 
-/// Reads the trailer of bytes in memory, as [`parts_of`].
+/// Reads the trailer of bytes that are in memory, in the same way as [`parts_of`].
 #[must_use]
 pub fn parts(received: &[u8]) -> Option<(usize, usize, usize)> {
     let trailer = received.last_chunk()?;

@@ -25,16 +25,16 @@ pub use self::seen::corrected;
 use crate::births::Counts;
 use crate::{Estimate, Interval, Sampling};
 
-/// A stratum with fewer samples than this is merged with its neighbours.
+/// A stratum with fewer samples than this is merged with its neighbours in size.
 const FEW: u64 = 5;
-/// If at least this number of samples is expected and there is none, the objects are older than the sampling.
+/// If at least this number of samples is expected and there is none, the objects were allocated before sampling began.
 const EXPECTED: f64 = 4.0;
 /// Maximum distance, in size classes, between neighbouring strata; 4 is a doubling of the size.
 const NEAR: u32 = 4;
-/// A sampling probability of at least this counts as 1.
+/// A sampling probability that is at least this high is treated as 1.
 const ALL: f64 = 0.999;
 
-/// Returns the size class of a size: powers of two, each divided into four.
+/// Returns the size class of a size. The size classes are powers of two, each divided into four.
 #[must_use]
 pub fn size_class(bytes: u64) -> u32 {
     let bytes = bytes.max(8);
@@ -43,7 +43,7 @@ pub fn size_class(bytes: u64) -> u32 {
     power * 4 + u32::try_from(quarter).unwrap_or(0)
 }
 
-/// A number of objects that is counted, not estimated.
+/// A number of objects and their bytes that are counted, not estimated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Known {
     /// Number of objects.
@@ -63,16 +63,17 @@ impl Known {
 /// The meaning of a stratum's totals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Totals {
-    /// All new objects were allocated while sampling was active, so the totals are divided by the shares of samples.
+    /// All new objects were allocated while sampling was active. The totals are therefore divided by the shares of
+    /// samples.
     Shared,
-    /// Some objects may be older than the sampling, so the totals are only upper bounds.
+    /// Some objects may have been allocated before sampling began, so the totals are only upper bounds.
     Most,
     /// The totals are upper bounds, and the JVM is older than JDK 25: there may be more large objects than the samples
     /// show ([`Sampling::shortfall`]).
     MostOfMore,
 }
 
-/// How survivors of the first dump are identified in the last dump.
+/// How to identify in the last dump the objects that survived from the first dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follow {
     /// Survivors are identified by uid: both dumps are of one JVM, where samples keep their uids.
@@ -81,12 +82,12 @@ pub enum Follow {
     Nothing,
 }
 
-/// The kind of key by which samples are grouped.
+/// What the keys are by which samples are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
-    /// Allocating stacks. A report lists only stacks that have samples.
+    /// Allocating stacks. A report lists only stacks with samples, so stacks without a sample are missing.
     Stacks,
-    /// A few groups, all of which a report lists.
+    /// A few groups. A report lists all of them.
     Groups,
 }
 
@@ -103,7 +104,7 @@ pub struct Stratum<K> {
     pub came: BTreeMap<K, Estimate>,
     /// Samples in the first dump only.
     pub went: BTreeMap<K, Estimate>,
-    /// The samples of `came`, compared with the exact counts of the class, if it was counted.
+    /// The samples of `came`, compared with the exact counts of the class. `None` if the class was not counted.
     pub counts: Option<Counts<K>>,
 }
 
@@ -120,14 +121,14 @@ impl<K> Default for Stratum<K> {
     }
 }
 
-/// The part of one or several strata that belongs to one stack.
+/// The part of the objects in one or several strata that one stack allocated.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Part {
     /// Number of objects.
     pub objects: f64,
     /// Bytes with their interval.
     pub bytes: Interval,
-    /// The bytes estimated from samples alone, if exact counts narrowed the interval.
+    /// The bytes estimated from samples alone. Set only if exact counts narrowed the interval of `bytes`.
     pub sampled: Option<Interval>,
 }
 
@@ -153,7 +154,7 @@ impl Part {
     }
 }
 
-/// The strata of one class, divided among keys.
+/// The strata of one class, divided among keys such as stacks.
 #[derive(Clone, Debug)]
 pub struct Division<K> {
     /// Each key's part of the objects and bytes; negative if more objects were freed than allocated.
@@ -201,7 +202,7 @@ impl<K: Ord + Copy> Division<K> {
         }
     }
 
-    /// Adds samples that are estimated by their weights.
+    /// Adds samples whose objects are estimated by the samples' weights.
     pub fn add_direct(&mut self, samples: BTreeMap<K, Estimate>) {
         for (key, estimate) in samples {
             let part = Part {
@@ -215,8 +216,8 @@ impl<K: Ord + Copy> Division<K> {
 }
 
 impl<K: Ord + Copy> Stratum<K> {
-    /// Divides the strata of several classes, given by class and size class. If `keys` are stacks, the parts of stacks
-    /// with few samples are corrected for the stacks that have no sample.
+    /// Divides the strata of several classes among keys. The strata are given by class and size class. If `keys` are
+    /// stacks, the parts of stacks with few samples are corrected for the stacks that have no sample.
     #[must_use]
     pub fn divide<C>(
         strata: BTreeMap<C, BTreeMap<u32, Self>>,
@@ -263,7 +264,7 @@ impl<K: Ord + Copy> Stratum<K> {
         }
     }
 
-    /// Returns the expected number of samples among the new objects.
+    /// Returns the number of samples to expect among the new objects.
     fn expected(&self, sampling: &Sampling) -> f64 {
         let size = self.after.bytes.checked_div(self.after.objects);
         let born = self.after.objects.saturating_sub(self.before.objects);
@@ -271,7 +272,7 @@ impl<K: Ord + Copy> Stratum<K> {
         probability.unwrap_or(0.0) * float(born)
     }
 
-    /// Returns true if nothing is to be estimated by shares: either every object was sampled when it was allocated, or
+    /// Returns true if samples must not be scaled to shares: either every object was sampled when it was allocated, or
     /// the weight of a sample is unknown.
     fn is_all(&self, sampling: &Sampling) -> bool {
         let probability = sampling.probability(self.mean_size());
@@ -286,7 +287,7 @@ impl<K: Ord + Copy> Stratum<K> {
             .unwrap_or(0)
     }
 
-    /// Returns true if there are at least as many objects as samples. A damaged dump may contradict this.
+    /// Returns true if there are at least as many objects as samples. This is false only in a damaged dump.
     fn is_consistent(&self) -> bool {
         let (kept, came, went) = (total(&self.kept), total(&self.came), total(&self.went));
         self.after.objects >= came.samples + kept.samples && self.before.objects >= went.samples
@@ -296,8 +297,8 @@ impl<K: Ord + Copy> Stratum<K> {
         self.after.bytes.saturating_sub(self.before.bytes)
     }
 
-    /// Estimates each key by the weights of its samples. The upper ends are multiplied by `shortfall`. The sum is
-    /// limited to at most `most` bytes.
+    /// Estimates the objects of each key by the weights of its samples. The upper ends of the intervals are multiplied
+    /// by `shortfall`. The sum of all estimates is limited to `most` bytes.
     fn direct(
         &self,
         most: Option<u64>,
@@ -341,7 +342,7 @@ impl<K: Ord + Copy> Stratum<K> {
         net.into_iter().map(part).collect()
     }
 
-    /// Divides the total in proportion to the samples of each key.
+    /// Divides the total among the keys, in proportion to their samples.
     fn shared(&self, follow: Follow, seen: Option<&Seen<K>>) -> BTreeMap<K, Part> {
         let (kept, came, went) = (total(&self.kept), total(&self.came), total(&self.went));
         let survival = match follow {
@@ -383,7 +384,7 @@ impl<K: Ord + Copy> Stratum<K> {
             let net = bytes.born * born.value * own_came.objects_per_byte()
                 - bytes.gone.value * gone.value * lost.objects_per_byte();
             let net = net.clamp(-objects.before, objects.after);
-            // A key has at least the bytes of its samples.
+            // The estimate of a key is at least the bytes of its samples.
             let seen = float(own_came.seen_bytes()) - bytes.gone.high;
             let net_bytes = bytes.net(born, gone);
             let low = net_bytes.low.max(seen.min(net_bytes.value));
@@ -409,7 +410,7 @@ impl<K: Ord + Copy> Stratum<K> {
     }
 }
 
-/// Objects or bytes allocated and freed between two dumps.
+/// The objects, or bytes, that were allocated and freed between two dumps.
 struct Flow {
     before: f64,
     after: f64,
@@ -419,7 +420,7 @@ struct Flow {
 
 impl Flow {
     fn new(before: f64, after: f64, survival: Interval) -> Self {
-        // There are at most as many survivors as objects.
+        // There cannot be more survivors than objects in the last dump.
         let most = if before > after { after / before } else { 1.0 };
         let survival = survival.within(0.0, most);
         let gone = Interval {
@@ -435,7 +436,8 @@ impl Flow {
         }
     }
 
-    /// Returns a key's share of the allocated objects or bytes, minus its share of the freed ones.
+    /// Returns a key's part of the growth: its share of the allocated objects or bytes, minus its share of the freed
+    /// ones.
     fn net(&self, born: Interval, gone: Interval) -> Interval {
         let around = |i: Interval| Interval {
             value: 0.0,
@@ -461,7 +463,7 @@ fn total<K>(by: &BTreeMap<K, Estimate>) -> Estimate {
     all
 }
 
-/// Returns the share of the first dump's samples that survived. Without samples, the interval is from 0 to 1.
+/// Returns the share of the first dump's samples that survived. Without samples, the interval is 0 to 1.
 fn survival(kept: &Estimate, went: &Estimate) -> Interval {
     let (stayed, samples) = (float(kept.samples), float(kept.samples + went.samples));
     if samples > 0.0 {
@@ -471,7 +473,8 @@ fn survival(kept: &Estimate, went: &Estimate) -> Interval {
     }
 }
 
-/// Returns the share of `own` in the bytes of all samples, which were taken from `population` objects.
+/// Returns the share that the samples `own` have in the bytes of all samples. All samples were taken from `population`
+/// objects.
 fn share(own: &Estimate, all: &Estimate, population: f64) -> Interval {
     // Samples of unequal weight carry less information: use Kish's effective number of samples.
     let samples = all.equal_samples();

@@ -1,10 +1,10 @@
-//! Converts JVM names of types to names as in Java source. The agent and readers of recordings use the same functions,
-//! so names match.
+//! Converts the JVM's names of types to names as in Java source. The agent and the readers of recordings use the same
+//! functions, so their names are the same.
 
 pub use crate::generated::stable;
 
-/// Returns the name as in Java source (`com.acme.Foo$Bar`, `byte[]`) of a type signature. Suffixes that the JVM adds to
-/// names of classes generated at run time are removed, so a thousand lambdas of one method share one name.
+/// Converts a type signature to the name as in Java source (`com.acme.Foo$Bar`, `byte[]`). Suffixes that the JVM adds
+/// to names of classes generated at run time are removed, so a thousand lambdas of one method share one name.
 #[must_use]
 pub fn of_signature(signature: &str) -> String {
     with_dimensions(signature, |class| {
@@ -14,7 +14,7 @@ pub fn of_signature(signature: &str) -> String {
     })
 }
 
-/// Returns the name as in Java source of an internal class name, such as `com/acme/Foo` or `[Ljava/lang/String;`. The
+/// Converts an internal class name, such as `com/acme/Foo` or `[Ljava/lang/String;`, to the name as in Java source. The
 /// internal name of a hidden class ends with its address, which is removed.
 #[must_use]
 pub fn of_class(name: &str) -> String {

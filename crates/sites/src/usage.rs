@@ -21,20 +21,20 @@ pub mod fields {
 /// Number of `long`s in a stripe of `counts`.
 pub const STRIPE: usize = 8;
 
-/// Index in a stripe of the time of the last put, in milliseconds since 1970; 0 if there was none. It may be the time
-/// of one of the 63 puts before the last one, because the clock is not read at each put.
+/// Index, in a stripe, of the time of the last put, in milliseconds since 1970; 0 if there was no put. The time may be
+/// that of one of the 63 puts before the last one, because the clock is not read at each put.
 pub const LAST: usize = 3;
 
-/// Index in a stripe of the mark: a time, and the number of elements put until then. The mark is moved to the current
-/// time whenever the time since the start is twice what it was at the mark.
+/// Index, in a stripe, of the mark. A mark is a time and the number of elements put until then. When the time since the
+/// start is twice what it was at the mark, the mark is moved to the current time.
 pub const MARK: usize = 4;
 
-/// Index in a stripe of the previous mark. It lies in the first half of the time since the start.
+/// Index, in a stripe, of the previous mark. Its time is in the first half of the time since the start.
 pub const BEFORE: usize = 6;
 
-/// The value of `size` in the object that counts the collections for which there was no room. Its `counts` are a bit
-/// set. Each such collection sets one bit, chosen by the low bits of its identity hash: bit `hash % 64` of the number
-/// at index `hash / 64`.
+/// The value of `size` in one special object, which counts the collections for which there was no room. Its `counts`
+/// are a bit set. Each such collection sets one bit, chosen by the low bits of its identity hash: bit `hash % 64` of
+/// the number at index `hash / 64`.
 pub const CROWDED: i32 = -2;
 
 /// Length of `counts` in that object, a power of two. Collections that share a bit count once, so 10,000 collections
@@ -48,12 +48,12 @@ pub enum Kind {
     Put,
     /// Elements were removed.
     Removed,
-    /// Elements were looked up, or all of them were iterated over once.
+    /// Elements were looked up, or the program iterated once over all of them.
     Read,
 }
 
 impl Kind {
-    /// Returns the index of its count in a stripe.
+    /// Returns the index, in a stripe, of the count of this kind.
     #[must_use]
     pub const fn code(self) -> i32 {
         match self {

@@ -10,11 +10,13 @@ pub enum Strategy {
     /// By allocated bytes; the JVM's built-in method.
     #[default]
     Bytes,
-    /// One sample per `rate` allocations on average, with jitter.
+    /// One sample in `rate` allocations on average. The distances vary at random (jitter).
     Count,
-    /// One sample per `rate` milliseconds on average, with jitter. The weight of such a sample is unknown.
+    /// One sample in `rate` milliseconds on average. The distances vary at random (jitter). The weight of such a sample
+    /// is unknown.
     Time,
-    /// One sample per `rate` allocations of each class, with jitter. All allocations are counted.
+    /// One sample in `rate` allocations of each class on average. The distances vary at random (jitter). All
+    /// allocations are counted.
     Class,
 }
 
@@ -50,7 +52,7 @@ pub struct Sampling {
     pub strategy: Strategy,
     /// Mean bytes between samples; 0 samples every allocation.
     pub interval: u64,
-    /// Mean allocations or milliseconds between samples; 0 and 1 sample all.
+    /// Mean number of allocations, or of milliseconds, between samples. With 0 or 1, every allocation is sampled.
     pub rate: u64,
 }
 
@@ -95,12 +97,12 @@ impl Weight {
 /// Minimum size of objects that a JVM before JDK 25 may allocate outside of the thread's TLAB: 1/64
 /// (`TLABRefillWasteFraction`) of a TLAB of 512 KiB.
 const OUTSIDE: u64 = 8 << 10;
-/// Maximum factor by which such objects are under-sampled. Measured: a quarter of the samples is missing with G1, a
-/// third with ZGC (`docs/measurements.md`).
+/// Maximum factor by which samples of such objects are missing. According to measurements, G1 takes a quarter too few
+/// samples, and ZGC a third (`docs/measurements.md`).
 const SHORT: f64 = 1.5;
 
 impl Sampling {
-    /// Returns the factor by which objects of this size may be under-sampled in a JVM before JDK 25 (JDK-8356372).
+    /// Returns the factor by which a JVM before JDK 25 may take too few samples of objects of this size (JDK-8356372).
     ///
     /// When such a JVM allocates an object outside of the TLAB, it checks whether the next sample is due. This check
     /// ignores the bytes that were allocated in the TLAB since the last sample. So the object is sampled only if two
@@ -133,7 +135,7 @@ impl Sampling {
     pub fn probability(&self, size: u64) -> Option<f64> {
         match self.strategy {
             Strategy::Bytes if self.interval == 0 => Some(1.0),
-            // No object has 0 bytes. Treat such a size as that of the smallest object.
+            // No object has 0 bytes. If a size is 0, use the size of the smallest object.
             Strategy::Bytes => Some(-f64::exp_m1(-(size.max(8) as f64) / self.interval as f64)),
             Strategy::Count | Strategy::Class => Some(1.0 / self.rate.max(1) as f64),
             Strategy::Time => None,
@@ -168,7 +170,7 @@ impl Sampling {
         )
     }
 
-    /// Returns the next coarser sampling, which the agent uses once its table is full.
+    /// Returns the next coarser sampling. The agent uses it once its table is full.
     #[must_use]
     pub fn doubled(&self) -> Self {
         let mut next = *self;

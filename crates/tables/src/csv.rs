@@ -4,8 +4,8 @@ use std::io::Write;
 
 use crate::{Cell, Column, Error, RowWriter, check_width};
 
-/// Writes comma-separated values: a line of column names, then one line per row. Null is an empty field, an empty
-/// string is a quoted one.
+/// Writes comma-separated values: a line of column names, then one line per row. Null is written as an empty field, and
+/// an empty string as `""`.
 #[derive(Debug)]
 pub struct CsvWriter<W> {
     out: W,
@@ -59,7 +59,7 @@ impl<W: Write> RowWriter for CsvWriter<W> {
             }
             match cell {
                 Cell::Text(text) => push_text(&mut self.line, text),
-                // Writing to a string does not fail.
+                // Writing to a string cannot fail.
                 other => drop(write!(self.line, "{other}")),
             }
         }

@@ -4,8 +4,9 @@ use std::io::{self, Write};
 
 use crate::{Cell, Error, RowWriter, check_width};
 
-/// Writes rows as the elements of a JSON array, each an array of its cells. Ids are strings such as `"0x7f00"`, numbers
-/// that are not finite are null. The caller writes the enclosing object to the same output.
+/// Writes rows as the elements of a JSON array, each an array of its cells. Ids are written as strings such as
+/// `"0x7f00"`. Numbers that are not finite are written as null. The caller writes the enclosing object to the same
+/// output.
 #[derive(Debug)]
 pub struct JsonRows<W> {
     out: W,

@@ -35,7 +35,7 @@ pub enum Kind {
     Bool,
     /// A signed integer.
     Int,
-    /// An object id: 64 bits, unsigned; `0x7f00` in text.
+    /// An object id: an unsigned 64-bit number. In text it is hexadecimal: `0x7f00`.
     Id,
     /// A floating-point number.
     Double,

@@ -17,17 +17,17 @@ use bytes::Bytes;
 
 use crate::{Cell, Column, Error, Kind, RowWriter, check_width};
 
-/// The metadata of a Parquet file, and the limits of its row groups.
+/// The metadata to write into a Parquet file, and the limits of its row groups.
 #[derive(Clone, Debug)]
 pub struct ParquetOptions {
     /// Names and values in the file's footer, in this order.
     pub metadata: Vec<(String, String)>,
-    /// The program that writes the file: `heapdiff version 0.1.0`.
+    /// The name of the program that writes the file: `heapdiff version 0.1.0`.
     pub created_by: String,
     /// Maximum number of rows in a row group.
     pub group_rows: usize,
-    /// Approximate maximum of bytes of cells in a row group. This much is kept in memory, twice while the group is
-    /// written.
+    /// Approximate maximum size of a row group's cells in bytes. This number of bytes is kept in memory, and twice as
+    /// many while the group is written.
     pub group_bytes: usize,
 }
 
@@ -42,7 +42,7 @@ impl Default for ParquetOptions {
     }
 }
 
-/// Writes a Parquet file. A file without [`ParquetWriter::finish`] has no footer and cannot be read.
+/// Writes a Parquet file. [`ParquetWriter::finish`] writes the footer: without it, the file cannot be read.
 pub struct ParquetWriter<W: Write + Send> {
     file: SerializedFileWriter<W>,
     columns: Vec<Buffer>,
@@ -52,10 +52,10 @@ pub struct ParquetWriter<W: Write + Send> {
     before: u64,
 }
 
-/// The cells of a column in the current group.
+/// The cells of one column in the current row group.
 struct Buffer {
     column: Column,
-    /// One level per row: 0 for null, else 1.
+    /// The definition level of each row: 0 for null, otherwise 1.
     levels: Vec<i16>,
     cells: Cells,
 }
@@ -64,7 +64,7 @@ enum Cells {
     Bool(Vec<bool>),
     Whole(Vec<i64>),
     Double(Vec<f64>),
-    /// All strings concatenated, and the end offset of each.
+    /// All strings concatenated, and the offset at which each string ends.
     Text(Vec<u8>, Vec<usize>),
 }
 
@@ -147,7 +147,7 @@ impl<W: Write + Send> RowWriter for ParquetWriter<W> {
         }
         self.gathered += 1;
         let bytes = || self.columns.iter().map(Buffer::bytes).sum::<usize>();
-        // The sum takes time and long strings are rare, so it is computed only once in 256 rows.
+        // Computing the sum takes time, and long strings are rare. So compute it only once in 256 rows.
         let full = self.gathered >= self.options.group_rows
             || self.gathered.is_multiple_of(256) && bytes() >= self.options.group_bytes;
         if full {
@@ -262,7 +262,7 @@ impl Buffer {
         }
     }
 
-    /// Writes the column's part of a group, and clears it.
+    /// Writes the column's part of a row group, and clears the buffer.
     fn write<W: Write + Send>(
         &mut self,
         group: &mut SerializedRowGroupWriter<'_, W>,
@@ -290,7 +290,7 @@ fn write<T: DataType, W: Write + Send>(
     values: &[T::T],
     levels: &[i16],
 ) -> Result<(), Error> {
-    // The schema has one column per buffer. So while a buffer is left, there is a next column.
+    // The schema has one column per buffer, so there is a next column for each buffer.
     let Some(mut column) = group.next_column()? else {
         return Ok(());
     };

@@ -1,4 +1,4 @@
-//! Query results, whose number of rows is unknown until the end.
+//! Query results. The number of their rows is unknown until the last row.
 
 use crate::{Cell, Column, Error, Kind};
 
@@ -7,12 +7,13 @@ use crate::{Cell, Column, Error, Kind};
 pub struct ResultColumn {
     /// The name.
     pub name: String,
-    /// The type, if it is a column of a table. `None` for a computed column, whose values may have different types.
+    /// The type of the column, if it is a column of a table. `None` for a computed column, whose values may have
+    /// different types.
     pub kind: Option<Kind>,
 }
 
 impl ResultColumn {
-    /// Converts to a column of a table to write. A computed column gets the type `computed`.
+    /// Converts to a column of the output table. A computed column gets the type `computed`.
     #[must_use]
     pub fn as_column(&self, computed: Kind) -> Column {
         Column::new(self.name.clone(), self.kind.unwrap_or(computed))

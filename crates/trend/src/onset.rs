@@ -30,7 +30,7 @@ pub fn onset(points: &[(f64, f64)]) -> Option<usize> {
     }
     let at = |i: usize| ((points[i].0 - x0) / span, (points[i].1 - y0) / range);
     let sum_y: f64 = (0..points.len()).map(|i| at(i).1).sum();
-    // Sums over the points after the knee.
+    // Sums over the points that come after the knee.
     let (mut m, mut x, mut y, mut xx, mut xy) = (0.0, 0.0, 0.0, 0.0, 0.0);
     let mut best: Option<(f64, usize)> = None;
     for knee in (0..points.len()).rev() {
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn steps_and_noise_move_it_little() {
-        // The series grows at every third point only, and varies before the knee.
+        // The series grows only at every third point, and it varies before the knee.
         let found = onset(&series(200, |i| {
             f64::from((i - 60).max(0) / 3 * 30 + i % 5)
         }))
@@ -97,8 +97,8 @@ mod tests {
 
     #[test]
     fn units_do_not_matter() {
-        // Times that differ by a tenth of a microsecond, figures near the maximum, and large figures with small
-        // differences.
+        // Three hard cases: times that differ by a tenth of a microsecond, figures near the maximum, and large figures
+        // with small differences.
         assert_eq!(onset(&[(0.0, 0.0), (1e-7, 0.0), (2e-7, 1.0)]), Some(1));
         assert_eq!(
             onset(&[(0.0, 1e308), (1.0, 1e308), (2.0, 1.5e308)]),

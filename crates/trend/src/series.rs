@@ -12,10 +12,11 @@
 pub enum Trend {
     /// No significant growth: 1000, 1005, 1010.
     Level,
-    /// Grew at every step that is long enough to show growth: 100, 200, 300. With two dumps, any growth counts.
+    /// Grew at every step (the interval between two dumps) that is long enough to show growth: 100, 200, 300. With two
+    /// dumps, any growth counts.
     Steady,
-    /// Grew at most steps, including the last: 100, 200, 200, 300. Also if it is level at the end, but for too short a
-    /// time.
+    /// Grew at most steps, including the last: 100, 200, 200, 300. This is also the trend if the figure is level at the
+    /// end, but not for long enough.
     Uneven,
     /// Grew at every step, each time by less: 0, 500, 800.
     Slowing,
@@ -38,31 +39,34 @@ pub enum Trend {
 pub struct Course {
     /// The trend.
     pub trend: Trend,
-    /// Number of figures that the trend is based on. The figures at both ends of a step that is too short count as one.
+    /// Number of figures that the trend is based on. If a step is too short, the figures at both of its ends count as
+    /// one.
     pub telling: usize,
-    /// Length of the final level period, if it is too short to call the growth over; 0 if times are unknown.
+    /// Length of the level period at the end. Set if this period is too short to conclude that growth has ended; 0 if
+    /// times are unknown.
     pub short_end: Option<u64>,
-    /// True if the figure was level only while the program did almost no work.
+    /// True if the figure was level at the end, but the program did almost no work in this time.
     pub idle_end: bool,
 }
 
-/// A step is level if it has at most 1/20 of the growth of the largest step and at most 1/20 of the rate of the
-/// fastest.
+/// A step (the difference between two neighbouring figures) is level if two conditions hold: it has at most 1/20 of the
+/// growth of the largest step, and at most 1/20 of the rate of the fastest step.
 const LEVEL_PART: u64 = 20;
-/// Growth of more than 16 times the noise is never level, however small it is compared with the growth at the start.
+/// Growth of more than 16 times the noise is never level, however large the growth at the start is.
 const SIGNIFICANT: u64 = 16;
-/// A step within the noise is level if it is at least 4 times slower than the fastest step.
+/// If the growth of a step is within the noise, the step is level if it is at least 4 times slower than the fastest
+/// step.
 const SLOWER: u64 = 4;
-/// The end of a slowing series is its last steps that together have less than 1/10 of all growth.
+/// Growth that slows down has ended once the last steps together have less than 1/10 of all growth.
 const LAST_PART: u64 = 10;
-/// A fall counts if it is more than 1/10 of the whole range.
+/// A fall counts if it is more than 1/10 of the difference between the largest and the smallest figure.
 const FALL_PART: u64 = 10;
-/// A level step that is shorter than 1/4 of the mean step is ignored.
+/// A level step is ignored if its time is shorter than 1/4 of the mean time of a step.
 const SHORT_PART: u64 = 4;
-/// Growth is over if the level period after it lasts at least 1/3 of the time of growth.
+/// Growth has ended if the level period after it is at least 1/3 as long as the time of growth.
 const END_PART: u64 = 3;
 
-/// A program is idle while its work per unit of time is less than 1/100 of the mean.
+/// A program is idle while it does less than 1/100 of its mean work per unit of time.
 const IDLE_PART: u64 = 100;
 
 /// The difference between two neighbouring points.
@@ -81,7 +85,7 @@ impl Step {
     }
 }
 
-/// True if a step counts as growth whatever the other steps are.
+/// True if a step counts as growth, however large the other steps are.
 fn is_significant(step: &Step, noise: u64) -> bool {
     noise > 0 && step.growth > noise.saturating_mul(SIGNIFICANT)
 }
@@ -173,7 +177,7 @@ impl Course {
         if last.1 <= first.1.saturating_add(noise) {
             return told(Trend::Level);
         }
-        // The checks above have handled series that fall significantly.
+        // Series that fall significantly do not get here: the checks above have handled them.
         let steps: Vec<Step> = points
             .windows(2)
             .map(|w| Step {
@@ -239,7 +243,7 @@ impl Course {
         })
     }
 
-    /// Classifies the series without a step that is too short, which is merged with its neighbour.
+    /// Classifies the series after a step that is too short has been removed. The step is merged with its neighbour.
     fn without_step(points: &[(u64, u64)], step: usize, noise: u64) -> Self {
         let is_last = step + 2 == points.len();
         let mut less = points.to_vec();
@@ -271,7 +275,7 @@ fn of_rising(steps: &[Step], noise: u64) -> Trend {
         return Trend::Steady;
     }
     let all = sum(steps, |s| s.growth);
-    // Count the last steps that together have little growth.
+    // Count the steps at the end that together have little growth.
     let mut little = 0;
     let end = steps.iter().rev().take_while(|s| {
         little += s.growth;
@@ -289,7 +293,7 @@ fn of_rising(steps: &[Step], noise: u64) -> Trend {
 }
 
 impl Trend {
-    /// Returns true if the figure grew at every step. Such figures are the first to look at.
+    /// Returns true if the figure grew at every step. Figures with this trend are reported first.
     #[must_use]
     pub const fn is_steady(self) -> bool {
         matches!(self, Self::Steady)
@@ -322,7 +326,7 @@ impl Trend {
     }
 }
 
-/// Returns the part of all growth, in whole per cent, that came in the last step. `None` if the last step counts as
+/// Returns the growth in the last step as a part of all growth, in whole per cent. `None` if the last step counts as
 /// level.
 #[must_use]
 pub fn last_step_percent(figures: &[u64]) -> Option<u64> {
@@ -358,7 +362,7 @@ mod tests {
             Course::of_work(&points, 10)
         };
         let leaked = [100, 200, 200];
-        // Growth is over if the program worked during the level period, as much as before or less.
+        // The program works during the level period, either about as much as before or less. So growth has ended.
         for after in [5000 * MB, 500 * MB] {
             let course = of([0, 100 * MB, after], leaked);
             assert_eq!((course.trend, course.idle_end), (Trend::WarmUp, false));
@@ -366,7 +370,7 @@ mod tests {
         let idle = of([0, 1000 * MB, 1001 * MB], leaked);
         assert!(idle.idle_end && !idle.trend.is_over(), "{idle:?}");
         assert_eq!((idle.telling, idle.short_end), (2, None));
-        // Growth in the last step shows that growth goes on, with and without work.
+        // If the figure grows in the last step, growth goes on, with and without work.
         let both = [
             of([0, 1000 * MB, 1001 * MB], [100, 200, 300]),
             of([0, 100, 6000], [100, 200, 300]),
@@ -375,7 +379,7 @@ mod tests {
             both.iter().all(|c| !c.idle_end && !c.trend.is_over()),
             "{both:?}"
         );
-        // If the work decreases, the later dump is of another JVM, and the work is ignored.
+        // The work done can only decrease if the later dump is of another JVM. In that case, the work is ignored.
         assert_eq!(of([0, 100, 50], leaked).trend, Trend::WarmUp);
         assert_eq!(of([5, 5, 5], leaked).trend, Trend::WarmUp);
     }
@@ -407,12 +411,12 @@ mod tests {
             let short = timed(&[(0, 0), (75, 1000), (77, last)]);
             assert_eq!(short, (Trend::Steady, 2, Some(2)), "{last}");
         }
-        // If the dumps are at equal distances, the same figures are a warm-up.
+        // If the dumps are equally spaced in time, the same figures are classified as a warm-up.
         assert_eq!(
             timed(&[(0, 0), (75, 1000), (150, 1004)]),
             (Trend::WarmUp, 3, None)
         );
-        // A short step at the start or in the middle is ignored, too.
+        // A step that is too short is also ignored at the start and in the middle.
         assert_eq!(
             timed(&[(0, 0), (2, 0), (77, 1000), (150, 2000)]),
             (Trend::Steady, 3, None)
@@ -429,10 +433,11 @@ mod tests {
         let then = |time| timed(&[&grew[..], &[(time, 900)]].concat());
         assert_eq!(then(120), (Trend::Plateau, 5, None));
         assert_eq!(then(115), (Trend::Uneven, 5, Some(25)));
-        // If times are unknown, steps are counted.
+        // If the times are unknown, the number of steps counts instead.
         let short = [0, 100, 200, 300, 400, 500, 500].map(|f| (7, f));
         assert_eq!(timed(&short), (Trend::Uneven, 7, Some(0)));
-        // A burst of two seconds is over after a minute, but slow growth that follows a burst is not.
+        // A burst of growth that lasts two seconds has ended after a minute. Slow growth that follows such a burst has
+        // not ended.
         assert_eq!(
             timed(&[(0, 0), (2, 1000), (75, 1000)]),
             (Trend::WarmUp, 3, None)
@@ -442,7 +447,7 @@ mod tests {
 
     #[test]
     fn slowing_down_is_a_matter_of_rates() {
-        // The last step has a tenth of the growth in a tenth of the time.
+        // The last step takes a tenth of the time and has a tenth of the growth.
         assert_eq!(
             timed(&[(0, 0), (75, 1000), (85, 1090)]),
             (Trend::Slowing, 3, None)
@@ -451,7 +456,8 @@ mod tests {
             timed(&[(0, 0), (75, 1000), (150, 1090)]),
             (Trend::WarmUp, 3, None)
         );
-        // Growth does not slow down if a step is shorter and has less growth, or is longer and has the same growth.
+        // Growth does not slow down if a step has less growth only because it is shorter, nor if it is longer and has
+        // the same growth.
         assert_eq!(timed(&[(0, 0), (26, 1000), (62, 2000)]).0, Trend::Steady);
         assert_eq!(timed(&[(0, 0), (60, 600), (90, 900)]).0, Trend::Steady);
     }
@@ -472,7 +478,7 @@ mod tests {
     fn growth_at_every_step_is_steady() {
         assert_eq!(trend(&[100, 200]), Trend::Steady);
         assert_eq!(trend(&[100, 200, 300, 400]), Trend::Steady);
-        // The program does not do exactly the same work in each step.
+        // The amounts of work in the steps are not exactly the same.
         assert_eq!(trend(&[100, 190, 310, 395, 520]), Trend::Steady);
         // The growth accelerates.
         assert_eq!(trend(&[0, 20, 100, 500]), Trend::Steady);
@@ -481,7 +487,7 @@ mod tests {
     #[test]
     fn a_slow_leak_after_a_warm_up_is_steady() {
         assert_eq!(trend(&[0, 1000, 1010, 1020, 1030]), Trend::Steady);
-        // If only noise follows, it is a warm-up.
+        // If only noise follows the growth, the trend is a warm-up.
         assert_eq!(trend(&[0, 1000, 1001, 1000, 1002]), Trend::WarmUp);
     }
 
@@ -492,7 +498,7 @@ mod tests {
         assert_eq!(trend(&[1000, 400, 300]), Trend::Level);
         assert_eq!(trend(&[5]), Trend::Level);
         assert_eq!(trend(&[]), Trend::Level);
-        // The same changes in a smaller heap are growth.
+        // In a smaller heap, the noise is smaller, and the same changes are growth.
         assert_eq!(of(&[1000, 1005, 1010], 2), Trend::Steady);
     }
 
@@ -520,7 +526,7 @@ mod tests {
             Course::of(&points, 10_000).trend
         };
         assert_eq!(of([20_000, 8_420_000, 8_820_000]), Trend::Slowing);
-        // Growth of 100,000 bytes may still belong to the start.
+        // Growth of 100,000 bytes may still belong to the start of the program.
         assert_eq!(of([20_000, 8_420_000, 8_520_000]), Trend::WarmUp);
     }
 
@@ -557,7 +563,7 @@ mod tests {
 
     #[test]
     fn noise_is_shared_out_among_the_steps() {
-        // Each of four steps grows by a quarter of the noise.
+        // The figure grows in four steps, in each by a quarter of the noise.
         assert_eq!(of(&[0, 25, 50, 75, 200], 100), Trend::Late);
         assert_eq!(of(&[0, 20, 40, 60, 200], 100), Trend::Late);
         assert_eq!(of(&[0, 26, 52, 78, 200], 100), Trend::Steady);
@@ -568,7 +574,8 @@ mod tests {
         assert_eq!(trend(&[0, 500, 480, 1000]), Trend::Uneven);
         assert_eq!(trend(&[0, 500, 400, 1000]), Trend::Uneven);
         assert_eq!(trend(&[0, 500, 399, 1000]), Trend::RisingSawtooth);
-        // A fall is compared with the range of the figures, not with the figures themselves.
+        // A fall is compared with the difference between the largest and the smallest figure, not with the figures
+        // themselves.
         assert_eq!(trend(&[1000, 1100, 1060, 1150]), Trend::RisingSawtooth);
         assert_eq!(of(&[0, 100, 50, 200], 50), Trend::Uneven);
         assert_eq!(of(&[0, 100, 50, 200], 49), Trend::RisingSawtooth);
@@ -585,12 +592,12 @@ mod tests {
 
     #[test]
     fn slowing_down_ends_below_a_tenth_of_the_growth() {
-        // Each step has at most three quarters of the growth of the one before.
+        // The growth of each step is at most three quarters of the growth of the step before.
         assert_eq!(trend(&[0, 400, 700]), Trend::Slowing);
         assert_eq!(trend(&[0, 400, 701]), Trend::Steady);
         assert_eq!(trend(&[0, 600, 900, 1000]), Trend::Slowing);
         assert_eq!(trend(&[0, 601, 901, 1000]), Trend::Plateau);
-        // If the first step has more than four fifths of the growth, the growth belongs to the program's start.
+        // If the first step has more than four fifths of the growth, the trend is a warm-up.
         assert_eq!(trend(&[0, 800, 950, 1000]), Trend::Plateau);
         assert_eq!(trend(&[0, 801, 951, 1000]), Trend::WarmUp);
     }

@@ -2,8 +2,8 @@
 
 /// Maximum number of points used. The number of pairs grows with the square, and more points add little precision.
 const MOST_POINTS: usize = 256;
-/// Minimum number of points for a 95 % interval. Four points are too few: by random variation alone, all of them rise
-/// in 1 of 24 cases.
+/// Minimum number of points for a 95 % interval. Four points are too few: if the order is random, all four rise in 1 of
+/// 24 cases.
 pub const LEAST_POINTS: usize = 5;
 /// Maximum number of points for which the distribution of Kendall's statistic is computed exactly.
 const EXACT: usize = 12;
@@ -21,7 +21,7 @@ pub const Z95: f64 = 1.959_964;
 pub struct Slope {
     /// Slope, in units of the figures per unit of time.
     pub slope: f64,
-    /// Its 95 % interval; `None` for fewer than [`LEAST_POINTS`] points.
+    /// The 95 % interval of the slope. `None` for fewer than [`LEAST_POINTS`] points.
     pub ci95: Option<[f64; 2]>,
     /// Number of points used.
     pub points: usize,
@@ -78,7 +78,7 @@ fn median(sorted: &[f64]) -> f64 {
     }
 }
 
-/// Returns the range of slopes that is left when the smallest and largest ones are left out.
+/// Returns the range of the slopes that remain after the smallest and the largest ones are left out.
 fn interval(slopes: &[f64], points: &[(f64, f64)]) -> Option<[f64; 2]> {
     let count = slopes.len() as f64;
     let within = if points.len() <= EXACT {
@@ -107,7 +107,7 @@ fn variance(points: &[(f64, f64)]) -> f64 {
 /// Returns the value of Kendall's statistic that 95 % of all orders of `n` figures do not exceed, minus 2. The
 /// subtraction converts it to ranks of slopes (Hollander and Wolfe, Nonparametric Statistical Methods, 9.3).
 fn exact(n: usize) -> Option<f64> {
-    // The number of orders of n figures that have i pairs in the wrong order, for each i.
+    // Element i is the number of orders of n figures in which exactly i pairs are in descending order.
     let mut orders = vec![1.0_f64];
     for k in 2..=n {
         let mut next = vec![0.0; orders.len() + k - 1];

@@ -24,7 +24,7 @@ pub enum SizeError {
     /// The string is not a number with a known unit.
     #[error("`{0}` is not a size such as 512, 10MiB or 1.5GiB")]
     NotASize(String),
-    /// The size does not fit into 64 bits.
+    /// The size does not fit in 64 bits.
     #[error("`{0}` is more than 2^64 bytes")]
     TooLarge(String),
 }

@@ -17,11 +17,11 @@ use crate::names;
 use crate::sentence::Evidence;
 use crate::trie::StepId;
 
-/// A bound is ignored if it is larger than this factor times the number of held objects.
+/// A bound is ignored if it is larger than the number of held objects multiplied by this factor.
 const FAR: u64 = 64;
-/// Smaller numbers are rarely bounds of a collection that grows.
+/// Minimum value of a bound. Smaller numbers are rarely bounds of a collection that grows.
 const LEAST: u64 = 16;
-/// Maximum number of objects of one step whose fields are read for a bound.
+/// Maximum number of objects of one step (a node of the trie) whose fields are read in search of a bound.
 const LOOKED_AT: usize = 4;
 
 /// The strength of the evidence for a bound.
@@ -29,13 +29,13 @@ const LOOKED_AT: usize = 4;
 pub(crate) enum Strength {
     /// The class is known to enforce the bound.
     Enforced,
-    /// The bound was reached, and the number of elements has not risen since.
+    /// The number of elements has reached the bound, and has not risen since.
     Reached,
-    /// Only a name suggests that there is a bound.
+    /// Only the name of a field suggests that there is a bound.
     Hint,
 }
 
-/// Something that limits the growth of a collection, or may limit it.
+/// A limit, or possible limit, on the growth of a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bound {
     /// The sentence for the report, with facts that readers can check.
@@ -79,9 +79,10 @@ fn reference(context: &SuspectContext<'_>, step: StepId) -> Option<Reference> {
     Some(context.snapshot.classes()[class].reference)
 }
 
-/// Growth that would stay when the JVM clears soft references is ignored if it is less than 1/8 of all growth.
+/// If the JVM cleared all soft references, part of the growth would stay. This part is ignored if it is less than 1/8
+/// of all growth.
 const STAYING_PART: u64 = 8;
-/// The reference from a reference object to its referent.
+/// Name of the reference from a reference object to its referent.
 const REFERENT: &str = "java.lang.ref.Reference.referent";
 
 /// Returns the sentence for an object that is the referent of soft references.
@@ -101,7 +102,8 @@ pub(crate) fn is_softly_held(context: &SuspectContext<'_>, step: StepId) -> bool
         .any(|w| reference(context, w[0]) == Some(Reference::Soft) && context.via(w[1]) == REFERENT)
 }
 
-/// Returns the steps of soft references below the content, each with the step of its referents.
+/// Returns the steps below the content whose objects are soft references. Each is returned with the step of its
+/// referents.
 fn softly_held(context: &SuspectContext<'_>) -> Vec<(StepId, StepId)> {
     const LOOKED_AT: usize = 1 << 10;
     let trie = context.trie();
@@ -122,7 +124,8 @@ fn softly_held(context: &SuspectContext<'_>) -> Vec<(StepId, StepId)> {
     found
 }
 
-/// Returns the sentence for content that is mostly the referents of soft references, as in a cache with soft values.
+/// Returns the sentence for content that consists mostly of the referents of soft references, as in a cache with soft
+/// values.
 fn soft_values(context: &SuspectContext<'_>, held: &[(StepId, StepId)]) -> Option<Evidence> {
     let trie = context.trie();
     let content = context.candidate.content.iter();
@@ -136,7 +139,7 @@ fn soft_values(context: &SuspectContext<'_>, held: &[(StepId, StepId)]) -> Optio
 }
 
 /// Returns the sentence for content that stays and grows even if the JVM clears all of its soft references. The
-/// references have no queue, so the program is not notified and cannot remove the entries.
+/// references have no queue, so the program is not notified of cleared references and cannot remove their entries.
 pub(crate) fn stays_when_cleared(context: &SuspectContext<'_>) -> Option<Evidence> {
     const NO_QUEUE: &str = "java.lang.ref.ReferenceQueue$Null";
     let held = softly_held(context);
@@ -162,7 +165,8 @@ pub(crate) fn stays_when_cleared(context: &SuspectContext<'_>) -> Option<Evidenc
         .last()
         .map_or(0, |s| s.info.reachable_bytes);
     let stays = u64::try_from(all.saturating_sub(softly)).ok()?;
-    // In a cache with large values, the entries that stay are small compared with the values, so they are ignored.
+    // In a cache with large values, the entries that stay are small compared with the values, so their growth is
+    // ignored.
     let is_large = stays >= all.unsigned_abs() / STAYING_PART && stays >= least(reachable);
     is_large.then(|| Evidence::StaysWhenCleared {
         class: context.class(of).to_owned(),
@@ -170,15 +174,15 @@ pub(crate) fn stays_when_cleared(context: &SuspectContext<'_>) -> Option<Evidenc
     })
 }
 
-/// Returns the hint that something is the content of a weak map, or consists of weak references whose referents are
-/// kept alive on other paths. This shows where to look, not that the growth ends.
+/// Returns the hint that the content is in a weak map, or consists of weak references, although other paths keep the
+/// keys or referents alive. This shows where to look, not that the growth ends.
 fn weak(context: &SuspectContext<'_>) -> Option<Evidence> {
     let table = context.held_via(|v| v == "java.util.WeakHashMap.table");
     if table.is_some_and(|table| is_own(context, table)) {
         return Some(Evidence::WeakHashMap);
     }
-    // Subclasses that also hold something else, such as entries of thread locals, do not match: the report names what
-    // they hold.
+    // Subclasses that also hold something else, such as entries of thread locals, do not match: for these, the report
+    // names what they hold.
     let step = context.candidate.named;
     if reference(context, step) != Some(Reference::Weak) {
         return None;
@@ -186,21 +190,20 @@ fn weak(context: &SuspectContext<'_>) -> Option<Evidence> {
     let some = context.members(step, 64);
     let referents = context.field(&some, "referent");
     let alive = referents.iter().flatten().count();
-    // If most references are cleared, the tables and entries that stay are what grows.
+    // If most weak references are cleared, the tables and entries that stay are what grows.
     (alive * 2 > some.len()).then(|| Evidence::WeakReferences {
         class: context.class(step).to_owned(),
     })
 }
 
-/// True if the elements of the collection at a step are what grows, rather than something that one of its elements
-/// holds.
+/// True if the collection at a step grows by its elements, rather than by something that one of its elements holds.
 pub(crate) fn is_own(context: &SuspectContext<'_>, collection: StepId) -> bool {
     let path = context.trie().path(context.candidate.at);
     let Some(at) = path.iter().position(|&s| s == collection) else {
         return false;
     };
-    // Steps after the first entry are what the collection's elements hold. A set and a cache contain a map. Any other
-    // collection inside a collection is one of its elements.
+    // Steps below the first entry belong to the content of the collection's elements. Exception: a set or a cache is
+    // implemented with a map inside. Any other collection inside a collection is one of its elements.
     let outer = context.class(collection);
     let maps = usize::from(!outer.starts_with("java.util.") || outer.contains("Set"));
     let is_inner = |&s: &StepId| {
@@ -218,7 +221,8 @@ fn is_entry(class: &str) -> bool {
     !class.ends_with("[]") && (name.contains("Entry") || name.contains("Node"))
 }
 
-/// True if the objects of a step are collections as programs use them, not parts of one.
+/// True if the objects of a step are whole collections that a program uses directly, rather than internal parts of a
+/// collection.
 fn is_collection(context: &SuspectContext<'_>, step: StepId) -> bool {
     let class = context.class(step);
     class.starts_with("java.util.") && !class.ends_with("[]") && !class.contains('$')
@@ -229,8 +233,8 @@ fn shares_package(one: &str, other: &str) -> bool {
     package(one).is_some() && package(one) == package(other)
 }
 
-/// Returns the sentence for a mostly empty array of references. Its size was chosen when it was created, whether or not
-/// it was ever needed.
+/// Returns the sentence for a mostly empty array of references. Its size was chosen when it was created and may never
+/// be needed.
 fn slack(context: &SuspectContext<'_>) -> Option<Evidence> {
     /// Maximum number of elements to read of each array.
     const ELEMENTS: u32 = 1 << 20;
@@ -255,7 +259,7 @@ fn slack(context: &SuspectContext<'_>) -> Option<Evidence> {
     })
 }
 
-/// Returns the hint that the content is in an application's subclass of `LinkedHashMap`. Such maps often remove their
+/// Returns the hint that an application's subclass of `LinkedHashMap` holds the content. Such maps often remove their
 /// eldest entry. The dump does not show whether this one ever does.
 fn eldest(context: &SuspectContext<'_>) -> Option<Evidence> {
     let above = context.trie().path(context.candidate.at);
@@ -270,9 +274,9 @@ fn eldest(context: &SuspectContext<'_>) -> Option<Evidence> {
 
 /// Returns the sentence for a cache, queue or pool of a well-known library whose objects contain their maximum size.
 fn library(context: &SuspectContext<'_>) -> Option<Evidence> {
-    // Each class, with the field that holds the bound of an instance. If a cache has no maximum, Caffeine uses a class
-    // without the field. The field of other classes then has a value that is not a bound: negative, 0, or the largest
-    // number.
+    // Classes, each with the name of the field that contains the bound of an instance. If a cache has no maximum,
+    // Caffeine uses a class without the field. The field of other classes then has a value that is not a bound:
+    // negative, 0, or the largest number.
     const BOUNDED: [(&str, &str); 7] = [
         ("com.google.common.cache.LocalCache", "maxWeight"),
         (
@@ -316,8 +320,8 @@ fn library(context: &SuspectContext<'_>) -> Option<Evidence> {
             }
             None => return None,
         };
-        // If a cache weighs its entries, the weights can have any unit, and the bound can be far above the number of
-        // entries. A bound far below that number does not apply to them.
+        // If a cache weighs its entries, a weight can have any unit, so the bound can be far above the number of
+        // entries. If the bound is far below the number of entries, it does not apply to them.
         let holders = context.trie()[step].objects.max(1);
         let held = context.ends(context.candidate.content[0]).1 / holders;
         let is_bounded = is_own(context, step) && held <= bound.saturating_add(bound / 2);
@@ -350,7 +354,7 @@ fn stated(context: &SuspectContext<'_>) -> Option<Bound> {
     let trie = context.trie();
     let path = trie.path(context.candidate.at);
     let field = context.own_field()?;
-    // Search the owner of the field, and then the steps down to the collection.
+    // Search the owner of the holding field first, and then the steps down to the collection.
     let at = path.iter().position(|&s| s == field).unwrap_or(path.len());
     let collection = path
         .get(at)
@@ -369,7 +373,7 @@ fn stated(context: &SuspectContext<'_>) -> Option<Bound> {
             let &sample = trie[step].samples.first()?;
             let of_step = trie[step].objects.max(1);
             match context.snapshot.represents(sample) {
-                // A static limit may apply to all collections together, or to each of them.
+                // A static limit may apply to the sum of all collections, or to each of them.
                 Some(class) => [1, holders].into_iter().find_map(|holders| {
                     let held = Held::new(&content, holders);
                     held.bound(static_bound(context, class, held.now)?)
@@ -384,7 +388,7 @@ fn stated(context: &SuspectContext<'_>) -> Option<Bound> {
 }
 
 /// Returns the bound of a collection that consists of parts, such as segments, each with a collection of its own. The
-/// parts are the objects at the end of the path. The bound limits the elements of all parts together.
+/// objects at the end of the path are these parts. The bound limits the elements of all parts together.
 fn bound_of_whole(context: &SuspectContext<'_>, path: &[StepId], content: &[u64]) -> Option<Bound> {
     let (whole, parts) = whole_of(context, path)?;
     let held = Held::new(content, context.trie()[whole].objects.max(1));
@@ -398,9 +402,9 @@ fn bound_of_whole(context: &SuspectContext<'_>, path: &[StepId], content: &[u64]
     held.bound((name, bound)).filter(|_| !limits_parts)
 }
 
-/// Returns the object above a path whose last step is a part of a collection, such as a segment of a cache, and the
-/// step of its field that holds the parts. Returns `None` if the name of the last step's class does not contain a word
-/// for a part.
+/// Returns two steps for a path whose last step is a part of a collection, such as a segment of a cache: the step of
+/// the object that contains the parts, and the step of its field that holds them. Returns `None` if the name of the
+/// last step's class does not contain a word for a part.
 fn whole_of(context: &SuspectContext<'_>, path: &[StepId]) -> Option<(StepId, StepId)> {
     const PARTS: [&str; 5] = ["segment", "shard", "stripe", "partition", "bucket"];
     let (&part, above) = path.split_last()?;
@@ -414,11 +418,11 @@ fn whole_of(context: &SuspectContext<'_>, path: &[StepId]) -> Option<(StepId, St
     Some((*above.last()?, parts.first().copied().unwrap_or(part)))
 }
 
-/// The number of elements per object that may state a limit.
+/// The number of elements that each holder has. It is compared with a possible limit.
 struct Held {
     now: u64,
-    /// Number of elements added since the previous dump. A field such as `maxActive` may be a high-water mark: then it
-    /// is about equal to the number of elements, although many were added.
+    /// Number of elements added since the previous dump. It exposes a field such as `maxActive` that is a high-water
+    /// mark: its value is about equal to the number of elements, although many elements were added since.
     late: u64,
     is_one: bool,
 }
@@ -436,7 +440,8 @@ impl Held {
         }
     }
 
-    /// Returns the bound that a field with this name and value states; `None` for a high-water mark.
+    /// Returns the limit that a field with this name and value states. Returns `None` if the field is a high-water
+    /// mark.
     fn bound(&self, (field, bound): (String, u64)) -> Option<Bound> {
         let Self { now, late, is_one } = *self;
         let room = bound.saturating_sub(now);
@@ -466,7 +471,7 @@ impl Held {
 /// True if a field of this name limits a number of elements.
 fn is_bound(name: &str) -> bool {
     const WORDS: [&str; 4] = ["max", "limit", "capacity", "bound"];
-    // These words name limits on something other than elements: bytes, time, attempts, threads.
+    // These words name limits on something other than the number of elements: bytes, time, attempts, threads.
     const UNITS: [&str; 12] = [
         "byte", "memory", "heap", "weight", "time", "milli", "second", "minute", "delay",
         "attempt", "retr", "thread",
@@ -499,8 +504,8 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// True if a constant may limit the collection in a field. If the class has several collections, the constant has to
-/// share a word with the field: `MAX_USERS` limits `users`, and not `sessions`.
+/// True if a constant may limit the collection in a field. If the class has several collections, the name of the
+/// constant has to share a word with that of the field: `MAX_USERS` limits `users`, and not `sessions`.
 fn may_limit(context: &SuspectContext<'_>, class: ClassIndex, constant: &str) -> bool {
     let snapshot = context.snapshot;
     let of = &snapshot.classes()[class];
@@ -556,7 +561,7 @@ fn fits(value: Option<Value>, held: u64) -> Option<u64> {
     .then_some(value)
 }
 
-/// Returns the first static field of a class with a bound that fits the number of elements held.
+/// Returns the first static field of a class whose value is a bound that fits the number of elements held.
 fn static_bound(
     context: &SuspectContext<'_>,
     class: ClassIndex,
@@ -575,7 +580,7 @@ fn static_bound(
         })
 }
 
-/// Returns a bound in an instance field of a step's objects, or else in a static field of their class.
+/// Returns a bound from an instance field of a step's objects, or else from a static field of their class.
 fn own_bound(context: &SuspectContext<'_>, step: StepId, held: u64) -> Option<(String, u64)> {
     let class = context.class_index(step)?;
     let classes = context.snapshot.classes();
@@ -584,7 +589,7 @@ fn own_bound(context: &SuspectContext<'_>, step: StepId, held: u64) -> Option<(S
         let runtime = names::is_runtime(context.snapshot, c);
         let fields = classes[c].fields.iter();
         let own = move |name: &str| {
-            // Among JDK classes, only blocking queues have a capacity that they enforce.
+            // JDK classes are skipped, except for blocking queues: only these enforce a capacity.
             if runtime {
                 name == "capacity" && classes[c].name.contains("Blocking")
             } else {

@@ -1,4 +1,5 @@
-//! A candidate with the sources of evidence: the summaries of all dumps, and the last dump, still open.
+//! A candidate together with the sources of evidence about it: the summaries of all dumps, and the last dump, which is
+//! still open. A step is a node of the trie: all objects of one class that one reference holds.
 
 use hprof::answers::{Record, Value};
 use hprof::dominators::Node;
@@ -10,27 +11,28 @@ use crate::summary::Summary;
 use crate::summary::stats::OffHeap;
 use crate::trie::{StepId, Trie};
 
-/// Maximum number of objects to collect on each level of the dominator tree, on the way down to the objects of a step.
+/// Maximum number of objects to collect on each level of the dominator tree, during the descent to the objects of a
+/// step.
 const MEMBERS_PER_LEVEL: usize = 1 << 14;
-/// Maximum number of objects visited to find out how objects of one class hold one another.
+/// Maximum number of objects to visit in order to find out how objects of one class hold one another.
 const NESTED: usize = 1 << 22;
 
-/// A candidate, the dumps in which it grows, and the steps that lead to it.
+/// A candidate, the dumps in which it grows, and the steps on the path to it.
 pub(crate) struct SuspectContext<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) summaries: &'a [Summary],
     pub(crate) aligned: &'a Aligned<'a>,
     pub(crate) candidate: &'a Candidate,
-    /// The steps from below the root down to the one that the report names.
+    /// The steps on the path to the candidate: from below the root down to the step that the report names.
     pub(crate) steps: Vec<StepId>,
 }
 
 /// The structure in which one object holds all others of its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nested {
-    /// Each object holds one next object.
+    /// A list: each object holds at most one other object of the class.
     Chain,
-    /// Some objects hold several others.
+    /// A tree: some objects hold several others of the class.
     Tree,
 }
 
@@ -50,12 +52,13 @@ impl<'a> SuspectContext<'a> {
         }
     }
 
-    /// True if there is a single dump, so that no growth is known.
+    /// True if there is only one dump, so that no growth is known.
     pub(crate) const fn is_alone(&self) -> bool {
         self.summaries.len() == 1
     }
 
-    /// Returns the change of a number of things. In a single dump, `first` is ignored.
+    /// Returns the change of a number of things between the first dump and the last. In a single dump, `first` is
+    /// ignored.
     pub(crate) fn changed(&self, first: u64, last: u64, things: impl Into<String>) -> Change {
         Change {
             first: (!self.is_alone()).then_some(first),
@@ -80,17 +83,17 @@ impl<'a> SuspectContext<'a> {
         trie.names.text(trie[step].via)
     }
 
-    /// Returns the first step whose class name `wanted` accepts.
+    /// Returns the first step on the path whose class name `wanted` accepts.
     pub(crate) fn of_class(&self, wanted: impl Fn(&str) -> bool) -> Option<StepId> {
         self.steps.iter().copied().find(|&s| wanted(self.class(s)))
     }
 
-    /// Returns the first step that is held by a reference whose name `wanted` accepts.
+    /// Returns the first step on the path that is held by a reference whose name `wanted` accepts.
     pub(crate) fn held_via(&self, wanted: impl Fn(&str) -> bool) -> Option<StepId> {
         self.steps.iter().copied().find(|&s| wanted(self.via(s)))
     }
 
-    /// Returns the first step whose class is, or extends, the JDK class of this name.
+    /// Returns the first step on the path whose class is, or extends, the JDK class of this name.
     pub(crate) fn of_kind(&self, ancestor: &str) -> Option<StepId> {
         self.steps
             .iter()
@@ -123,7 +126,8 @@ impl<'a> SuspectContext<'a> {
         self.aligned.figures(step, |s| s.objects)
     }
 
-    /// Returns the number of a step's objects in the first dump and in the last; 0 and all in a single dump.
+    /// Returns the number of a step's objects in the first dump and in the last. In a single dump, returns 0 and the
+    /// number of objects.
     pub(crate) fn ends(&self, step: StepId) -> (u64, u64) {
         match self.objects(step)[..] {
             [first, .., last] => (first, last),
@@ -132,7 +136,8 @@ impl<'a> SuspectContext<'a> {
         }
     }
 
-    /// Returns the candidate's off-heap figures in the first dump and in the last; 0 and all in a single dump.
+    /// Returns the candidate's off-heap figures in the first dump and in the last. In a single dump, those of the first
+    /// are 0.
     pub(crate) fn off_heap(&self) -> (OffHeap, OffHeap) {
         match self.candidate.off_heap[..] {
             [first, .., last] => (first, last),
@@ -154,7 +159,7 @@ impl<'a> SuspectContext<'a> {
     pub(crate) fn members(&self, step: StepId, limit: usize) -> Vec<ObjectIndex> {
         let trie = self.trie();
         let path = trie.path(step);
-        // The search starts at the lowest step whose samples are all of its objects.
+        // Start at the lowest step of which all objects are known, because its stored samples are all of its objects.
         let known = |s: &StepId| trie[*s].objects == trie[*s].samples.len() as u64;
         let from = path.iter().rposition(known);
         let mut objects: Vec<ObjectIndex> = match from {
@@ -170,7 +175,7 @@ impl<'a> SuspectContext<'a> {
         if objects.is_empty() {
             objects.clone_from(&trie[step].samples);
         }
-        // A chain is folded into one step, and so far only the first objects of chains were found.
+        // A chain is folded into one step. So far only the first object of each chain was found; add the others.
         if objects.len() < limit {
             objects = self.chained(objects, self.class_index(step));
         }
@@ -217,7 +222,7 @@ impl<'a> SuspectContext<'a> {
         })
     }
 
-    /// Returns the objects of a class whose immediate dominator is one of these objects.
+    /// Returns the objects of a class whose immediate dominator is one of the given objects.
     pub(crate) fn below(
         &self,
         objects: &[ObjectIndex],
@@ -228,7 +233,7 @@ impl<'a> SuspectContext<'a> {
         self.of(class, nodes.flat_map(|n| self.children(n)))
     }
 
-    /// Returns the first of these objects that are of a class, ascending.
+    /// Returns the first of the given objects that are of a class, in ascending order.
     fn of(
         &self,
         class: Option<ClassIndex>,
@@ -263,7 +268,7 @@ impl<'a> SuspectContext<'a> {
         objects
     }
 
-    /// Reads objects. Those that cannot be read are left out.
+    /// Reads the fields of objects. Objects that cannot be read are left out.
     pub(crate) fn read(&self, objects: &[ObjectIndex]) -> Vec<Record<'a>> {
         self.snapshot
             .read_all(objects)
@@ -272,7 +277,7 @@ impl<'a> SuspectContext<'a> {
             .collect()
     }
 
-    /// Returns a reference field of some objects, if it is set.
+    /// Returns for each object the reference in a field, or `None` if there is none.
     pub(crate) fn field(&self, objects: &[ObjectIndex], name: &str) -> Vec<Option<ObjectIndex>> {
         let values = self.snapshot.field_values(objects, [name]);
         values
@@ -281,7 +286,7 @@ impl<'a> SuspectContext<'a> {
             .collect()
     }
 
-    /// Returns the integer in a field of some objects.
+    /// Returns the integer in a field, for each of the objects.
     pub(crate) fn number(&self, objects: &[ObjectIndex], name: &str) -> Vec<Option<i64>> {
         let values = self.snapshot.field_values(objects, [name]);
         values

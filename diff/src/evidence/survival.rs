@@ -1,4 +1,4 @@
-//! How long objects live at the place of an accumulation, as samples show.
+//! Measures how long objects live at the place where something accumulates. The evidence is samples.
 
 use std::collections::BTreeSet;
 
@@ -11,13 +11,13 @@ use crate::trie::{StepId, Trie};
 
 /// Minimum number of samples for a statement about survival.
 const ENOUGH: u64 = 50;
-/// Minimum part of survivors, in thousandths, that counts as "all stay".
+/// Minimum part of the samples that has to survive, in thousandths, to count as "all stay".
 const ALL: u64 = 980;
 
-/// Maximum part of survivors, in thousandths, that counts as "none stays".
+/// Maximum part of the samples that may survive, in thousandths, to count as "none stays".
 const NONE: u64 = 20;
-/// Minimum number of new samples that show when they were added. Also the minimum number of old samples that show
-/// replacement if none of them is alive.
+/// Minimum number of new samples that show when they were added. If no old sample is alive, this is also the minimum
+/// number of old samples that shows that objects were replaced.
 const NEW: u64 = 16;
 
 /// Samples at one place in the first dump and in the last dump of the same JVM.
@@ -31,18 +31,19 @@ pub(crate) struct Survival {
     pub(crate) alive: u64,
     /// Number of samples at the place in the last dump.
     pub(crate) live: u64,
-    /// Number of samples added since the first dump, by the quarter of the time between the dumps in which they were
-    /// allocated.
+    /// Numbers of samples added since the first dump. The time between the dumps is divided into quarters, and there is
+    /// one number for the samples allocated in each.
     pub(crate) quarters: [u64; 4],
-    /// Part that is alive, in thousandths, of all samples taken at the stacks that allocated the growth.
-    pub(crate) permille: u64,
-    /// Part that was collected, in thousandths, of the samples at those stacks. Only stacks with enough tracked samples
+    /// Part of all samples that is alive, in thousandths. Only samples taken at the stacks that allocated the growth
     /// count.
+    pub(crate) permille: u64,
+    /// Part of the samples that was collected, in thousandths. Only samples at the same stacks count, and only stacks
+    /// with enough tracked samples.
     pub(crate) gone_permille: u64,
 }
 
 impl Survival {
-    /// True if at least 98 % of the first dump's samples are still there.
+    /// True if at least 98 % of the first dump's samples are still at the place.
     pub(crate) fn stays(&self) -> bool {
         self.held >= ENOUGH && self.kept * 1000 >= self.held * ALL
     }
@@ -53,8 +54,8 @@ impl Survival {
         came >= NEW && self.quarters[3] * 16 >= came
     }
 
-    /// True if almost no object that was added at the place was collected, in any quarter of the time between the
-    /// dumps.
+    /// True if, in every quarter of the time between the dumps, objects were added at this place and almost none of
+    /// them were collected.
     pub(crate) fn is_total(&self) -> bool {
         self.stays()
             && self.live >= 2 * ENOUGH
@@ -63,21 +64,22 @@ impl Survival {
             && self.quarters.iter().all(|&q| q > 0)
     }
 
-    /// True if at most 2 % of the first dump's samples are alive. Fewer samples are enough if none is alive.
+    /// True if at most 2 % of the first dump's samples are alive. If none of them is alive, fewer samples are enough to
+    /// decide.
     pub(crate) fn is_replaced(&self) -> bool {
         self.held >= ENOUGH && self.alive * 1000 <= self.held * NONE
             || self.held >= NEW && self.alive == 0
     }
 
-    /// Returns the part of the first dump's samples that is not alive any more, in thousandths; `None` if there are too
-    /// few samples.
+    /// Returns the part of the first dump's samples that is no longer alive, in thousandths. Returns `None` if there
+    /// are too few samples.
     pub(crate) fn replaced_permille(&self) -> Option<u64> {
         let gone = self.held.saturating_sub(self.alive) * 1000;
         (self.held >= ENOUGH).then(|| gone / self.held)
     }
 
-    /// True if the growth is at most half of the bytes that the same stacks allocated for the content and that were
-    /// removed again.
+    /// True if far more was allocated for the content and removed again than stayed: the growth is at most half of the
+    /// removed bytes, counting only the stacks that allocated the growth.
     pub(crate) fn is_within_passage(&self, grown: u64, held: u64) -> bool {
         let stayed = 1000_u64.saturating_sub(self.gone_permille);
         2 * u128::from(grown) * u128::from(stayed)
@@ -95,8 +97,9 @@ impl Survival {
 }
 
 impl Attribution {
-    /// Follows the samples of these steps from the first dump to this one, the last; `None` unless both are of one JVM.
-    /// `taken` is when the dumps were taken, in milliseconds since 1970.
+    /// Tracks the samples of the given steps (nodes of the trie) from the first dump to this one, which is the last.
+    /// Returns `None` if the dumps are of different JVMs. `taken` is when the dumps were taken, in milliseconds since
+    /// 1970.
     pub(crate) fn survival(
         &self,
         trie: &Trie,
@@ -118,15 +121,16 @@ impl Attribution {
         };
         let before: Vec<&Sample> = first.within(first_trie, before).collect();
         for sample in &before {
-            // A sample that the sampling of the last dump would have dropped is skipped: its absence does not show that
-            // it was collected.
+            // Skip a sample that the coarser sampling of the last dump would have dropped: that it is missing there
+            // does not show that it was collected.
             if thinned(sample, &sampling, &finest).is_some() {
                 found.held += 1;
                 found.kept += u64::from(uids.contains(&sample.uid));
                 found.alive += u64::from(alive.contains(&sample.uid));
             }
         }
-        // Convert the times of the dumps to the agent's clock. A dump is no earlier than the latest sample in it.
+        // Convert the times of the dumps to the agent's clock. The clocks may differ, but a dump is never earlier than
+        // the latest sample in it.
         let started = self.samples.agent()?.started_ms;
         let at = |of: &Self, taken: u64| {
             let latest = of.samples.live.iter().map(|s| s.time_ms).max();
@@ -148,7 +152,7 @@ impl Attribution {
 }
 
 /// Returns the part of all samples taken at these stacks that is known to be alive, in thousandths. If too few samples
-/// of a stack are tracked, its samples do not count as alive.
+/// of a stack are tracked, none of its samples counts as alive.
 fn alive_permille(stacks: &[Stack]) -> u64 {
     let samples: u64 = stacks.iter().map(|s| s.samples).sum();
     let known = stacks.iter().filter(|s| s.survival_known);
@@ -157,7 +161,7 @@ fn alive_permille(stacks: &[Stack]) -> u64 {
 }
 
 /// Returns the part of the samples at these stacks that was collected, in thousandths. Only stacks with enough tracked
-/// samples count; 0 if there are none.
+/// samples count. Returns 0 if there is no such stack.
 fn gone_permille(stacks: &[Stack]) -> u64 {
     let known = || stacks.iter().filter(|s| s.survival_known);
     let samples: u64 = known().map(|s| s.samples).sum();
@@ -167,7 +171,7 @@ fn gone_permille(stacks: &[Stack]) -> u64 {
     gone.checked_div(samples).unwrap_or(0)
 }
 
-/// Returns the quarter, 0 to 3, of a time span that contains the moment `since` after its start.
+/// Returns the quarter of a time span, 0 to 3, that contains the moment `since` after the start of the span.
 fn quarter(since: u64, span: u64) -> usize {
     let at = since.saturating_sub(1).saturating_mul(4) / span.max(1);
     at.min(3) as usize
@@ -184,7 +188,7 @@ mod tests {
             [1, 100, 101, 200, 300, 301, 400].map(at),
             [0, 0, 1, 1, 2, 3, 3]
         );
-        // Additions in the first tenth of the time are no sign that growth goes on.
+        // Additions in the first tenth of the time are not evidence that the growth goes on.
         assert_eq!(quarter(40, 400), 0);
         assert_eq!([quarter(5, 0), quarter(500, 400)], [3, 3]);
     }

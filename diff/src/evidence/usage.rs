@@ -16,16 +16,16 @@ use crate::evidence::bounds;
 use crate::evidence::context::SuspectContext;
 use crate::sentence::{Evidence, Verdict, Warning};
 
-/// Maximum number of entries of the agent's table to read, and of numbers in each.
+/// Maximum number of entries to read of the agent's table, and maximum number of numbers to read of each entry.
 const MOST_PLACES: u32 = 1 << 16;
 const MOST_NUMBERS: u32 = 1 << 10;
-/// Maximum number of collections of one step to look for.
+/// Maximum number of collections of one step (a node of the trie) to search in the agent's table.
 const MEMBERS: usize = 1 << 12;
-/// Minimum number of elements put that shows how a collection is used.
+/// Minimum number of puts that is enough evidence of how a collection is used.
 const ENOUGH: u64 = 1000;
-/// Minimum time, in milliseconds, that shows how a collection is used.
+/// Minimum time of watching, in milliseconds, that is enough evidence of how a collection is used.
 const LONG: u64 = 5000;
-/// Maximum number of calls that are counted but not finished when a dump is taken.
+/// Maximum number of calls that are already counted, but not finished, when a dump is taken.
 const UNDER_WAY: i64 = 256;
 
 /// Counts of one collection.
@@ -37,7 +37,7 @@ struct Counted {
     put: u64,
     removed: u64,
     read: u64,
-    /// Number of elements put after a mark that lies in the first half of the time since `since_ms`.
+    /// Number of elements put after the mark. The mark is a moment in the first half of the time since `since_ms`.
     late: u64,
     last_ms: u64,
 }
@@ -46,12 +46,12 @@ struct Counted {
 #[derive(Debug, Default)]
 pub(crate) struct Usages {
     by_collection: BTreeMap<ObjectIndex, Counted>,
-    /// Number of large collections for which the agent had no room. It is a lower bound.
+    /// Number of large collections that the agent did not watch because its table was full. It is a lower bound.
     without_room: u64,
 }
 
 impl Usages {
-    /// Reads the counts; empty if `usage=on` was not set. The dump is not trusted.
+    /// Reads the counts of the agent. Returns no counts if `usage=on` was not set. The dump is not trusted.
     pub(crate) fn of(snapshot: &Snapshot) -> Self {
         Self::read(snapshot).unwrap_or_default()
     }
@@ -114,7 +114,7 @@ impl Usages {
     }
 }
 
-/// Returns the number of bits that are set in an array of numbers.
+/// Returns the total number of one bits in an array of numbers.
 fn bits(snapshot: &Snapshot, array: ObjectIndex) -> u64 {
     let record = snapshot.read_all(&[array]).pop().flatten();
     let Some(Content::Array(array)) = record.map(|record| record.content) else {
@@ -142,7 +142,7 @@ impl Counted {
         }
     }
 
-    /// Adds counts of the same or another collection.
+    /// Adds further counts of the same collection, or the counts of another one.
     fn join(&mut self, other: &Self) {
         if (other.since_ms, other.size) < (self.since_ms, self.size) {
             (self.since_ms, self.size) = (other.since_ms, other.size);
@@ -154,8 +154,8 @@ impl Counted {
         self.last_ms = self.last_ms.max(other.last_ms);
     }
 
-    /// Adds what the size shows in addition: elements that were added or removed by calls that the agent does not
-    /// count, such as `addAll` of a list.
+    /// Adds elements that were added or removed by calls that the agent does not count, such as `addAll` of a list. The
+    /// change of the collection's size shows their number.
     fn completed(mut self, now: Option<i64>) -> Self {
         let (Some(now), Some(then)) = (now, self.size) else {
             return self;
@@ -179,14 +179,15 @@ pub(crate) struct Usage {
     counted: Counted,
     /// Time of the last dump.
     taken_ms: u64,
-    /// Number of the suspect's collections that are watched, and number of all its collections.
+    /// Number of the suspect's collections that the agent watches, and number of all its collections.
     watched: u64,
     collections: u64,
     /// Elements added between the first dump and the last, minus those removed.
     grown: u64,
 }
 
-/// Returns how the collections in which a suspect's objects accumulate are used, as far as they were watched.
+/// Returns the usage of the collections in which a suspect's objects accumulate. Only collections that the agent
+/// watches count.
 pub(crate) fn of(context: &SuspectContext<'_>, usages: &Usages) -> Option<Usage> {
     if usages.by_collection.is_empty() {
         return None;
@@ -220,8 +221,8 @@ pub(crate) fn of(context: &SuspectContext<'_>, usages: &Usages) -> Option<Usage>
     })
 }
 
-/// Returns the number of elements of a collection, read from the fields of the classes that the agent watches; `None`
-/// for other classes.
+/// Returns the number of elements of a collection, from the fields of its class. Returns `None` for classes that the
+/// agent does not watch.
 pub(crate) fn size(context: &SuspectContext<'_>, object: ObjectIndex) -> Option<i64> {
     let number = |of: ObjectIndex, name| context.number(&[of], name).pop().flatten();
     let inner = |name| context.field(&[object], name).pop().flatten();
@@ -248,8 +249,9 @@ impl Usage {
         self.taken_ms.saturating_sub(self.counted.since_ms)
     }
 
-    /// True if elements were only put. At least [`ENOUGH`] elements were put, over at least [`LONG`] milliseconds, and
-    /// they make up most of the growth. No element was removed or read, and elements were still put recently.
+    /// True if elements were only put into the collections, and none was removed or read. At least [`ENOUGH`] elements
+    /// were put, over at least [`LONG`] milliseconds. They make up most of the growth, and elements were still put
+    /// recently.
     pub(crate) fn only_fills(&self) -> bool {
         let Counted {
             put,
@@ -280,7 +282,7 @@ impl Usage {
         }
     }
 
-    /// Returns evidence that speaks against a leak without ruling it out.
+    /// Returns evidence against a leak that does not rule out a leak.
     pub(crate) fn doubt(&self) -> Option<Verdict> {
         let Counted {
             put, removed, read, ..
@@ -294,7 +296,7 @@ impl Usage {
         (read >= put).then_some(Verdict::CountedReads)
     }
 
-    /// Returns the counts in the form of the report.
+    /// Returns the counts in the form that the report uses.
     pub(crate) fn told(&self) -> Used {
         Used {
             since_ms: self.counted.since_ms,
@@ -311,7 +313,8 @@ impl Usage {
 pub(crate) mod tests {
     use super::*;
 
-    /// Usage for one minute, evenly spread, of a collection that grew by as many elements as were put and not removed.
+    /// Returns the usage of a collection over one minute, with all calls evenly spread. The collection grew by the
+    /// number of elements put minus the number removed.
     pub(crate) fn usage(put: u64, removed: u64, read: u64) -> Usage {
         let mut counted = Counted {
             since_ms: 1_000_000,
@@ -367,7 +370,8 @@ pub(crate) mod tests {
             ..usage(5000, 0, 0)
         };
         assert!(!elsewhere.only_fills());
-        // It was loaded once: almost nothing was put after a quarter of the time, or nothing in the last quarter.
+        // The collection was loaded once: almost nothing was put after the first quarter of the time, or nothing in the
+        // last quarter.
         let with = |change: fn(&mut Counted)| {
             let mut usage = usage(5000, 0, 0);
             change(&mut usage.counted);
@@ -419,7 +423,7 @@ pub(crate) mod tests {
         assert_eq!(with(None), (50, 20));
         // One call added a hundred elements.
         assert_eq!(with(Some(430)), (150, 20));
-        // Some calls may be unfinished, but at most [`UNDER_WAY`].
+        // At most [`UNDER_WAY`] calls may be unfinished.
         assert_eq!(with(Some(320)), (50, 20));
         assert_eq!(with(Some(0)), (50, 350));
         let unknown = Counted {

@@ -2,20 +2,17 @@
 //!
 //! Every verdict except `growth` requires evidence. So does the decision that something is not a suspect:
 //!
-//! - Leak, for one of these reasons:
-//!   - a certain cause
-//!   - growth at each of several steps, by more than random variation
-//!   - new samples, while almost no sample is collected
+//! - Leak, for one of these reasons: - a certain cause - growth at each of several steps (intervals between two dumps),
+//!   by more than random variation explains - objects that are still added, while almost no sample of them is collected
 //!   - a collection to which elements are added all the time, and from which none is removed or read
 //! - Cache: the growing collection has a bound that is enforced or reached, or growth has ended.
 //! - Warm-up: growth has ended, or the JDK's own tables grow while classes are loaded.
-//! - Not a suspect, for one of these reasons:
-//!   - All content was replaced, and no more was added than that.
-//!   - The size fell and rose, and more content was added and removed again than stayed.
-//!   - Far more was replaced than was added.
+//! - Not a suspect, for one of these reasons: - All content was replaced, and the growth is at most one and a half
+//!   times the size in the first dump. - All content was replaced, the size fell and rose, and far more content was
+//!   added and removed again than stayed. - Far more content was replaced than the size grew.
 //!
-//! Samples follow single objects, so they outrank the figures. For example, growth that looks finished is not finished
-//! if samples show that new objects stay.
+//! Samples show what became of single objects, so they count more than the figures. For example, growth that looks
+//! finished is not finished if samples show that new objects stay.
 
 use std::time::Duration;
 
@@ -28,10 +25,10 @@ use heapdiff_model::diff::Verdict;
 use heapdiff_trend::{Course, LEAST_POINTS, Trend};
 use heapdiff_units::Span;
 
-/// Growth of at most 1/20 of the size can be random variation if fewer than [`LEAST_POINTS`] dumps show it.
+/// If fewer than [`LEAST_POINTS`] dumps show growth, and it is at most 1/20 of the size, it can be random variation.
 const SLIGHT_PART: u64 = 20;
 
-/// Growth of less than 1/10 of the content that was replaced meanwhile is random variation.
+/// Growth is random variation if it is less than 1/10 of the content that was replaced in the same time.
 const WAVERING_PART: u128 = 10;
 
 /// All evidence for and against a suspect.
@@ -43,33 +40,35 @@ pub(crate) struct Evidence<'a> {
     pub(crate) finding: Option<Finding>,
     /// The limit on the suspect's growth.
     pub(crate) bound: Option<Bound>,
-    /// The sentence which says that the growth happens once, during start-up.
+    /// The sentence which says that the objects were added once, during start-up.
     pub(crate) start: Option<sentence::Evidence>,
     pub(crate) survival: Option<Survival>,
     /// How the growing collections are used.
     pub(crate) usage: Option<Usage>,
-    /// Number of objects added, if they are few and retain little of the heap.
+    /// Number of objects added. `None` unless they are few and retain little of the heap.
     pub(crate) few: Option<u64>,
-    /// Steps between dumps in which the number of objects at this place grew, but the number of all objects of their
-    /// class did not.
+    /// The intervals between two dumps in which the number of objects at this place grew, although the number of all
+    /// objects of their class did not.
     pub(crate) moved: Moved,
 }
 
-/// The steps between dumps in which objects may only have moved from another holder.
+/// The intervals between two dumps in which the objects may only have moved here from another holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moved {
     Nowhere,
     InSomeSteps,
-    /// In each step in which the content grew.
+    /// In each interval between two dumps in which the content grew.
     InEachStep,
 }
 
 impl Evidence<'_> {
-    /// Returns the verdict, or `None` for something that is not a suspect because all of it is replaced over time.
+    /// Returns the verdict. Returns `None` if the evidence shows that this is not a suspect, for example because all of
+    /// it is replaced over time.
     ///
     /// The first rule that applies decides:
     ///
-    /// 1. Not a suspect: it is churn, or varies within its turnover, or did not grow.
+    /// 1. Not a suspect: all content is replaced, or the growth is small compared with what was replaced, or there is
+    ///    no growth.
     /// 2. Warm-up or cache: the growth stopped while the program went on working, unless samples show that it goes on.
     /// 3. Leak: a certain cause.
     /// 4. Cache: an enforced bound, or a reached one, unless samples show that the growth goes on.
@@ -85,10 +84,11 @@ impl Evidence<'_> {
         let goes_on = stays && self.survival.is_some_and(|s| s.goes_on());
         if !goes_on {
             match self.course.trend {
-                // A change no larger than noise is not growth.
+                // A change that is no larger than noise is not growth.
                 Trend::Level if self.finding.is_none() => return None,
                 Trend::WarmUp | Trend::Jump => return Some(Verdict::Warmup),
-                // The holder is full and nothing leaves it. A cache would replace content, so this is a warm-up.
+                // The holder stopped growing and all of its content stays. A cache would replace content, so this is a
+                // warm-up.
                 Trend::Plateau if stays => return Some(Verdict::Warmup),
                 Trend::Plateau => return Some(Verdict::Cache),
                 Trend::Sawtooth if !stays => return Some(Verdict::Cache),
@@ -125,8 +125,8 @@ impl Evidence<'_> {
         })
     }
 
-    /// True if all objects of the first dump are gone in the last. Objects are replaced all the time, so their number
-    /// at a dump is random.
+    /// True if all objects of the first dump are gone in the last. Such objects are replaced all the time, so their
+    /// number at the moment of a dump is random.
     fn is_replaced(&self) -> bool {
         self.survival.is_some_and(|s| s.is_replaced())
     }
@@ -139,7 +139,8 @@ impl Evidence<'_> {
         self.finding.as_ref().is_some_and(|f| f.is_certain)
     }
 
-    /// True if the suspect grew at every step, and more than one step is long enough to show growth.
+    /// True if the suspect grew at every step (the interval between two dumps), and more than one step is long enough
+    /// to show growth.
     ///
     /// If the last step is level but too short, it shows neither that growth goes on nor that it has ended.
     fn grew_steadily(&self) -> bool {
@@ -147,8 +148,8 @@ impl Evidence<'_> {
         self.course.trend.is_steady() && self.course.telling > 2 && !is_level
     }
 
-    /// True if there are at least [`LEAST_POINTS`] dumps and the suspect grew at each step. Random variation does not
-    /// explain that.
+    /// True if there are at least [`LEAST_POINTS`] dumps and the suspect grew from each dump to the next. Random
+    /// variation does not explain such a series.
     fn rises_in_many_dumps(&self) -> bool {
         self.course.trend.is_steady() && self.course.telling >= LEAST_POINTS
     }
@@ -162,7 +163,7 @@ impl Evidence<'_> {
 
     /// True if all content was replaced, and one of these holds:
     ///
-    /// - The size grew by at most half.
+    /// - The size grew by at most one and a half times the size in the first dump.
     /// - The size fell as well as rose, and the growth is small compared with the content that was replaced. Objects
     ///   that wait for a GC show this pattern.
     ///
@@ -178,20 +179,20 @@ impl Evidence<'_> {
             })
     }
 
-    /// True if the growth is less than 1/10 of what was replaced meanwhile. False if there are at least
-    /// [`LEAST_POINTS`] dumps and the size rises at each step.
+    /// True if the growth is less than 1/10 of the content that was replaced in the same time. False if there are at
+    /// least [`LEAST_POINTS`] dumps and the size rises from each dump to the next.
     fn wavers(&self) -> bool {
         self.finding.is_none()
             && !self.rises_in_many_dumps()
             && self.is_below_part_of_replaced(WAVERING_PART)
     }
 
-    /// True if the growth is less than half of what was replaced meanwhile.
+    /// True if the growth is less than half of the content that was replaced in the same time.
     fn is_within_turnover(&self) -> bool {
         self.is_below_part_of_replaced(2)
     }
 
-    /// True if the growth is less than `1 / part` of what was replaced meanwhile.
+    /// True if the growth is less than `1 / part` of the content that was replaced in the same time.
     fn is_below_part_of_replaced(&self, part: u128) -> bool {
         let (first, last) = self.ends();
         let grown = u128::from(last.saturating_sub(first)) * 1000;
@@ -199,8 +200,8 @@ impl Evidence<'_> {
         replaced.is_some_and(|permille| grown * part < u128::from(first) * u128::from(permille))
     }
 
-    /// Returns the largest step in thousandths of the size before it, if it is at most 1/20 and there are too few dumps
-    /// to rule out random variation.
+    /// Returns the largest growth between two dumps, in thousandths of the size before it. Returns `None` if it is more
+    /// than 1/20 of that size, or if there are enough dumps to rule out random variation.
     fn slight(&self) -> Option<u64> {
         let part = |w: &[u64]| {
             let grown = u128::from(w[1].saturating_sub(w[0]));
@@ -234,11 +235,12 @@ impl Evidence<'_> {
         reasons
     }
 
-    /// Returns the reasons why growth is not called a leak.
+    /// Returns the reasons why the verdict is `growth` rather than `leak`.
     fn doubts(&self) -> Vec<sentence::Verdict> {
         let course = &self.course;
         let is_steady = course.trend.is_steady();
-        // A cache does not look like a known leak pattern, so the doubt about two dumps does not apply.
+        // The sentence which says that two dumps are not enough is left out for a known leak pattern: a cache does not
+        // look like one.
         let has_two = self.figures.len() == 2 && self.finding.is_none();
         let span = |ms| (ms > 0).then(|| Span(Duration::from_millis(ms)));
         let short = course.short_end;
@@ -312,7 +314,8 @@ mod tests {
         })
     }
 
-    /// Of 100 samples, `kept` stayed, and `quarters` were added in each quarter of the time.
+    /// Returns survival for 100 samples of the first dump: `kept` of them stayed, and `quarters` are the numbers of
+    /// samples added in each quarter of the time.
     fn survival(kept: u64, quarters: [u64; 4]) -> Option<Survival> {
         Some(Survival {
             held: 100,
@@ -405,10 +408,10 @@ mod tests {
         assert_eq!(with(5000, 0, 0).verdict(), Some(Verdict::Leak));
         assert!(says(with(5000, 0, 0), "5,000 puts, 0 removals and 0 reads"));
         assert!(!says(with(5000, 0, 0), UNSURE) && !says(with(5000, 0, 0), ASKED));
-        // A cache that is still filling is read. Only the reads distinguish it from a leak.
+        // A cache that is still filling is read, but a leak is not. Only the reads distinguish the two.
         assert_eq!(with(5000, 0, 9000).verdict(), Some(Verdict::Growth));
         assert!(says(with(5000, 0, 9000), UNSURE) && says(with(5000, 0, 9000), ASKED));
-        // A bound, or samples that show replacement, prevents the verdict `leak`.
+        // If there is a bound, or samples show that objects are replaced, the verdict is not `leak`.
         let bounded = Evidence {
             bound: bound(Strength::Hint),
             ..with(5000, 0, 0)
@@ -420,7 +423,7 @@ mod tests {
             ..with(5000, 0, 0)
         };
         assert_eq!(replaced.verdict(), Some(Verdict::Growth));
-        // Growth that has ended is not a leak, whatever the usage.
+        // Growth that has ended is not a leak, however the collection is used.
         let over = Evidence {
             usage: Some(usage(5000, 0, 0)),
             ..evidence(&[100, 900, 900, 900])
@@ -455,14 +458,14 @@ mod tests {
         };
         assert_eq!(sampled().verdict(), Some(Verdict::Leak));
         assert!(!says(sampled(), "too short to show"));
-        // The growth goes on in the short step, so it is a leak.
+        // The size also grows in the short interval before the last dump, so it is a leak.
         let on = timed(&[0, 75_000, 77_000], &[100, 10_000, 10_270]);
         assert_eq!(on.verdict(), Some(Verdict::Leak));
-        // A level step that is as long as the first one rules out a leak.
+        // If the size is level in the last interval, and this interval is as long as the first, a leak is ruled out.
         let long = || timed(&[0, 75_000, 150_000], &[100, 10_000, 10_000]);
         assert_eq!(long().verdict(), Some(Verdict::Warmup));
         assert!(!says(long(), "too short to show"));
-        // Without times, the number of level steps decides.
+        // If the times are unknown, the number of level intervals decides.
         let few = || evidence(&[100, 200, 300, 400, 500, 500]);
         assert_eq!(few().verdict(), Some(Verdict::Growth));
         assert!(says(few(), "too few dumps"));
@@ -484,12 +487,12 @@ mod tests {
                 };
                 evidence.verdict()
             };
-            // All samples stay, and more are added.
+            // All samples of the first dump stay, and more are added.
             assert_eq!(with(100, [50; 4]), Some(Verdict::Leak), "{figures:?}");
             // Some samples are collected.
             assert_eq!(with(60, [50; 4]), Some(shape), "{figures:?}");
         }
-        // All samples stay and none was added recently: the content was loaded once, so this is not a cache.
+        // All samples stay and none was added recently. The content was loaded once, so this is not a cache.
         for figures in [&[100, 900, 900][..], &[100, 500, 900, 900]] {
             let loaded = Evidence {
                 survival: survival(100, [100, 100, 0, 0]),
@@ -497,7 +500,7 @@ mod tests {
             };
             assert_eq!(loaded.verdict(), Some(Verdict::Warmup));
         }
-        // A size that rises and falls while all samples stay is contradictory.
+        // A size that rises and falls contradicts samples that all stay.
         let odd = Evidence {
             survival: survival(100, [100, 100, 0, 0]),
             ..evidence(&[100, 900, 200, 890])
@@ -513,16 +516,17 @@ mod tests {
             ..evidence(figures)
         };
         assert_eq!(churn(0, levels).verdict(), None);
-        // If the load doubles, its content doubles.
+        // All content is replaced, and there is twice as much of it: this is normal if the load on the program doubled.
         assert_eq!(churn(0, &[10_000, 20_000]).verdict(), None);
-        // If the size more than doubles, it is growth. If a queue grows at all, it is growth.
+        // If the size becomes many times as large, the verdict is growth. For a queue, the verdict is growth however
+        // little it grows.
         assert_eq!(churn(0, &[1000, 90_000]).verdict(), Some(Verdict::Growth));
         let queue = Evidence {
             finding: finding(false),
             ..churn(0, &[10_000, 20_000])
         };
         assert_eq!(queue.verdict(), Some(Verdict::Growth));
-        // If half of the content stays, the verdict is growth, and the reason says that it can be random variation.
+        // If half of the content stays, the verdict is growth, with the reason that it can be random variation.
         assert_eq!(churn(50, levels).verdict(), Some(Verdict::Growth));
         assert!(says(
             churn(50, levels),
@@ -542,12 +546,12 @@ mod tests {
             survival: survival(kept, [0, 0, 0, 100]).map(|s| Survival { gone_permille, ..s }),
             ..evidence(figures)
         };
-        // Entries are weak and removed after a GC: two of three are gone.
+        // The entries are weak and are removed after a GC: two thirds of them are gone.
         let sawtooth = &[220, 125, 690];
         assert_eq!(with(0, 670, sawtooth).verdict(), None);
-        // Entries are no longer removed: most entries that were ever added are still there.
+        // Entries are no longer removed: most of the entries that were ever added are still there.
         assert_eq!(with(0, 300, sawtooth).verdict(), Some(Verdict::Growth));
-        // Survival is unknown for stacks whose samples were not tracked.
+        // For stacks whose samples were not tracked, survival is unknown.
         assert_eq!(with(0, 0, sawtooth).verdict(), Some(Verdict::Growth));
         // The first dump's samples have stayed.
         assert_eq!(with(90, 670, sawtooth).verdict(), Some(Verdict::Growth));
@@ -595,7 +599,8 @@ mod tests {
         // 300 objects were added, and 6,700 were replaced.
         assert_eq!(with(45, levels).verdict(), None);
         assert_eq!(with(45, &[12_100, 12_400]).verdict(), None);
-        // 300 objects were added, and 1,200 were replaced. This can be random variation, but nothing proves that.
+        // 300 objects were added, and 1,200 were replaced. This growth can be random variation, but nothing proves that
+        // it is.
         assert_eq!(with(90, levels).verdict(), Some(Verdict::Growth));
         // Without enough samples, the number of replaced objects is unknown.
         assert_eq!(evidence(levels).verdict(), Some(Verdict::Growth));
@@ -607,7 +612,8 @@ mod tests {
             ..evidence(levels)
         };
         assert_eq!(few.verdict(), Some(Verdict::Growth));
-        // Growth at each step of five dumps is not random variation. Neither is the growth of a queue.
+        // If each of five dumps has more than the one before, that is not random variation. Nor is the growth of a
+        // queue, which is a known leak pattern.
         let rises = &[12_100, 12_200, 12_300, 12_400, 12_500];
         assert_eq!(with(45, rises).verdict(), Some(Verdict::Growth));
         let queue = Evidence {
@@ -637,7 +643,7 @@ mod tests {
         ));
         for figures in [
             &[20_000, 21_000, 22_100][..],
-            // Random variation rarely lets a size rise at each step of five dumps.
+            // By random variation, a size rarely rises from each of five dumps to the next.
             &[20_000, 20_700, 21_300, 21_900, 22_600],
         ] {
             assert_eq!(evidence(figures).verdict(), Some(Verdict::Leak));
@@ -646,7 +652,7 @@ mod tests {
                 "of the size, which can be random variation"
             ));
         }
-        // Samples that all stay are not random variation.
+        // If all samples stay, the growth is not random variation.
         let sampled = Evidence {
             survival: survival(100, [50; 4]),
             ..slight()
@@ -716,10 +722,10 @@ mod tests {
             bound: bound(Strength::Enforced),
             ..evidence(figures)
         };
-        // If the cause is certain, the bound is not reported.
+        // If the cause is certain, the bound is not mentioned.
         assert_eq!(with(true, &[100, 200]).reasons(), [THREAD_LOCAL]);
         assert_eq!(with(false, &[100, 200]).reasons(), [THREAD_LOCAL, WEAK_MAP]);
-        // The hint to take a third dump appears only if there are two dumps and no other evidence decided.
+        // The hint to take a third dump appears only for two dumps, if no other evidence decided.
         let uneven = evidence(&[100, 200, 200, 300]).reasons();
         assert!(uneven.iter().all(|r| !r.starts_with("two dumps")));
         let level = evidence(&[100, 200]).reasons();

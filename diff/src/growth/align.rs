@@ -1,9 +1,9 @@
 //! Aligns the steps of all dumps with those of the last one.
 //!
-//! Steps with the same path correspond. The path of an object can also change. For example, if a thread is running a
-//! method of a collection when the dump is taken, the collection has another dominator and so another path. Steps
-//! without a counterpart are therefore aligned a second time, by field and class at any place, and a third time, by
-//! class and content.
+//! A step is a node of the trie: all objects of one class that one reference holds. Steps with the same path
+//! correspond. The path of an object can also change. For example, if a thread is running a method of a collection when
+//! the dump is taken, the collection has another dominator and so another path. Steps without a counterpart are
+//! therefore aligned a second time, by field and class at any place, and a third time, by class and content.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,8 +12,8 @@ use super::{is_application, label};
 use crate::names::{self, LabelKind};
 use crate::trie::{StepId, Trie};
 
-/// Returns for each step of the last trie the corresponding step in each trie. In the last trie, this is the step
-/// itself.
+/// Returns for each step of the last trie the corresponding step in the trie of each dump. In the last trie, this is
+/// the step itself.
 pub(super) fn rows(tries: &[&Trie]) -> Vec<Vec<Option<StepId>>> {
     let Some((last, earlier)) = tries.split_last() else {
         return Vec::new();
@@ -35,17 +35,17 @@ pub(super) fn rows(tries: &[&Trie]) -> Vec<Vec<Option<StepId>>> {
     (0..last.len() as u32).map(row).collect()
 }
 
-/// One earlier trie and the last one, with the steps that are known to correspond.
+/// One earlier trie and the last one, with the pairs of steps that are known to correspond.
 struct Pairs<'a> {
     earlier: &'a Trie,
     last: &'a Trie,
-    /// The earlier step of each step of the last trie.
+    /// For each step of the last trie, the corresponding step of the earlier trie.
     of: Vec<Option<StepId>>,
-    /// True for each step of the earlier trie that is in `of`.
+    /// For each step of the earlier trie, true if it is in `of`.
     taken: Vec<bool>,
 }
 
-/// The key by which steps at different places correspond.
+/// A key for steps at different places: two steps with the same key correspond.
 type Key = (String, String);
 
 impl<'a> Pairs<'a> {
@@ -65,10 +65,10 @@ impl<'a> Pairs<'a> {
         self.taken[earlier.0 as usize] = true;
     }
 
-    /// Aligns steps whose labels are the same from the root on.
+    /// Aligns steps whose labels are the same on the whole path from the root.
     fn by_path(&mut self) {
-        // The dominator of a class object can change from dump to dump (a loader, a thread, the roots), so class
-        // objects are found by name.
+        // Class objects are found by name, because their dominator can change from dump to dump: it is a loader, a
+        // thread or the virtual root.
         let earlier = self.earlier;
         let classes: BTreeMap<&str, StepId> = (0..earlier.len() as u32)
             .rev()
@@ -89,7 +89,7 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// Returns the children, by label, of the earlier step that corresponds to `step`.
+    /// Returns the children, by label, of the step in the earlier trie that corresponds to `step`.
     fn below(&self, step: StepId) -> BTreeMap<(&'a str, &'a str), StepId> {
         let earlier = self.earlier;
         let children = self.of[step.0 as usize].map_or(&[][..], |s| &earlier[s].children);
@@ -97,8 +97,8 @@ impl<'a> Pairs<'a> {
         labelled.collect()
     }
 
-    /// Aligns the remaining steps by a key, the largest steps first, each with all steps below that have the same
-    /// labels.
+    /// Aligns the remaining steps by a key, the largest steps first. If two steps are aligned, the steps below them
+    /// with the same labels are aligned, too.
     fn by_key(&mut self, key: impl Fn(&Trie, StepId) -> Option<Key>) {
         let mut free: BTreeMap<Key, Vec<StepId>> = BTreeMap::new();
         for step in largest_first(self.earlier, |s| !self.taken[s]) {
@@ -123,8 +123,8 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// True if two steps at different places can correspond: steps of an application class, or steps that have no
-    /// definite place in at least one dump.
+    /// True if two steps at different places may be aligned. They may if their objects are of an application class, or
+    /// if they have no definite place in at least one of the dumps.
     fn moved(&self, last: StepId, earlier: StepId) -> bool {
         let anywhere = |trie: &Trie, step: StepId| {
             let kind = trie.names.kind(trie[step].via);
@@ -155,8 +155,8 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// Returns the field that holds a step's objects, and their class; `None` if the field is not specific to these
-    /// objects.
+    /// Returns the field that holds a step's objects, and their class. Returns `None` if the field does not identify
+    /// the objects.
     fn field(trie: &Trie, step: StepId) -> Option<Key> {
         let kind = trie.names.kind(trie[step].via);
         let tells = is_application(kind) || kind == LabelKind::RuntimeStatic;
@@ -164,11 +164,11 @@ impl<'a> Pairs<'a> {
         tells.then(|| (via.to_owned(), class.to_owned()))
     }
 
-    /// Returns the class of a step's objects, and the application class that makes up most of their content.
+    /// Returns the class of a step's objects, and the application class that retains most of their content.
     fn kind(trie: &Trie, step: StepId) -> Option<Key> {
         let class = trie.names.text(trie[step].class);
         let held = holds(trie, step).unwrap_or_default();
-        // Class objects were found by name.
+        // Class objects are already aligned by name.
         (!class.starts_with("class ")).then(|| (class.to_owned(), held.to_owned()))
     }
 }
@@ -176,8 +176,8 @@ impl<'a> Pairs<'a> {
 /// Maximum number of levels below a step to search for an application class.
 const DEPTH: usize = 6;
 
-/// Returns the application class that retains most below a step of JDK classes; `None` if there is none, or if the step
-/// itself is of an application class.
+/// Returns the application class that retains most below a step of JDK classes. Returns `None` if there is none, or if
+/// the step's own class is an application class.
 fn holds(trie: &Trie, step: StepId) -> Option<&str> {
     let own = |s: StepId| names::is_own_class(trie.names.text(trie[s].class));
     if own(step) {
@@ -195,7 +195,8 @@ fn holds(trie: &Trie, step: StepId) -> Option<&str> {
     Some(trie.names.text(trie[most].class))
 }
 
-/// Returns the wanted steps, those that retain most first; ties are in the order of their numbers.
+/// Returns the wanted steps, sorted by retained bytes, descending. Steps that retain the same are sorted by their
+/// numbers.
 fn largest_first(trie: &Trie, wanted: impl Fn(usize) -> bool) -> Vec<StepId> {
     let steps = (1..trie.len() as u32).map(StepId);
     let mut steps: Vec<StepId> = steps.filter(|s| wanted(s.0 as usize)).collect();

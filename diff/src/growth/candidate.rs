@@ -1,4 +1,5 @@
-//! A place where something accumulates, with its figures.
+//! A place where something accumulates, with its figures. A step is a node of the trie: all objects of one class that
+//! one reference holds.
 
 use heapdiff_trend::Trend;
 
@@ -6,36 +7,38 @@ use super::difference;
 use crate::summary::stats::OffHeap;
 use crate::trie::StepId;
 
-/// A place that grows: the step that holds the content, and the steps of the content.
+/// A place that grows. It has one step (node of the trie) that holds the content, and the steps of the content.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     /// The step that holds the content, in the last dump.
     pub(crate) at: StepId,
-    /// The growing steps directly below `at`, the most growth first.
+    /// The growing steps directly below `at`, sorted by growth, descending.
     pub(crate) content: Vec<StepId>,
-    /// Growing steps in other places that the same field holds.
+    /// Growing steps at other places that the same field holds.
     pub(crate) beside: Vec<StepId>,
-    /// The steps whose objects `objects` counts: `named`, and the named steps of other places.
+    /// The steps whose objects are counted in `objects`: `named`, and the corresponding steps at other places.
     pub(super) counted: Vec<StepId>,
-    /// The step at or below the content that the report names.
+    /// The step that the report names. It is at the content or below it.
     pub(crate) named: StepId,
-    /// True if the same objects grew, and no objects were added.
+    /// True if the objects themselves became larger, and no objects were added.
     pub(crate) in_place: bool,
-    /// True if the figures leave out the objects of other candidates below.
+    /// True if other candidates are below this one. Its figures leave out their objects.
     pub(crate) is_rest: bool,
     /// Retained bytes of the content in each dump.
     pub(crate) retained: Vec<u64>,
     pub(crate) objects: Vec<u64>,
     pub(crate) shallow: Vec<u64>,
-    /// Memory outside of the heap that direct buffers in the content own, in each dump.
+    /// Memory outside of the heap owned by direct buffers in the content, in each dump.
     pub(crate) off_heap: Vec<OffHeap>,
-    /// Bytes in the heap and outside of it in each dump.
+    /// Sum of the bytes in the heap and outside of it, in each dump.
     pub(crate) series: Vec<u64>,
     /// The trend of `series`.
     pub(crate) trend: Trend,
-    /// Dumps in which other paths held the content. The figures in these dumps come from the totals of the class.
+    /// Indices of dumps in which other paths led to the content. The figures in these dumps are computed from the
+    /// totals of the class.
     pub(crate) by_class: Vec<usize>,
-    /// Dumps between the first and the last without figures, even from the class. Their figures are interpolated.
+    /// Indices of dumps between the first and the last for which even the class gives no figures. Their figures are
+    /// interpolated.
     pub(crate) elsewhere: Vec<usize>,
 }
 
@@ -44,8 +47,8 @@ impl Candidate {
         difference(&self.retained)
     }
 
-    /// Adds a candidate in another place that the same field holds. `same` is true if both are of one class, so that
-    /// their objects can be added up.
+    /// Adds a candidate at another place that the same field holds. `same` is true if both candidates are of one class,
+    /// so that their numbers of objects can be added up.
     pub(crate) fn take_in(&mut self, other: Self, same: bool) {
         self.beside.extend(other.content);
         self.beside.extend(other.beside);
@@ -55,7 +58,7 @@ impl Candidate {
             }
         };
         add(&mut self.retained, other.retained);
-        // A chain and its first node lead to the same objects.
+        // The candidates of a chain and of its first node have the same objects, so do not count them twice.
         let is_new = other
             .counted
             .iter()
@@ -71,19 +74,19 @@ impl Candidate {
         }
     }
 
-    /// Returns the bytes in the heap and outside of it, in each dump.
+    /// Returns the sum of the bytes in the heap and outside of it, in each dump.
     pub(super) fn bytes(&self) -> Vec<u64> {
         let both = self.retained.iter().zip(&self.off_heap);
         both.map(|(&heap, off)| heap.saturating_add(off.bytes))
             .collect()
     }
 
-    /// Returns the growth in the heap and outside of it.
+    /// Returns the growth of the bytes in the heap and outside of it.
     pub(super) fn all_growth(&self) -> i64 {
         difference(&self.bytes())
     }
 
-    /// Returns the rank of the trend: 0 for growth at every step, 2 for growth that has ended, 1 for everything else.
+    /// Returns the rank of the trend: 0 if the candidate grew between all dumps, 2 if growth has ended, 1 otherwise.
     pub(crate) const fn tier(&self) -> u8 {
         match self.trend {
             Trend::Steady => 0,

@@ -1,9 +1,10 @@
 //! Finds the places in a single dump where something has accumulated, from how the retained size is divided.
 //!
-//! One object or many objects can retain the bytes of a step. The number of parts of a step is the number of objects,
-//! each as large as its largest one, that would retain as much as the step does. The search follows a chain of steps,
-//! each of which retains most of the one above. The place of the accumulation is the step at which the number of parts
-//! is multiplied by the largest factor, and its holder is the step above:
+//! A step is a node of the trie: all objects of one class that one reference holds. The bytes that a step retains can
+//! belong to one object or to many. The number of parts of a step is its retained size divided by the retained size of
+//! its largest object. The search follows a chain of steps, each of which retains most of the one above. The place of
+//! the accumulation is the step at which the number of parts is multiplied by the largest factor, and its holder is the
+//! step above:
 //!
 //! ```text
 //! step     map    table    entries     values
@@ -22,17 +23,18 @@ use super::{Aligned, Candidate, RESOLVED};
 use crate::names::{self, LabelKind};
 use crate::trie::StepId;
 
-/// Maximum number of steps to inspect below a candidate.
+/// Maximum number of steps (nodes of the trie) to inspect below a candidate.
 const BELOW: usize = 64;
-/// Threads of an application class are not a pool if there are at least this number of them: the program keeps creating
-/// threads.
+/// If there are at least this number of threads of an application class, they are not a pool: the program keeps
+/// creating threads.
 const POOL: u64 = 64;
-/// Maximum number of levels of dominated objects to search for a chain, and maximum number of objects to search on each
-/// level.
+/// Limits of the search for a chain among dominated objects: the maximum number of levels, and the maximum number of
+/// objects on each level.
 const LINKS: usize = 6;
 const LOOKED_AT: usize = 64;
 
-/// The factor `parts / of`: the number of parts of a step, divided by the number of parts of the step above.
+/// How many parts a step has per part of the step above: the factor `parts / of`. Parts are explained at the top of
+/// this file.
 #[derive(Clone, Copy, Debug)]
 struct Fan {
     parts: u64,
@@ -54,14 +56,14 @@ impl Fan {
     }
 }
 
-/// Computes and caches the number of parts of steps.
+/// Computes the numbers of parts of steps, and caches them.
 struct Parts<'a> {
     snapshot: &'a Snapshot,
     known: BTreeMap<StepId, u64>,
 }
 
 impl Aligned<'_> {
-    /// Returns the places in the last dump at which at least `least` bytes accumulate, the most bytes first.
+    /// Returns the places in the last dump at which at least `least` bytes accumulate, sorted by bytes, descending.
     pub(crate) fn largest(&self, snapshot: &Snapshot, least: u64) -> Vec<Candidate> {
         let trie = self.last();
         let mut parts = Parts {
@@ -79,8 +81,8 @@ impl Aligned<'_> {
                 found.push(self.candidate(trie[step].parent, vec![step], false));
                 continue;
             }
-            // The JVM holds constants that are resolved when code first runs. They are not an accumulation of the
-            // application.
+            // Skip constants that the JVM resolves when code runs for the first time. The application did not
+            // accumulate them.
             let is_large = |&&s: &&StepId| {
                 trie[s].retained_bytes >= least && !trie.names.text(trie[s].via).ends_with(RESOLVED)
             };
@@ -103,7 +105,7 @@ impl Aligned<'_> {
     }
 
     /// Returns the steps above direct buffers that own at least `least` bytes outside of the heap. These steps are not
-    /// candidates, because the buffers themselves are one.
+    /// candidates themselves, because there is a candidate for the buffers.
     fn above_buffers(&self, least: u64) -> BTreeSet<StepId> {
         let trie = self.last();
         let large = self.summaries.last().into_iter();
@@ -118,8 +120,8 @@ impl Aligned<'_> {
             .collect()
     }
 
-    /// True if the objects of a step mainly hold objects of a step above, as inner nodes of a tree hold nodes. The step
-    /// above reports their content.
+    /// True if the objects of a step mainly hold objects that belong to a step above, as inner nodes of a tree hold
+    /// further nodes. Their content is reported at the step above.
     fn folds_back(&self, snapshot: &Snapshot, step: StepId) -> bool {
         let trie = self.last();
         let tree = snapshot.tree();
@@ -135,8 +137,8 @@ impl Aligned<'_> {
         held.is_some() && above.any(is_held)
     }
 
-    /// True if the objects of a step are of a general-purpose class, and only the GC roots together dominate them. An
-    /// example is strings that two maps share. No single place holds them, so they are not an accumulation.
+    /// True if the objects of a step are of a general-purpose class, and only the virtual root dominates them, as it
+    /// dominates strings that two maps share. No single place holds such objects, so they are not an accumulation.
     fn is_of_all_kinds(&self, parts: &mut Parts<'_>, step: StepId) -> bool {
         let trie = self.last();
         let of = &trie[step];
@@ -149,8 +151,9 @@ impl Aligned<'_> {
             && parts.of(self, step) > 1
     }
 
-    /// True if nodes of an application class hold most of what they retain in nodes of the same class, a few steps
-    /// below. The holder of a tree is the field with its root, not a node.
+    /// True if the objects of a step are nodes of a tree: their class is an application class, and most of what they
+    /// retain is held by objects of the same class, a few steps below. The holder of a tree is the field that refers to
+    /// its root, not a node.
     pub(super) fn is_root_of_tree(&self, step: StepId) -> bool {
         let trie = self.last();
         let of = &trie[step];
@@ -162,14 +165,14 @@ impl Aligned<'_> {
             child.filter(|&c| trie[c].retained_bytes >= of.retained_bytes / 2)
         };
         let below = std::iter::successors(heaviest(&step), heaviest).take(LINKS);
-        // Inner nodes and leaves may be siblings.
+        // Inner nodes and leaves may be siblings, so the siblings are checked as well.
         let beside = below.flat_map(|s| trie[trie[s].parent].children.iter().copied());
         let mut large = beside.filter(|&s| trie[s].retained_bytes >= of.retained_bytes / 2);
         large.any(|s| trie[s].class == of.class)
     }
 
-    /// True if the objects of a step are what accumulates: the step has many parts, and no step below that retains most
-    /// of it multiplies them by a larger factor.
+    /// True if the objects of a step are the ones that accumulate. The step has many parts. Among the steps below that
+    /// hold most of its retained size, none multiplies the number of parts by a larger factor.
     fn falls_apart(&self, parts: &mut Parts<'_>, step: StepId) -> bool {
         let trie = self.last();
         let own = self.fan(parts, step);
@@ -185,8 +188,8 @@ impl Aligned<'_> {
         below.all(|s| own.is_as_wide(self.fan(parts, s)))
     }
 
-    /// Returns the number of parts of a step, divided by that of the step above. Threads of a pool are not an
-    /// accumulation, so counting starts again at what each thread holds.
+    /// Returns how many parts a step has per part of the step above. A pool of threads is not an accumulation, so the
+    /// content of each pool thread is counted separately.
     fn fan(&self, parts: &mut Parts<'_>, step: StepId) -> Fan {
         let trie = self.last();
         let is_pool = |parts: &mut Parts<'_>, s: StepId| {
@@ -221,7 +224,7 @@ impl Parts<'_> {
         counted
     }
 
-    /// True if the objects are platform threads. Virtual threads are not included: programs create any number of them.
+    /// True if the objects are platform threads. False for virtual threads, because programs create any number of them.
     fn are_threads(&self, objects: &[ObjectIndex]) -> bool {
         let classes = self.snapshot.classes();
         let class = objects.first().and_then(|&o| self.snapshot.class_of(o));
@@ -248,7 +251,7 @@ impl Parts<'_> {
             if apart > 1 || !largest.is_some_and(|o| self.is_chain(o)) {
                 return apart.clamp(1, most);
             }
-            // The first link of a chain retains all others, so go on with the content of the links.
+            // The first link of a chain retains all others. Go on with the content of the links.
             match this.children.first() {
                 Some(&c) if trie[c].retained_bytes.saturating_mul(2) >= this.retained_bytes => {
                     at = c
@@ -259,8 +262,8 @@ impl Parts<'_> {
         most
     }
 
-    /// True if an object dominates another object of its class, as links of a list do, with at most a few objects
-    /// between them.
+    /// True if an object is a link of a chain: it dominates another object of its class, with at most a few objects
+    /// between the two.
     fn is_chain(&self, object: ObjectIndex) -> bool {
         let tree = self.snapshot.tree();
         let class = self.snapshot.class_of(object);

@@ -1,4 +1,4 @@
-//! Splits growth of bytes into growth in number and growth in size.
+//! Splits the growth of bytes into growth in the number of objects and growth in their size.
 //!
 //! A population of n objects of mean size s has n s bytes. Its growth is the sum of two shares:
 //!
@@ -7,9 +7,9 @@
 //! size:    (s1 - s0) (n0 + n1) / 2
 //! ```
 //!
-//! The objects that accumulate are those of the topmost step below the holder for which the share of the number is
-//! larger. For example, there are more sessions, each about as large as before. If the share of the size is larger, the
-//! objects are holders themselves, and the growing content is further down.
+//! The objects that accumulate belong to a step (node of the trie) below the holder. It is the topmost step for which
+//! the share of the number is larger. An example is that there are more sessions, each about as large as before. If the
+//! share of the size is larger, the objects are holders themselves, and the growing content is further down.
 
 /// True if a population grew more in number than in size, given its numbers and bytes in the first dump and the last. A
 /// single object is not a population. If there were no objects before, all growth is in number.
@@ -20,8 +20,9 @@ pub(super) fn of_number_prevails([n0, n1]: [u64; 2], [b0, b1]: [u64; 2]) -> bool
     if n0 == 0 || b0 == 0 {
         return true;
     }
-    // The difference of the two shares is n1 s0 - n0 s1. The number's share is larger if the number grew by a larger
-    // factor than the size. A dump has fewer than 2^32 objects.
+    // The difference of the two shares is n1 s0 - n0 s1, with numbers n and mean sizes s. The number's share is larger
+    // if the number grew by a larger factor than the size did. The products fit, because a dump has fewer than 2^32
+    // objects.
     let square = |n: u64| u128::from(n).saturating_mul(u128::from(n));
     let number = square(n1).saturating_mul(u128::from(b0));
     number >= square(n0).saturating_mul(u128::from(b1))
@@ -34,25 +35,25 @@ mod tests {
     #[test]
     fn the_larger_of_both_shares_prevails() {
         for (objects, bytes, expected) in [
-            // A single object is not a population, and the others did not grow in number.
+            // A single object is not a population, and the other objects did not grow in number.
             ([0, 1], [0, 100], false),
             ([5, 5], [1000, 2000], false),
             ([5, 4], [1000, 2000], false),
-            // There were no objects or bytes before.
+            // There were no objects, or no bytes, in the first dump.
             ([0, 2], [0, 100], true),
             ([1, 2], [0, 50], true),
             ([0, 2], [50, 100], true),
-            // The number doubles. The objects keep their size, become smaller, become twice as large, or become larger
-            // than that.
+            // The number of objects doubles. In the four cases, the objects keep their size, become smaller, become
+            // twice as large, or become larger than that.
             ([10, 20], [1000, 2000], true),
             ([10, 20], [1000, 900], true),
             ([10, 20], [1000, 4000], true),
             ([10, 20], [1000, 4001], false),
-            // There are a few more objects, each much larger.
+            // A few objects are added, and each object becomes much larger.
             ([10, 11], [1000, 2000], false),
             ([10, 15], [1000, 2000], true),
             ([10, 14], [1000, 2000], false),
-            // A server has eleven times as many sessions, each four times as large.
+            // A server has eleven times as many sessions as before, each four times as large.
             ([2053, 22_722], [2053 * 900, 22_722 * 3600], true),
             ([u64::MAX - 1, u64::MAX], [u64::MAX, u64::MAX], true),
         ] {

@@ -171,8 +171,8 @@ fn figures_between_two_dumps_are_in_proportion() {
     );
 }
 
-/// Returns dumps with the registry's list. Each dump has a number of entries of a class, and a number of instances of
-/// it in all. In dumps without entries, other paths hold the instances.
+/// Returns dumps with the registry's list. Each dump has a number of entries of one class, and a total number of
+/// instances of this class. In dumps without entries, other paths hold the instances.
 fn elsewhere(class: &'static str, dumps: &[(u64, u64)]) -> Vec<Summary> {
     let dump = |&(entries, instances): &(u64, u64)| {
         let mut steps = registry(entries);
@@ -197,7 +197,7 @@ fn what_other_paths_hold_is_what_the_totals_of_its_class_leave() {
         (&*found[0].by_class, &*found[0].elsewhere),
         (&[0, 1][..], &[][..])
     );
-    // 100 instances of the last dump are in no step. Every dump is assumed to have as many of them.
+    // 100 instances of the last dump are in no step. The estimate assumes that every dump has 100 such instances.
     let found = candidates(&elsewhere(ENTRY, &[(0, 150), (100, 300), (3150, 3250)]));
     assert_eq!(
         (&*found[0].objects, &*found[0].by_class),
@@ -249,7 +249,8 @@ fn what_neither_says_is_interpolated() {
         (&[2][..], &[][..])
     );
     assert_eq!(found[0].trend, Trend::Steady);
-    // The objects count as existing if there are at least half as many as before or after, whichever is smaller.
+    // Take the numbers of objects in the dumps before and after, and of these the smaller one. The objects count as
+    // existing if there are at least half as many.
     for (there, after, elsewhere) in [(100, 600, true), (99, 600, false), (20, 40, true)] {
         let found = candidates(&dumps(there, after));
         assert_eq!(!found[0].elsewhere.is_empty(), elsewhere, "{there}");
@@ -452,7 +453,7 @@ fn what_a_greater_candidate_has_explains_no_smaller_one() {
     let found = candidates(&[dump(100), dump(200)]);
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].content, [StepId(4)]);
-    // If the class has 400 more instances, both are new.
+    // If the class has 400 more instances, both the entries and the shared objects are new.
     let mut last = dump(200);
     last.classes = summary(&[], &[("com.acme.Entry", 600)]).classes;
     assert_eq!(candidates(&[dump(100), last]).len(), 2);
@@ -497,7 +498,7 @@ fn a_maps_values_are_named() {
         (900, ("com.acme.Value", 500), StepId(6)),
         (900, ("java.lang.Integer", 500), StepId(5)),
         (400, ("java.lang.Integer", 500), StepId(6)),
-        // A value that is less than an eighth of the pair is not named.
+        // A value is not named if it has less than an eighth of the bytes of the pair.
         (900, ("com.acme.Value", 100), StepId(5)),
         // 8 times 100 equals the 800 bytes of a pair.
         (668, ("com.acme.Value", 100), StepId(6)),
@@ -622,7 +623,7 @@ fn a_static_field_of_the_runtimes_holds_one_candidate_too() {
     };
     assert_eq!(found(LabelKind::ApplicationField), 1);
     assert_eq!(found(LabelKind::RuntimeStatic), 1);
-    // Below another field of the JDK, each class is a candidate.
+    // Below an instance field of the JDK, each class is a separate candidate.
     assert_eq!(found(LabelKind::RuntimeField), 2);
 }
 
@@ -642,7 +643,7 @@ fn the_nearest_field_that_a_person_can_mend_is_the_holder() {
     let name = |text: &str| Some(text.to_owned());
     assert_eq!(of(&[own, hook, thread, data, element]), name(own.0));
     assert_eq!(of(&[root, hook, thread, data, element]), name(hook.0));
-    // The field that holds a collection is preferred to fields inside it.
+    // The field that holds a collection is preferred to fields inside the collection.
     assert_eq!(of(&[root, thread, data, element]), name(thread.0));
     assert_eq!(of(&[root, data, element]), name(data.0));
     assert_eq!(of(&[root, element]), None);

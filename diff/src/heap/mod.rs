@@ -27,15 +27,15 @@ use crate::suspect::{self, thread_local_fix};
 use crate::through::through;
 use crate::waste::WasteSummary;
 
-/// Anything that retains less than 1/50 of the reachable bytes is not a suspect.
+/// Something is not a suspect if it retains less than 1/50 of the reachable bytes.
 const LEAST_PART: u64 = 50;
-/// Anything that retains less than this number of bytes is not a suspect in a heap of any size.
+/// Something is not a suspect if it retains less than this number of bytes, however small the heap is.
 const LEAST: u64 = 16 << 10;
 
 /// Options for the analysis of one dump.
 #[derive(Clone, Copy, Debug)]
 pub struct HeapOptions {
-    /// True to look for wasted memory, which reads the contents of all objects.
+    /// True if the analysis also looks for wasted memory. For this, it reads the contents of all objects.
     pub waste: bool,
 }
 
@@ -46,7 +46,7 @@ pub struct OneDump {
     pub report: HeapReport,
     /// True if there are more suspects than were requested.
     pub more_suspects: bool,
-    /// True if the filter left out some suspects by their classes.
+    /// True if the filter left out some suspects because of their classes.
     pub left_out: bool,
     /// All stacks with samples; `None` if the dump has no samples.
     pub allocated: Option<Allocated>,
@@ -103,11 +103,11 @@ impl OneDump {
 struct Found {
     suspects: Vec<Suspect>,
     contents: Vec<Content>,
-    /// Reachable bytes that the suspects make up.
+    /// Number of reachable bytes that the suspects retain.
     explained_bytes: u64,
-    /// True if there are more suspects than the filter requested.
+    /// True if there are more suspects than the maximum number in the filter.
     more: bool,
-    /// True if some suspects were left out by their classes.
+    /// True if the filter left out some suspects because of their classes.
     left_out: bool,
 }
 
@@ -116,7 +116,7 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
     let Some(mut aligned) = Aligned::new(summaries) else {
         return Found::default();
     };
-    // Search for one suspect more than requested, which shows if there are more.
+    // Search for one suspect more than requested. If it exists, the result says that there are more.
     let count = filter.suspects.saturating_add(1);
     let candidates = looked_through(snapshot, &mut aligned, count, |aligned| {
         aligned.largest(snapshot, least)
@@ -150,12 +150,13 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
         }
         suspects.push(suspect);
         contents.push(content);
-        // An owner of memory outside of the heap may be small inside the heap.
+        // Direct buffers can be a suspect for their memory outside of the heap, although they are small inside the
+        // heap.
         if candidate.growth() >= least.cast_signed() {
             explaining.push(candidate);
         }
     }
-    // Sort the suspects by the size by which they were chosen, which includes their memory outside of the heap.
+    // Sort the suspects by the size by which they were selected: the sum of memory in the heap and outside of it.
     suspects.sort_by_key(|s| {
         let outside = s
             .off_heap_bytes
@@ -166,7 +167,7 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
     suspect::fold_collections(&mut suspects, suspect::with_them);
     for (rank, suspect) in (1..).zip(&mut suspects) {
         suspect.rank = rank;
-        // A large size alone is not a leak. Without a known leak pattern there is nothing to fix.
+        // A large size alone is not a leak. If there is no known leak pattern, there is nothing to fix.
         let has_pattern = suspect.detector.is_some();
         suspect.likely_fix = next_step::likely_fix(suspect).filter(|_| has_pattern);
         suspect.next = next_step::commands(suspect, &summaries[0].info.path);
@@ -180,7 +181,7 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
     }
 }
 
-/// Adds the known leak pattern and the bound of the holder, if there are any.
+/// Adds the known leak pattern and the bound of the holder to the suspect, as far as they exist.
 fn evidence(context: &SuspectContext<'_>, suspect: &mut Suspect) {
     let finding = detect::find(context);
     suspect.detector = finding.as_ref().map(|f| f.detector.into());
@@ -192,7 +193,7 @@ fn evidence(context: &SuspectContext<'_>, suspect: &mut Suspect) {
     suspect.reasons.extend(bound);
 }
 
-/// Returns the kinds of waste that exist, the largest savings first.
+/// Returns the kinds of waste that occur in the dump, the largest savings first.
 fn waste(summary: &WasteSummary) -> Vec<HeapWaste> {
     let all = WasteSummary::compared(std::slice::from_ref(summary), 1).waste;
     let last = |figures: &[u64]| figures.last().copied().unwrap_or(0);

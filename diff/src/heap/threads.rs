@@ -1,4 +1,4 @@
-//! Threads that retain much, each with the local variable that holds most.
+//! Threads that retain much memory. For each, also finds the local variable that holds most of it.
 
 use std::cmp::Reverse;
 
@@ -19,7 +19,7 @@ pub(super) fn of(snapshot: &Snapshot, own: &AgentObjects) -> Vec<Thread> {
     threads
 }
 
-/// Returns the threads that retain at least `least` bytes, the most first.
+/// Returns the threads that retain at least `least` bytes, sorted by retained bytes, descending.
 pub(super) fn large(snapshot: &Snapshot, threads: &[Thread], least: u64) -> Vec<HeapThread> {
     let retained = |t: &Thread| {
         t.object
@@ -38,13 +38,13 @@ pub(super) fn large(snapshot: &Snapshot, threads: &[Thread], least: u64) -> Vec<
     large.into_iter().map(row).collect()
 }
 
-/// Returns the local variable that retains most, in the outermost frame that has it: this frame passed the object to
-/// the others.
+/// Returns the local variable that retains most. If several frames have the same object, the outermost frame is
+/// returned, because it passed the object to the others.
 fn local(snapshot: &Snapshot, thread: &Thread) -> Option<ThreadHold> {
     let own = |f: &hprof::answers::Frame| names::is_own_class(&f.class);
     let locals = thread.frames.iter().enumerate().flat_map(|(depth, frame)| {
         let held = frame.locals.iter();
-        // The thread object itself is skipped, because its own run method holds it.
+        // Skip the thread object itself: its own run method has it in a local variable.
         let held = held.filter(|local| Some(local.object) != thread.object);
         held.map(move |local| (local.object, depth, &frame.frame))
     });

@@ -1,4 +1,4 @@
-//! Reads the agent's objects in a dump, which `heapdiff_sites` describes. The dump is not trusted.
+//! Reads the agent's objects in a dump. `heapdiff_sites` describes their format. The dump is not trusted.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -17,7 +17,7 @@ use crate::agent_objects::{AgentObjects, agent_class};
 use crate::names;
 use crate::samples::{OriginalNames, frames};
 
-/// The reason why samples cannot be used.
+/// The reason why the samples in a dump cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
     #[error(
@@ -34,7 +34,7 @@ pub(super) enum Fault {
 
 pub(super) type Result<T> = std::result::Result<T, Fault>;
 
-/// Reads samples, with the sites and classes that `which` selects; `None` if the agent was not loaded.
+/// Reads samples, and the sites and classes that `which` selects. Returns `None` if the agent was not loaded.
 pub(super) fn read(
     snapshot: &Snapshot,
     agent_objects: &AgentObjects,
@@ -50,9 +50,9 @@ pub(super) fn read(
 /// The sites and classes to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Which {
-    /// The sites and classes of samples that are still in the heap.
+    /// Only sites and classes of samples that are still in the heap.
     Remembered,
-    /// All sites and classes with an allocation.
+    /// All sites and classes for which an allocation was sampled or counted.
     All,
 }
 
@@ -120,7 +120,7 @@ impl Reader<'_> {
             .sum();
         let mut live = found.live(&references, &agent);
         live.sort_unstable_by_key(|s| (s.uid, s.object));
-        // If a class object has both a class definition and a sample, only the definition is used.
+        // If a class object has both a class definition and a sample, use only the class definition.
         let defined: BTreeSet<ObjectIndex> = live
             .iter()
             .filter(|s| s.is_definition)
@@ -143,7 +143,8 @@ impl Reader<'_> {
             }
             same
         });
-        // If only few samples are tracked, a site may have no tracked sample. Only its counts are known then.
+        // If only a part of the samples is tracked, a site may have none that is tracked. Then only the site's counts
+        // are known.
         let site_types = self.site_types()?;
         if which == Which::All || site_types {
             found.site(0);
@@ -173,7 +174,7 @@ impl Reader<'_> {
         };
         let mut at_sites = match which {
             Which::All => self.at_sites()?,
-            // Damaged counts are ignored, so that samples can still be used.
+            // Ignore damaged counts, so that the samples can still be used.
             Which::Remembered => self.at_sites().unwrap_or(None),
         };
         let counted = population::count(self.snapshot, agent_objects, &mut live);
@@ -239,7 +240,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the elements of arrays that refer to objects; empty for other objects.
+    /// Returns the elements of arrays whose elements are references. Returns no elements for other objects.
     fn elements(&self, arrays: &[ObjectIndex]) -> Vec<Vec<Option<ObjectIndex>>> {
         let records = self.snapshot.read_all(arrays).into_iter();
         let elements = records.map(|record| match record.map(|r| r.content) {
@@ -251,13 +252,14 @@ impl Reader<'_> {
         elements.collect()
     }
 
-    /// Returns the elements of a static array, in their order.
+    /// Returns the elements, in order, of an array in a static field.
     fn places(&self, name: &'static str) -> Result<Vec<Option<ObjectIndex>>> {
         let outer: Vec<ObjectIndex> = self.array(name)?.into_iter().collect();
         Ok(self.elements(&outer).pop().unwrap_or_default())
     }
 
-    /// Returns the distinct objects in a static array. In a damaged dump, an array may contain an object many times.
+    /// Returns the objects in the array of a static field, each only once. In a damaged dump, an array may contain the
+    /// same object many times.
     fn inner(&self, name: &'static str) -> Result<Vec<ObjectIndex>> {
         let mut seen = BTreeSet::new();
         let objects = self.places(name)?.into_iter().flatten();
@@ -305,7 +307,7 @@ impl Reader<'_> {
             .collect())
     }
 
-    /// Returns the agent's counts at each site that has a number in the model.
+    /// Returns the agent's counts for each site that has a number in the model ([`SiteId`]).
     fn by_site<const N: usize>(
         &self,
         name: &'static str,
@@ -320,7 +322,7 @@ impl Reader<'_> {
             if totals.len() <= at {
                 totals.resize(at + 1, [0; N]);
             }
-            // Two ids with the same stack are one site here.
+            // If two ids of the agent have the same stack, they are one site here. Add their counts up.
             for (total, figure) in totals[at].iter_mut().zip(figures) {
                 *total = total.saturating_add(figure);
             }
@@ -328,7 +330,7 @@ impl Reader<'_> {
         Ok(totals)
     }
 
-    /// Returns the agent's counts for some ids, from a static array of chunks.
+    /// Returns the agent's counts for the given ids, from a static field with an array of chunks.
     pub(super) fn by_id<const N: usize>(
         &self,
         name: &'static str,
@@ -353,7 +355,7 @@ impl Reader<'_> {
         Ok(ids.map(figures).collect())
     }
 
-    /// True if the agent reports the class of each site's last sample.
+    /// True if the agent reports the class of the last sample of each site.
     fn site_types(&self) -> Result<bool> {
         match self.value(statics::SITE_TYPES) {
             Ok(_) => Ok(self.array(statics::SITE_TYPES)?.is_some()),
@@ -361,7 +363,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the agent's counts for each class, by name; `None` if it does not count classes.
+    /// Returns the agent's allocation counts for each class, by class name. Returns `None` if the agent does not count
+    /// classes.
     fn class_counts(&self, table: &SiteTable) -> Result<Option<Vec<ClassCount>>> {
         if self.array(statics::CLASS_TOTALS)?.is_none() {
             return Ok(None);
@@ -410,13 +413,13 @@ impl Reader<'_> {
     }
 }
 
-/// Builds samples of the model from the fields of the agent's objects.
+/// Builds [`Sample`]s from the fields of the agent's objects.
 struct SampleBuilder<'a> {
     snapshot: &'a Snapshot,
     table: &'a SiteTable,
     names: NameTable,
     sites: Sites,
-    /// Maps ids of the table to sites of the model.
+    /// Maps site ids of the agent's table to [`SiteId`]s.
     numbers: HashMap<u32, SiteId>,
     classes: HashMap<u32, u32>,
     unfinished: u64,
@@ -469,7 +472,7 @@ impl<'a> SampleBuilder<'a> {
         number
     }
 
-    /// Returns the class of each site, from the types by site id.
+    /// Returns the class of each site's last sample, from the agent's type ids.
     fn site_classes(&mut self, types: Vec<(u32, [u64; 1])>) -> Vec<u32> {
         let mut classes = vec![0; self.sites.len()];
         for (id, [kind]) in types {
@@ -496,7 +499,8 @@ impl<'a> SampleBuilder<'a> {
             let Some(object) = fields.referent else {
                 continue;
             };
-            // The agent has made its sampling coarser and would have dropped this sample next.
+            // Ignore samples that the agent would have dropped next: it has made its sampling coarser, but has not
+            // dropped all samples yet.
             let is_kept = fields.is_class
                 || *sampling == agent.first
                 || sampling.keeps(&agent.first, fields.uid, fields.size);
@@ -516,7 +520,7 @@ impl<'a> SampleBuilder<'a> {
                 }
                 _ if fields.is_class => continue,
                 _ => {
-                    // A sample that was taken by time represents only itself.
+                    // A sample that was taken by time has no known weight. It represents only itself.
                     let weight = sampling.weight(fields.size);
                     let weight = weight.unwrap_or_else(|| exact(1, fields.size));
                     (self.class(fields.kind), fields.size, weight)
@@ -566,7 +570,7 @@ impl<'a> SampleBuilder<'a> {
     }
 }
 
-/// The fields of an agent object that represents a sample.
+/// The fields of an agent's object that represents one sample.
 struct Fields {
     is_class: bool,
     referent: Option<ObjectIndex>,
@@ -579,7 +583,7 @@ struct Fields {
 }
 
 impl Fields {
-    /// Returns the fields; `None` for a sample that is not complete.
+    /// Returns the fields. Returns `None` if the agent had not finished writing the sample.
     fn of(values: [Option<Value>; 8]) -> Option<Self> {
         let [mark, referent, rest @ ..] = values;
         let [uid, size, site, kind, thread, time] =
@@ -602,7 +606,7 @@ impl Fields {
     }
 }
 
-/// Returns the value of an `int` field that stores an unsigned number.
+/// Returns the value of an `int` field, read as an unsigned number.
 #[allow(
     clippy::cast_possible_truncation,
     reason = "the value of a field of 32 bits"

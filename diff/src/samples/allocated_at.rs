@@ -12,9 +12,9 @@ use super::{Samples, SiteId};
 const STACKS: usize = 10;
 
 impl Attribution {
-    /// Returns the allocations since the `first` dump of the same JVM at each stack whose last sample was of this
-    /// class, the most bytes first. Returns an empty list if the agent tracks all samples, or if the dumps are of two
-    /// JVMs.
+    /// Returns the allocations since the `first` dump of the same JVM, at each stack whose last sample was of this
+    /// class. They are sorted by bytes, descending. The list is empty if the agent tracks all samples, or if the dumps
+    /// are of two JVMs.
     pub(crate) fn allocated_at(&self, class: &str, first: &Self) -> Vec<AllocatedAt> {
         match self.same_jvm(first) {
             Some(_) => self.samples.allocated_since(&first.samples, class),
@@ -48,7 +48,8 @@ impl Samples {
         found
     }
 
-    /// Returns the number of samples of a site since the agent's start, and the bytes that they represented.
+    /// Returns two totals of a site since the agent's start: the number of samples, and the bytes that they
+    /// represented.
     fn counted_at(&self, site: SiteId) -> (u64, u64) {
         let at = site.0 as usize;
         let samples = self.totals.get(at).map_or(0, |t| t.0);

@@ -21,64 +21,67 @@ use super::{Collected, Samples, SiteId};
 pub struct StackAllocations {
     /// Number of the stack.
     pub site: SiteId,
-    /// Classes of the remembered samples, the class with most samples first. If no sample is remembered, this is the
-    /// class of the last sample, provided that the agent reports it.
+    /// Classes of the stack's remembered samples, the class with most samples first. If no sample is remembered, this
+    /// is only the class of the stack's last sample, or nothing if the agent does not report it.
     pub classes: Vec<String>,
     /// Number of samples.
     pub samples: u64,
     /// Estimated bytes.
     pub bytes: u64,
-    /// The 95 % interval of the bytes; `None` if the weight of a sample is unknown ([`Strategy::Time`]).
+    /// The 95 % confidence interval of the bytes. `None` if the weight of a sample is unknown ([`Strategy::Time`]).
     pub ci95: Option<[u64; 2]>,
-    /// The estimate from samples alone, if `bytes` is a share of the exact count at the stack's line.
+    /// The estimate from samples alone. Set if `bytes` is not this estimate, but a share of the exact count at the
+    /// stack's line of code.
     pub sampled: Option<SampledBytes>,
     /// Estimated objects.
     pub objects: u64,
-    /// Thousandths of the bytes that are alive; `None` if too few samples of the stack are tracked.
+    /// The part of the bytes that is alive, in thousandths. `None` if too few samples of the stack are tracked.
     pub survival_permille: Option<u64>,
 }
 
 /// Allocations since the agent's start.
 #[derive(Clone, Debug)]
 pub struct Allocations {
-    /// Allocations by stack, the most bytes first.
+    /// Allocations by stack, sorted by bytes, descending.
     pub stacks: Vec<StackAllocations>,
     /// Samples of all stacks.
     pub samples: u64,
     /// Estimated bytes of all stacks.
     pub bytes: u64,
-    /// The 95 % interval of the bytes.
+    /// The 95 % confidence interval of the bytes.
     pub ci95: Option<[u64; 2]>,
-    /// Bytes of stacks without a sample, which are part of `bytes`. The samples of rare stacks give the estimate.
+    /// Estimated bytes of the stacks that have no sample. They are included in `bytes`. The estimate is computed from
+    /// the stacks with very few samples.
     pub other_stacks_bytes: u64,
     /// Estimated objects of all stacks.
     pub objects: u64,
-    /// Bytes that lost samples represent. They may belong to any stack.
+    /// Bytes that the agent's lost samples represent. They may belong to any stack.
     pub unseen_bytes: u64,
-    /// Bytes of stacks with large objects, which the JVM under-samples ([`Sampling::shortfall`]).
+    /// Bytes of stacks that allocate large objects, of which the JVM takes too few samples ([`Sampling::shortfall`]).
     pub undersampled_bytes: u64,
-    /// Lines of code at which samples and counts disagree.
+    /// Lines of code at which the estimates from samples contradict the exact counts.
     pub disagreements: Vec<Disagreement>,
 }
 
-/// The reason why a dump does not show what was allocated.
+/// The reason why a dump has no data about all allocations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotCounted {
-    /// For each object, the dump records only its allocation stack. It records nothing about freed objects.
+    /// The dump records the allocation stack of each object in it, but nothing about freed objects.
     Traces,
-    /// The sampling rate changed, and this older agent did not add up what its samples represented.
+    /// The sampling rate changed, and the agent is an older version that did not add up the bytes that its samples
+    /// represented.
     OldAgent,
 }
 
-/// Remembered samples of a stack. The class and size of their objects are known.
+/// The remembered samples of one stack. For these, the class and the size of the object are known.
 #[derive(Clone, Debug, Default)]
 struct Remembered {
     classes: BTreeMap<u32, u64>,
     samples: f64,
-    /// Estimated objects and bytes at the present sampling rate.
+    /// Objects and bytes, estimated with the current sampling rate.
     objects: f64,
     bytes: f64,
-    /// Sum, sum of squares, and maximum of the samples' own sizes.
+    /// Sum, sum of squares, and maximum of the sizes of the sampled objects.
     sizes: f64,
     squares: f64,
     largest: f64,
@@ -124,8 +127,8 @@ fn variance(
         }
         Strategy::Count | Strategy::Class => {
             let mean = seen / samples;
-            // The mean square of the remembered samples' sizes, divided by the square of the mean: 1 if all sizes are
-            // equal.
+            // The mean of the squares of the remembered samples' sizes, divided by the square of their mean. It is 1 if
+            // all sizes are equal.
             let spread = if remembered.sizes > 0.0 {
                 remembered.samples * remembered.squares / remembered.sizes.powi(2)
             } else {
@@ -141,16 +144,19 @@ fn variance(
     }
 }
 
-/// Returns the upper end of an interval for samples that may be too few by the factor `shortfall`. The factor is
-/// applied to the interval's upper end, so the result covers random variation in addition to the missing samples.
+/// Returns the upper end of the interval, increased by the factor `shortfall` by which samples may be missing. The
+/// factor is applied to the upper end rather than to the estimate, so the result covers random variation as well as the
+/// missing samples.
 fn reach(interval: &Interval, shortfall: f64) -> f64 {
     interval.high * shortfall
 }
 
-/// Minimum expected number of tracked samples at a stack. With fewer, the part of the stack that is alive is unknown.
+/// Minimum expected number of tracked samples of a stack. With fewer, it is unknown how much of the stack's allocations
+/// is alive.
 const FOLLOWED: f64 = 16.0;
 
-/// True if enough of `samples` samples, which represent `bytes`, are tracked at the present rate.
+/// True if enough samples of a stack are tracked at the current rate. The stack has `samples` samples in total, which
+/// represent `bytes` bytes.
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
 fn is_followed(sampling: &Sampling, first: &Sampling, [samples, bytes]: [f64; 2]) -> bool {
     if sampling == first {
@@ -163,8 +169,8 @@ fn is_followed(sampling: &Sampling, first: &Sampling, [samples, bytes]: [f64; 2]
 }
 
 impl Samples {
-    /// True if enough of a stack's samples are tracked to show which part of its allocations is alive. Always false for
-    /// stacks that come from the dump itself, because they cover live objects only.
+    /// True if enough of a stack's samples are tracked to show how much of its allocations is alive. False for a dump
+    /// without the agent, in which the dump itself names the stacks: it covers live objects only.
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     pub(super) fn tells_survival(&self, site: SiteId) -> bool {
         let Some(agent) = self.agent() else {
@@ -172,14 +178,15 @@ impl Samples {
         };
         let at = site.0 as usize;
         let samples = self.totals.get(at).map_or(0, |t| t.0) as f64;
-        // An agent that did not add up bytes: each sample represents at least one interval.
+        // If the agent did not add up the bytes, each sample counts as one interval, which is the least that it can
+        // represent.
         let least = samples * agent.first.interval as f64;
         let bytes = self.allocated.get(at).map_or(least, |&b| b as f64);
         is_followed(&agent.sampling, &agent.first, [samples, bytes])
     }
 
-    /// Returns the number of samples taken after the counts were copied, by stack; `None` if not all samples are
-    /// remembered.
+    /// Returns, for each stack, the number of samples taken after the agent copied the exact counts. Returns `None` if
+    /// the agent does not remember all of these samples.
     fn late(&self) -> Option<Vec<u64>> {
         let agent = self.agent().filter(|a| a.sampling == a.first)?;
         let at_ms = self
@@ -204,13 +211,13 @@ impl Samples {
         Some(late)
     }
 
-    /// Returns the classes that a stack is known to have allocated, the class with most samples first.
+    /// Returns the classes that a stack is known to have allocated. The class with the most samples is first.
     fn classes_of(&self, site: SiteId, remembered: &Remembered) -> Vec<&str> {
         let mut classes: Vec<(u32, u64)> =
             remembered.classes.iter().map(|(&c, &n)| (c, n)).collect();
         classes.sort_by_key(|&(class, count)| (Reverse(count), self.name(class)));
-        // If few samples are tracked, the agent reports the class of a stack's last sample even when none of its
-        // samples is left.
+        // If the agent tracks only a part of the samples, it also reports the class of a stack's last sample. This
+        // class is known even if none of the stack's samples is left.
         let last = self.site_classes.get(site.0 as usize).copied();
         if let Some(last) = last.filter(|&of| of != 0 && classes.is_empty()) {
             classes.push((last, 0));
@@ -218,7 +225,8 @@ impl Samples {
         classes.iter().map(|c| self.name(c.0)).collect()
     }
 
-    /// Corrects the intervals of stacks for stacks without samples. Stacks of one class and similar size form a group.
+    /// Corrects the intervals of stacks, because stacks without a sample are missing in the list. Stacks that allocate
+    /// one class in about one size are corrected as a group.
     fn correct(&self, figures: &mut [Figures], remembered: &[Remembered]) {
         let mut groups: BTreeMap<(Option<&str>, u32), BTreeMap<usize, Estimate>> = BTreeMap::new();
         for of in figures.iter() {
@@ -255,7 +263,7 @@ impl Samples {
         let is_first = sampling == agent.first;
         let counts_all = is_first && sampling.strategy == Strategy::Bytes && sampling.interval == 0;
         let adds_up = self.allocated.len() >= self.totals.len();
-        // If the rate never changed, the mean size of the samples shows how many bytes they represent.
+        // If the rate never changed, the bytes that the samples represent can be computed from their mean size.
         let one_rate = is_first && sampling.strategy != Strategy::Time;
         if !(adds_up || one_rate) {
             return Err(NotCounted::OldAgent);
@@ -372,7 +380,7 @@ impl Samples {
     }
 }
 
-/// Estimates from the samples of one stack.
+/// The estimates from the samples of one stack.
 struct Figures {
     /// Number of the stack.
     at: usize,
@@ -380,12 +388,12 @@ struct Figures {
     /// Bytes of the samples themselves.
     seen: f64,
     bytes: f64,
-    /// The bytes with their interval, corrected for stacks without samples.
+    /// The estimated bytes with their interval, corrected because stacks without a sample are missing in the list.
     corrected: Interval,
     objects: f64,
-    /// Factor by which the JVM may have under-sampled.
+    /// Factor by which the JVM may have taken too few samples.
     shortfall: f64,
-    /// `None` if the weight of a sample is unknown.
+    /// The estimate with its variance. `None` if the weight of a sample is unknown.
     sampled: Option<Sampled>,
 }
 
@@ -403,10 +411,11 @@ struct Sum {
     stacks: Vec<StackAllocations>,
     samples: u64,
     undersampled: u64,
-    /// Stacks whose estimate is a share of a count.
+    /// Stacks whose estimate is a share of an exact count.
     counted: Vec<Interval>,
     objects: f64,
-    /// The other stacks: estimated bytes, bytes of the samples themselves, bytes that may be missing, and the variance.
+    /// All other stacks. Sums of their estimated bytes, of the sizes of their samples, of the bytes that may be
+    /// missing, and of the variances.
     bytes: f64,
     seen: f64,
     short: f64,
@@ -458,13 +467,13 @@ impl Sum {
     }
 }
 
-/// The class shown for stacks that are known to have allocated several classes.
+/// Text in place of the class, for stacks that are known to have allocated several classes.
 const SEVERAL: &str = "(several classes)";
-/// The class shown for stacks without a remaining sample.
+/// Text in place of the class, for stacks of which no sample is left.
 pub const FORGOTTEN: &str = "(class not remembered)";
 
 impl StackAllocations {
-    /// Returns the allocated class, or a placeholder if there are several or none.
+    /// Returns the allocated class. If there are several or none, returns a text that says so.
     #[must_use]
     pub fn class(&self) -> &str {
         match &self.classes[..] {
@@ -481,8 +490,8 @@ mod tests {
 
     #[test]
     fn what_is_missing_and_chance_both_widen_an_interval() {
-        // The JVM missed a fifth of the samples. In addition, random variation reduced the number of samples by a
-        // tenth.
+        // The JVM missed a fifth of the samples. In addition, the number of samples is a tenth too low because of
+        // random variation.
         let (truth, found) = (1000.0, 720.0);
         let interval = Interval::count(found, 10.0 * found);
         assert!(interval.high < truth && found * 1.25 < truth);

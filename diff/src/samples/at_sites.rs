@@ -11,28 +11,29 @@ use super::counting::{Leaf, Leaves};
 /// Counted allocations by line of code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AtSites {
-    /// Time at which the agent copied its counters, in milliseconds since 1970. The figures contain everything counted
-    /// until then.
+    /// Time at which the agent copied its counters into the heap, in milliseconds since 1970. The figures contain
+    /// everything that was counted before this time.
     pub at_ms: u64,
     /// Time at which counting began, in milliseconds since 1970.
     pub since_ms: u64,
     /// True if JDK classes are also counted.
     pub jdk: bool,
-    /// Number of sites that are not counted because there was no counter or no room in the heap.
+    /// Number of sites that are not counted, because the agent had no counter left or the heap had no room.
     pub missing_sites: u64,
-    /// Number of methods that are not counted because they cannot be rewritten.
+    /// Number of methods that are not counted, because the agent cannot insert counters into them.
     pub missing_methods: u64,
-    /// Number of classes that are not counted because they cannot be rewritten.
+    /// Number of classes that are not counted, because the agent cannot insert counters into them.
     pub missing_classes: u64,
-    /// Lines that allocated anything, most bytes first.
+    /// Lines of code at which anything was allocated, sorted by bytes, descending.
     pub sites: Vec<CountedSite>,
-    /// Lines with the sum of their allocations; empty if counting began after sampling.
+    /// Lines of code with the sum of their allocations. Empty if counting began after sampling: samples and counts then
+    /// cover different times.
     pub(super) lines: Vec<OfLine>,
-    /// The line of each stack's first frame, by [`super::SiteId`].
+    /// The line of code of each stack's first frame, by [`super::SiteId`].
     pub(super) lines_of_stacks: Vec<Option<u32>>,
 }
 
-/// Bytes counted at a line of code, for all classes.
+/// The bytes counted at one line of code, summed over all classes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct OfLine {
     pub(super) class: String,
@@ -43,7 +44,7 @@ pub(super) struct OfLine {
 }
 
 impl AtSites {
-    /// Adds up the counts at the lines of the stacks' first frames.
+    /// Sums up the counts at each line of code that is the first frame of a stack.
     pub(super) fn add_lines(&mut self, leaves: &Leaves<'_>, stacks: usize) {
         let mut sums: BTreeMap<Leaf<'_>, Option<u64>> = BTreeMap::new();
         for site in &self.sites {
@@ -78,7 +79,7 @@ impl AtSites {
 type Place<'a> = (&'a str, &'a str, Option<u32>, &'a str);
 
 impl Reader<'_> {
-    /// Returns the counts; `None` if the agent does not count, or has not copied anything yet.
+    /// Returns the counts. Returns `None` if the agent does not count, or has not copied its counters yet.
     pub(super) fn at_sites(&self) -> Result<Option<AtSites>> {
         // Older agents lack the field.
         if self.value(statics::COUNTED).is_err() {
@@ -119,7 +120,8 @@ impl Reader<'_> {
                 line,
                 allocated: allocated.to_owned(),
                 objects,
-                // For objects, the agent reports bytes only if several classes share the name.
+                // For objects that are not arrays, the agent reports bytes only if several classes have the same name.
+                // Otherwise the size of the class in the dump gives the bytes.
                 bytes: if allocated.ends_with("[]") || bytes > 0 {
                     Some(bytes)
                 } else {
@@ -128,7 +130,7 @@ impl Reader<'_> {
             }
         };
         let mut sites: Vec<CountedSite> = sums.into_iter().map(site).collect();
-        // The sort is stable: equal sites stay in the order of names.
+        // The sort is stable, so sites with equal bytes stay sorted by name.
         sites.sort_by_key(|site| std::cmp::Reverse((site.bytes, site.objects)));
         Ok(Some(AtSites {
             at_ms: figure(Counted::At),
@@ -143,8 +145,8 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the size of an instance of a class, if the dump has the class and all classes of that name have the same
-/// size.
+/// Returns the size of an instance of a class. Returns `None` if the dump does not have the class, or if it has several
+/// classes of that name with different sizes.
 fn instance_bytes(snapshot: &Snapshot, name: &str) -> Option<u64> {
     let classes = snapshot.classes().by_name(name);
     let mut sizes = classes.iter().map(|&class| snapshot.instance_bytes(class));

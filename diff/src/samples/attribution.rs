@@ -1,8 +1,9 @@
 //! Stacks that allocated the growth: samples are placed in the trie and added up by stack.
 //!
-//! A sample counts for its step and for every step above. The dump shows exactly how many objects of its class and size
-//! are there, and samples show which part of them each stack allocated ([`Stratum`]). Samples that the agent could not
-//! keep may be of any stack, so each interval is widened by all bytes that they may represent.
+//! A sample counts for the step (node of the trie) that contains its object, and for every step above. The dump shows
+//! exactly how many objects of its class and size are there, and samples show which part of them each stack allocated
+//! ([`Stratum`]). Samples that the agent could not keep may be of any stack, so each interval is widened by all bytes
+//! that they may represent.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,18 +24,19 @@ use crate::samples::{Agent, Origin, Sample, Samples, SiteId};
 use crate::trie::locate::Locator;
 use crate::trie::{StepId, Trie};
 
-/// Maximum number of stacks reported for one suspect. Its coverage counts all stacks.
+/// Maximum number of stacks to report for one suspect. The coverage includes all stacks, also those that are not
+/// reported.
 const STACKS: usize = 50;
-/// Maximum number of threads named for one stack, those with most samples.
+/// Maximum number of threads to name for one stack. The threads with the most samples are named.
 const THREADS: usize = 8;
 
-/// The samples of one stack and class, and the objects that they represent.
+/// The samples of one stack and class, with the number of objects that they represent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Line {
     pub(super) samples: u64,
     pub(super) part: Part,
-    /// True if some of the samples are of objects rather than definitions of classes. Collected definitions are not
-    /// counted.
+    /// True if at least one sample is of an object. False if all of them are of definitions of classes, for which the
+    /// number of collected ones is not known.
     is_sampled: bool,
     threads: BTreeMap<u32, u64>,
 }
@@ -54,11 +56,11 @@ pub(super) type SiteAndClass = (SiteId, u32);
 /// A line with its stack.
 type LineAt = (SiteId, Line);
 
-/// Strata by class, and in a class by size class.
+/// Strata by class and size class. A stratum is all objects of one class and size class, with their samples.
 pub(super) type Strata<C, K> = BTreeMap<C, BTreeMap<u32, Stratum<K>>>;
 
 impl Samples {
-    /// Returns a description of the agent for a report of growth.
+    /// Returns a description of the agent for a report on growth.
     #[must_use]
     pub fn info(&self) -> Option<AgentInfo> {
         let agent = self.agent()?;
@@ -90,7 +92,8 @@ impl Samples {
                 None => self.totals[site].0,
             };
             match taken as f64 {
-                // The agent copies totals to the heap later than samples, so they can lag behind.
+                // The agent copies totals to the heap later than samples. The totals can therefore be older and too
+                // low.
                 taken if taken <= live => 1000,
                 taken => whole(live * 1000.0 / taken),
             }
@@ -98,19 +101,20 @@ impl Samples {
         live.into_iter().enumerate().map(permille).collect()
     }
 
-    /// Returns the bytes represented by samples that the agent could not keep.
+    /// Returns the bytes represented by samples that the agent could not store.
     pub(super) fn lost_bytes(&self) -> u64 {
         self.agent().map_or(0, Agent::lost_bytes)
     }
 
-    /// Returns lines as stacks, the most bytes first. Stacks of one class that look the same in a report are merged.
+    /// Returns stacks for a report, sorted by bytes, descending. Lines of one class that look the same in a report are
+    /// merged into one stack.
     fn stacks(&self, lines: BTreeMap<SiteAndClass, Line>, unseen: Unseen) -> Vec<Stack> {
         let stacks = self.grouped(lines, unseen, visible_key);
         stacks.into_iter().map(|(stack, _)| stack).collect()
     }
 
-    /// Merges lines with the same class and key into one stack. Returns each stack with its number of lines, the most
-    /// bytes first.
+    /// Merges lines with the same class and key into one stack. Returns each stack with the number of its lines, sorted
+    /// by bytes, descending.
     fn grouped<K: Ord>(
         &self,
         lines: BTreeMap<SiteAndClass, Line>,
@@ -155,7 +159,7 @@ impl Samples {
             .collect()
     }
 
-    /// Returns one stack for lines that look alike. It has the frames of the line with the most bytes.
+    /// Returns one stack for lines that look alike. Its frames are those of the line with the most bytes.
     fn stack(
         &self,
         class: u32,
@@ -205,19 +209,21 @@ impl Samples {
         })
     }
 
-    /// Returns the sampling settings. If the dump names the stack of each object, these are the default settings, which
-    /// sample everything.
+    /// Returns the sampling settings. If the dump itself names the stack of each object, these are settings that sample
+    /// every allocation.
     pub(super) fn sampling(&self) -> Sampling {
         self.agent().map_or_else(Sampling::default, |a| a.sampling)
     }
 
-    /// True if sampling began with the JVM, so that only the JVM's own first objects are older.
+    /// True if sampling began when the JVM started. Then only objects that the JVM created before that have no chance
+    /// to be sampled.
     pub(super) fn is_from_start(&self) -> bool {
         self.agent()
             .is_some_and(|a| a.counter(Counter::FromStart) > 0)
     }
 
-    /// Returns how counts of objects limit the estimates. It depends on whether sampling saw the start of the JVM.
+    /// Returns how the numbers of objects limit the estimates. The answer depends on whether sampling began when the
+    /// JVM started.
     pub(super) fn totals_say(&self) -> Totals {
         match self.agent() {
             _ if self.is_from_start() => Totals::Shared,
@@ -226,12 +232,13 @@ impl Samples {
         }
     }
 
-    /// Divides the objects of the samples' classes in the whole heap among groups of samples with one `key`.
+    /// Takes the classes of the samples, and divides all their objects in the heap among groups of samples. Samples
+    /// with the same `key` are one group.
     pub(crate) fn divided<K: Ord + Copy>(&self, key: impl Fn(&Sample) -> K) -> Division<K> {
         self.divided_within(key, None, Keys::Groups)
     }
 
-    /// Divides the objects among stacks and classes, within the limits that counted allocations set.
+    /// Divides the objects among stacks and classes. Exact counts of allocations limit the result.
     pub(crate) fn divided_by_stack(&self) -> Division<SiteAndClass> {
         self.divided_within(|s| (s.site, s.class), self.counting.as_ref(), Keys::Stacks)
     }
@@ -284,23 +291,24 @@ impl Samples {
 pub struct LiveBySite {
     /// The stacks, the most bytes first.
     pub stacks: Vec<Stack>,
-    /// The allocating frames, the most bytes first.
+    /// The allocating frames, sorted by bytes, descending.
     pub frames: Vec<LiveFrame>,
     /// Number of samples of all stacks.
     pub samples: u64,
     /// Bytes of all stacks.
     pub bytes: u64,
-    /// The 95 % interval of the bytes.
+    /// The 95 % confidence interval of the bytes.
     pub ci95: [u64; 2],
     /// Objects of all stacks.
     pub objects: u64,
     /// Bytes that may be missing because the agent had no room for samples.
     pub unseen: Unseen,
-    /// The part of `bytes` that stacks without a sample allocated. The samples of rare stacks give the estimate.
+    /// The part of `bytes` that was allocated by stacks without a sample. It is estimated from the stacks with very few
+    /// samples.
     pub other_stacks_bytes: u64,
     /// Reachable bytes that no sample represents. Their stacks are unknown.
     pub unsampled_bytes: u64,
-    /// Bytes of large objects, which the JVM under-samples ([`Sampling::shortfall`]).
+    /// Bytes of large objects, of which the JVM takes too few samples ([`Sampling::shortfall`]).
     pub undersampled_bytes: u64,
 }
 
@@ -381,13 +389,14 @@ pub struct LiveClass {
     pub samples: u64,
     /// Estimated bytes.
     pub bytes: u64,
-    /// The 95 % interval of the bytes.
+    /// The 95 % confidence interval of the bytes.
     pub ci95: [u64; 2],
     /// Estimated number of objects.
     pub objects: u64,
 }
 
-/// Adds up live samples by class, as [`by_site`] does by stack; the most bytes first.
+/// Adds up live samples by class, in the same way as [`by_site`] does by stack. The classes are sorted by bytes,
+/// descending.
 #[must_use]
 pub fn by_class(
     samples: &Samples,
@@ -418,16 +427,16 @@ pub fn by_class(
     classes
 }
 
-/// A dump's samples, placed in its trie.
+/// The samples of a dump, each assigned to a step of the dump's trie.
 #[derive(Clone, Debug)]
 pub(crate) struct Attribution {
     pub(crate) samples: Samples,
-    /// The deepest step of each live sample.
+    /// For each live sample, the deepest step that contains its object.
     steps: Vec<StepId>,
 }
 
 impl Attribution {
-    /// Places samples in the trie.
+    /// Finds the step of the trie for each sample.
     ///
     /// Cost: a look at each object above a sample in the dominator tree.
     pub(crate) fn new(
@@ -446,12 +455,12 @@ impl Attribution {
         Self { samples, steps }
     }
 
-    /// Creates an attribution from samples whose steps are known.
+    /// Creates an attribution from samples whose steps in the trie are already known.
     pub(super) const fn of(samples: Samples, steps: Vec<StepId>) -> Self {
         Self { samples, steps }
     }
 
-    /// Returns the samples in these steps and below.
+    /// Returns the samples of objects in these steps of the trie and in the steps below them.
     pub(crate) fn within<'a>(
         &'a self,
         trie: &Trie,
@@ -519,7 +528,7 @@ impl Attribution {
             .saturating_sub(whole(net.direct))
             .saturating_add(gone)
             .min(self.samples.lost_bytes());
-        // Samples lost at one stack make the shares of all other stacks too large.
+        // Samples that the agent lost are missing at one stack, so the shares of all other stacks are too large.
         let unseen = Unseen {
             there,
             gone: if is_estimated { gone.max(there) } else { gone },
@@ -537,7 +546,7 @@ impl Attribution {
         (stacks, coverage)
     }
 
-    /// True if the first dump's samples can be subtracted from this one's.
+    /// True if the first dump's samples can be found again in this dump, so that they can be subtracted.
     pub(crate) fn is_like(&self, first: &Self) -> bool {
         matches!(
             (&first.samples.origin, &self.samples.origin),
@@ -545,15 +554,16 @@ impl Attribution {
         )
     }
 
-    /// Returns the steps of another trie that are aligned with some steps, each once, ascending.
+    /// Returns the steps of another trie that correspond to some steps of this one, without duplicates, in ascending
+    /// order.
     pub(crate) fn aligned(steps: impl Iterator<Item = Option<StepId>>) -> Vec<StepId> {
         let steps: BTreeSet<StepId> = steps.flatten().collect();
         steps.into_iter().collect()
     }
 }
 
-/// Downsamples an earlier dump's sample to a later, perhaps coarser sampling. Returns `None` if that sampling would
-/// have dropped it, in which case its absence shows nothing.
+/// Downsamples a sample of an earlier dump to the sampling of a later dump, which may be coarser. Returns `None` if the
+/// later sampling would have dropped the sample: that it is missing in the later dump then shows nothing.
 pub(crate) fn thinned(sample: &Sample, sampling: &Sampling, finest: &Sampling) -> Option<Sample> {
     if sample.is_definition {
         return Some(*sample);
@@ -563,7 +573,7 @@ pub(crate) fn thinned(sample: &Sample, sampling: &Sampling, finest: &Sampling) -
     kept.then_some(Sample { weight, ..*sample })
 }
 
-/// Returns for each step of a trie whether it is one of these steps or below one.
+/// Returns, for each step of a trie, true if it is one of the given steps or is below one of them.
 fn inside(trie: &Trie, content: &[StepId]) -> Vec<bool> {
     let mut inside = vec![false; trie.len()];
     let mut work = content.to_vec();
@@ -575,7 +585,7 @@ fn inside(trie: &Trie, content: &[StepId]) -> Vec<bool> {
     inside
 }
 
-/// Returns these steps and all below.
+/// Returns these steps and all steps below them.
 fn steps_inside(trie: &Trie, content: &[StepId]) -> impl Iterator<Item = StepId> + use<> {
     let steps = (0..).map(StepId).zip(inside(trie, content));
     steps.filter(|(_, is_inside)| *is_inside).map(|s| s.0)
@@ -622,13 +632,13 @@ mod tests {
         let kept: Vec<Sample> = (0..1000)
             .filter_map(|uid| thinned(&sample(uid, false), &coarse, &finest))
             .collect();
-        // The later sampling keeps a quarter of the samples.
+        // The later sampling keeps only a quarter of the samples.
         assert!((200..300).contains(&kept.len()), "{}", kept.len());
         for sample in &kept {
             assert_eq!(sample.weight.bytes, 4000.0);
             assert!(coarse.keeps(&finest, sample.uid, sample.size));
         }
-        // Definitions of classes are never sampled, and equal sampling drops nothing.
+        // Definitions of classes are never dropped. If the two samplings are equal, no sample is dropped.
         for uid in 0..100 {
             let definition = thinned(&sample(uid, true), &coarse, &finest).unwrap();
             assert_eq!(definition.weight.bytes, 100.0);

@@ -1,8 +1,8 @@
 //! The agent's exact counts for the classes that have live samples. They limit the estimates from samples.
 //!
-//! A place is a line of code and a class that it allocates. Each place has one count. A sample belongs to a place if
-//! the first frame of its stack is that line and its object is of that class. The count includes the sample if the
-//! object was allocated after counting began and before the agent copied the count.
+//! A place is a line of code together with one class that it allocates. Each place has one count. A sample belongs to a
+//! place if the first frame of its stack is that line and its object is of that class. The count includes the sample if
+//! the object was allocated after counting began and before the agent copied the count.
 //!
 //! Counts are only usable if counting began before the program did. A method that is running while the agent adds
 //! counters to its class continues without them.
@@ -16,10 +16,11 @@ use super::agent::{Reader, Result};
 use super::at_sites::AtSites;
 use super::{Agent, Collected, Sample, SiteId};
 
-/// Minimum time in milliseconds between a sample and the copy of the counts, since both times are rounded.
+/// Minimum time in milliseconds between the allocation of a sample and the copying of the counts. The count certainly
+/// includes a sample that is older, although both times are rounded.
 pub(super) const ROUNDED_MS: u64 = 5;
 
-/// A place in the code, and the class that it allocates.
+/// A place: a line of code, and one class that it allocates.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     /// Class of the allocated objects.
@@ -33,14 +34,15 @@ pub(crate) struct Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OfPlace {
     pub(crate) births: Births,
-    /// Size class of the arrays that the place allocates, if all known arrays have the same one.
+    /// Size class of the arrays that the place allocates. `None` if the sampled arrays have different size classes.
     pub(crate) size: Option<u32>,
 }
 
-/// Counts of places, and the place of each stack's samples.
+/// The counts of places. Also maps the samples of each stack to the place that allocated them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counting {
-    /// When counting began and when the agent copied the counts, in milliseconds from its start.
+    /// Two times: when counting began, and when the agent copied the counts. Both are in milliseconds from the agent's
+    /// start.
     pub(crate) since_ms: u64,
     pub(crate) at_ms: u64,
     /// Places with their counts, sorted by place.
@@ -51,7 +53,7 @@ pub(crate) struct Counting {
 }
 
 impl Counting {
-    /// Returns the places that allocate a class.
+    /// Returns the places that allocate a class, with their counts.
     fn of_class<'a>(
         &'a self,
         class: &'a str,
@@ -68,13 +70,13 @@ impl Counting {
         self.places.get(at).map(|(_, of)| of)
     }
 
-    /// True if the sample was allocated while counting ran.
+    /// True if the object of the sample was allocated while counting was on, so that the count includes it.
     fn holds(&self, sample: &Sample) -> bool {
         let time = u64::from(sample.time_ms);
         time >= self.since_ms + ROUNDED_MS && time + ROUNDED_MS <= self.at_ms
     }
 
-    /// Returns the counts of a class, without samples.
+    /// Returns the counts of all places that allocate a class. The samples are not added yet.
     pub(crate) fn counts<K: Ord>(&self, class: &str) -> Counts<K> {
         let places = self.of_class(class);
         Counts {
@@ -83,7 +85,7 @@ impl Counting {
         }
     }
 
-    /// Returns the counts of a class since an earlier copy.
+    /// Returns by how much the counts of a class have risen since an earlier copy of the counters.
     pub(crate) fn counts_since<K: Ord>(&self, first: &Self, class: &str) -> Counts<K> {
         let since = |(number, place, of): (u32, &Place, &OfPlace)| {
             let before = first.find(place).map(|of| of.births);
@@ -127,7 +129,7 @@ impl Counting {
     }
 }
 
-/// Returns the counts now minus those of an earlier copy. A place that the earlier copy lacks had no counts.
+/// Returns the counts minus those of an earlier copy. If the earlier copy lacks the place, its counts were 0.
 fn less(now: Births, before: Option<Births>) -> Births {
     let before = before.unwrap_or(Births {
         samples: Some(0),
@@ -141,13 +143,13 @@ fn less(now: Births, before: Option<Births>) -> Births {
     }
 }
 
-/// Class, method and line of a stack's first frame.
+/// Class, method and line of the first frame of a stack.
 pub(super) type Leaf<'a> = (&'a str, &'a str, u32);
-/// The first frame of each stack, if it has a line number.
+/// The first frame of each stack. `None` if the frame has no line number.
 pub(super) type Leaves<'a> = BTreeMap<SiteId, Option<Leaf<'a>>>;
 
-/// Returns the first frames of stacks. If two ids have the same frames as text, the stack has a first frame only if
-/// both ids agree.
+/// Returns the first frame of each stack. If two ids of the agent have the same frames as text, they are one stack. It
+/// has a first frame only if both ids agree on it.
 pub(super) fn leaves<'a>(table: &'a SiteTable, numbers: &HashMap<u32, SiteId>) -> Leaves<'a> {
     let mut leaves = Leaves::new();
     for (&id, &site) in numbers {
@@ -171,12 +173,13 @@ fn leaf(table: &SiteTable, id: u32) -> Option<Leaf<'_>> {
 struct Remembered {
     classes: BTreeSet<u32>,
     sizes: BTreeSet<u32>,
-    /// Number of samples taken, dead or alive.
+    /// Number of samples taken, whether the objects are dead or alive.
     taken: u64,
 }
 
 impl Reader<'_> {
-    /// Returns counts for the classes of live samples; `None` if they are unusable, or the agent does not count.
+    /// Returns counts for the classes of live samples. Returns `None` if the agent does not count, or if the counts
+    /// cannot be used.
     pub(super) fn counting(
         &self,
         at_sites: Option<&AtSites>,
@@ -206,7 +209,7 @@ impl Reader<'_> {
                 of.sizes.insert(size_class(size));
             }
         }
-        // Numbers of samples can be compared only if all were taken and tracked at the same settings.
+        // Numbers of samples can only be compared if all samples were taken and tracked with the same settings.
         let is_followed = agent.sampling == agent.first && agent.lost_bytes() == 0;
         let mut counts: HashMap<Leaf<'_>, u32> = HashMap::new();
         let mut expected: HashMap<Leaf<'_>, f64> = HashMap::new();
@@ -289,7 +292,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the maximum expected number of samples of these allocations.
+/// Returns the maximum number of samples to expect from these allocations.
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
 fn most_samples(agent: &Agent, objects: u64, bytes: Option<u64>) -> f64 {
     let finest: Sampling = agent.first;
@@ -298,10 +301,10 @@ fn most_samples(agent: &Agent, objects: u64, bytes: Option<u64>) -> f64 {
     probability.unwrap_or(1.0) * objects as f64
 }
 
-/// Factor by which a JVM before 25 can over-sample some sizes.
+/// For some sizes, a JVM before JDK 25 can take too many samples, by at most this factor.
 const TOO_MANY: f64 = 1.5;
 
-/// True if the number of samples is within random variation of what is expected.
+/// True if random variation explains the difference between the number of samples and the expected number.
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
 fn is_explained(samples: u64, expected: f64) -> bool {
     let most = expected * TOO_MANY;
@@ -391,7 +394,7 @@ mod tests {
             other,
         };
         let times = [50, 2000, 3000, 4999];
-        // The samples were taken before counting began, during counting, and too late for the copy.
+        // One sample was taken before counting began, one during counting, and one too late for the copy of the counts.
         let entries = times.map(|time| sample(3, 2, time));
         let counts = tallied(&entries, 0);
         assert_eq!(counts.stacks, [(3, of(Some(1), 2, 2))].into());
@@ -399,7 +402,7 @@ mod tests {
             counts.places,
             [(1, births(50, None)), (2, births(70, Some(0)))].into()
         );
-        // With two dumps, samples that the first dump already had are not new.
+        // If there are two dumps, samples that are already in the first dump are not new.
         let counts = tallied(&entries, 2000);
         assert_eq!(counts.stacks, [(3, of(Some(1), 1, 3))].into());
         // The place of this stack is not counted.
@@ -426,7 +429,7 @@ mod tests {
         first.places[0].1.births = births(600, Some(20));
         let counts = last.counts_since::<u32>(&first, "byte[]");
         assert_eq!(counts.places, [(0, births(300, Some(10)))].into());
-        // The number of samples of one place is unknown. The earlier copy does not have the other place.
+        // For one place, the number of samples is unknown. The other place is missing in the earlier copy.
         let counts = last.counts_since::<u32>(&first, "com.acme.Entry");
         assert_eq!(
             counts.places,

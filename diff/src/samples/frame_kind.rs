@@ -8,7 +8,7 @@ use heapdiff_units::grouped;
 
 static MORE: OnceLock<Vec<String>> = OnceLock::new();
 
-/// Adds frameworks for the rest of the process. Each is a prefix of class names, such as `com.acme.rpc.`. Only the
+/// Adds frameworks until the process ends. Each is given as a prefix of class names, such as `com.acme.rpc.`. Only the
 /// first call has an effect.
 pub fn add_frameworks(prefixes: Vec<String>) {
     let _ = MORE.set(prefixes);
@@ -19,7 +19,7 @@ pub fn added_frameworks() -> impl Iterator<Item = &'static str> {
     MORE.get().into_iter().flatten().map(String::as_str)
 }
 
-/// The origin of the code of a frame.
+/// The kind of code to which a frame belongs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum FrameKind {
     /// The application.
@@ -34,7 +34,8 @@ pub(crate) enum FrameKind {
 
 /// Returns the kind of a frame. `frame` is the text of a report.
 pub(crate) fn frame_kind(frame: &str) -> FrameKind {
-    // A frame of the generated class of a lambda. The lambda's own code is application code.
+    // The frame is in the class that the JVM generates for a lambda. The code of the lambda itself is in a method of
+    // the application.
     let is_generated = ["(proxy).", "(unknown method)"]
         .iter()
         .any(|p| frame.starts_with(p))
@@ -52,14 +53,15 @@ pub(crate) fn frame_kind(frame: &str) -> FrameKind {
     }
 }
 
-/// True if a frame is in application code that a person wrote.
+/// True if a frame is in application code that a programmer wrote.
 #[must_use]
 pub fn is_application_frame(frame: &str) -> bool {
     frame_kind(frame) == FrameKind::Application
 }
 
-/// Returns the most informative kind of frames in a stack: the application, else added frameworks, else known
-/// frameworks. Returns `None` if all frames are of the JDK.
+/// Returns the kind of the frames in a stack that tell readers most. This is the application if the stack has such a
+/// frame. Otherwise it is the added frameworks, and otherwise the known frameworks. Returns `None` if all frames are of
+/// the JDK.
 fn telling_kind(frames: &[String]) -> Option<FrameKind> {
     let kinds = [
         FrameKind::Application,
@@ -76,21 +78,23 @@ pub fn is_jdk_frame(frame: &str) -> bool {
     frame_kind(frame) == FrameKind::Jdk
 }
 
-/// Returns the most informative frames of a stack: those of the application, else those of frameworks.
+/// Returns the frames of a stack that tell readers most: the application's frames or, if there are none, the frames of
+/// frameworks.
 pub(crate) fn telling_frames(frames: &[String]) -> impl Iterator<Item = &str> {
     let wanted = telling_kind(frames);
     let frames = frames.iter().map(String::as_str);
     frames.filter(move |frame| wanted == Some(frame_kind(frame)))
 }
 
-/// Returns the frame that identifies a stack: the innermost one of the application, else of a framework, else the leaf.
+/// Returns the frame that identifies a stack: the innermost frame of the application. If there is none, returns the
+/// innermost frame of a framework, or else the leaf.
 #[must_use]
 pub fn allocating_frame(frames: &[String]) -> Option<&str> {
     let leaf = frames.first().map(String::as_str);
     telling_frames(frames).next().or(leaf)
 }
 
-/// A part of a stack as a report shows it.
+/// A part of a stack, as one line of a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shown<'a> {
     /// A frame.
@@ -99,7 +103,7 @@ pub enum Shown<'a> {
     Folded(Folded),
 }
 
-/// Number of frames that one line represents. `Display` writes the line.
+/// Number of frames that the line represents. `Display` writes the line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Folded {
     /// Number of frames of the JDK.
@@ -120,14 +124,14 @@ impl fmt::Display for Folded {
     }
 }
 
-/// The selection of a stack's frames that a report shows.
+/// The frames of a stack that a report shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Frames {
     /// Each frame.
     All,
     /// Frames of the application only. If there are none, the frames of frameworks, or else all frames.
     Application,
-    /// At most this number of lines. Frames of the JDK and of frameworks are folded.
+    /// Frames of the JDK and of frameworks are folded. The report shows at most this number of lines.
     Folded(usize),
 }
 
@@ -151,8 +155,8 @@ impl Frames {
     }
 }
 
-/// True for JDK frames between a call and its target, such as those of method handles, reflection and proxies.
-/// Applications do not call them directly.
+/// True for JDK frames between a call and the called method, such as the frames of method handles, reflection and
+/// proxies. Applications do not call these methods directly.
 fn is_plumbing(frame: &str) -> bool {
     const PLUMBING: [&str; 6] = [
         "java.lang.invoke.",
@@ -167,9 +171,9 @@ fn is_plumbing(frame: &str) -> bool {
         || frame.contains(" (proxy).")
 }
 
-/// Folds frames of the JDK and of frameworks, except for the one that the application called. Without a frame of the
-/// application, frames of added frameworks take its place, else frames of known frameworks. Nothing is folded if all
-/// frames are of the JDK.
+/// Folds frames of the JDK and of frameworks. The frame that the application called stays visible. If the stack has no
+/// frame of the application, frames of added frameworks take its place, or else frames of known frameworks. If all
+/// frames are of the JDK, nothing is folded.
 pub(super) fn folded(frames: &[String]) -> Vec<Shown<'_>> {
     let telling = telling_kind(frames);
     let own = frames.iter().position(|f| telling == Some(frame_kind(f)));
@@ -289,7 +293,7 @@ mod tests {
             "com.acme.Main.main",
         ]);
         assert_eq!(folded(&concat), [fold(1, 0), Shown::Frame(&concat[1])]);
-        // Nothing is folded without frames of the JDK or of frameworks.
+        // If there are no frames of the JDK or of frameworks, nothing is folded.
         assert_eq!(folded(&frames[..2]).len(), 2);
         assert_eq!(
             folded(&frames[8..10]),
@@ -299,7 +303,7 @@ mod tests {
 
     #[test]
     fn known_frameworks_stay_folded_if_the_application_is_an_added_framework() {
-        // No other test has frames with this prefix.
+        // No other test uses this prefix, so the test can add it for the whole process.
         add_frameworks(vec!["org.everything.".to_owned()]);
         let frames = owned(&[
             "java.util.ArrayList.add(ArrayList.java:4)",
@@ -320,7 +324,8 @@ mod tests {
             ]
         );
         assert_eq!(allocating_frame(&frames[..5]), Some(&*frames[1]));
-        // Together with application frames, all frameworks are folded except for the frame that the application called.
+        // If the stack has application frames, the frames of all frameworks are folded, except for the frame that the
+        // application called.
         let called = [
             fold(1, 3),
             Shown::Frame(&frames[4]),

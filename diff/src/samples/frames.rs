@@ -12,7 +12,7 @@ use hprof::answers::{Frame as Dumped, Line as DumpedLine};
 use crate::names::is_generated;
 use crate::samples::frame_kind::{Shown, folded};
 
-/// Returns a frame that the agent sampled, such as `com.acme.Foo.add(Foo.java:42)`.
+/// Returns the text of a frame that the agent sampled, such as `com.acme.Foo.add(Foo.java:42)`.
 pub(crate) fn sampled(frame: &Sampled<'_>) -> String {
     let place = match (frame.file, frame.line) {
         (_, SampledLine::Native) => "Native Method".to_owned(),
@@ -23,7 +23,7 @@ pub(crate) fn sampled(frame: &Sampled<'_>) -> String {
     text(frame.class, frame.method, frame.file, &place)
 }
 
-/// Returns a frame of one of the dump's stack traces.
+/// Returns the text of a frame from one of the dump's stack traces.
 pub(crate) fn dumped(frame: &Dumped) -> String {
     let file = frame.file.as_deref();
     let place = match (file, frame.line) {
@@ -35,8 +35,8 @@ pub(crate) fn dumped(frame: &Dumped) -> String {
     text(&frame.class, &frame.method, file, &place)
 }
 
-/// Returns a frame as reports show it: `com.acme.Foo.add(Foo.java:42)`. `line` is negative for native methods. Without
-/// a file, as in recordings, only the line is shown: `com.acme.Foo.add(line 42)`.
+/// Returns a frame as reports show it: `com.acme.Foo.add(Foo.java:42)`. `line` is negative for native methods. If the
+/// file is unknown, as in recordings, only the line is shown: `com.acme.Foo.add(line 42)`.
 #[must_use]
 pub fn frame_text(class: &str, method: &str, file: Option<&str>, line: Option<i64>) -> String {
     let place = match (file, line) {
@@ -53,7 +53,7 @@ fn text(class: &str, method: &str, file: Option<&str>, place: &str) -> String {
     if class.is_empty() {
         return "(unknown method)".to_owned();
     }
-    // A marker rather than a frame: a trace ends a truncated stack with a frame of the class `...`.
+    // This is not a frame but a marker: in a trace, a truncated stack ends with a frame of the class `...`.
     if method.is_empty() {
         return class.to_owned();
     }
@@ -66,7 +66,7 @@ fn text(class: &str, method: &str, file: Option<&str>, place: &str) -> String {
     text
 }
 
-/// The language of a source file, as far as names depend on it.
+/// The language of a source file. Compilers of different languages change names in different ways.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Language {
     Java,
@@ -74,7 +74,7 @@ enum Language {
     Scala,
 }
 
-/// Returns class and method as they are in the source.
+/// Returns the names of a class and a method as they are in the source code.
 fn readable(class: &str, method: &str, file: Option<&str>) -> String {
     let language = match file.and_then(|f| f.rsplit_once('.')) {
         Some((_, "kt" | "kts")) => Language::Kotlin,
@@ -99,7 +99,7 @@ fn class_name(class: &str) -> Cow<'_, str> {
     if let Some((host, _)) = class.split_once("$$Lambda") {
         return format!("{host} (lambda)").into();
     }
-    // Subclasses that Spring and Hibernate generate, with a hash or a number at the end.
+    // Spring and Hibernate generate subclasses whose names end with a hash or a number.
     const SPUN: [&str; 6] = [
         "$$EnhancerBy",
         "$$FastClassBy",
@@ -129,7 +129,7 @@ fn joined(class: &str, method: &str) -> String {
     }
 }
 
-/// Returns a Java name. `lambda$add$3` is in `add`.
+/// Returns a Java name as it is in the source code. The method `lambda$add$3` is a lambda in `add`.
 fn java(class: &str, method: &str) -> String {
     let inner = method
         .strip_prefix("lambda$")
@@ -144,9 +144,9 @@ fn java(class: &str, method: &str) -> String {
     }
 }
 
-/// Returns a Kotlin name without the changes that the compiler makes.
+/// Returns a Kotlin name as it is in the source code, without the changes of the compiler.
 fn kotlin(class: &str, method: &str, file: &str) -> String {
-    // A function outside of any class is in the class of its file.
+    // The compiler puts a function that is outside of any class into a class for its file.
     let facade = file.rsplit_once('.').map(|(stem, _)| {
         let mut chars = stem.chars();
         let first = chars.next().map(|c| c.to_ascii_uppercase());
@@ -173,7 +173,7 @@ fn kotlin(class: &str, method: &str, file: &str) -> String {
         Some((name, _)) => (name, " (lambda)"),
         None => (called, kind),
     };
-    // Functions with parameters of value classes have a hash at the end of the name.
+    // The compiler appends a hash to the name of a function that has parameters of value classes.
     let called = match called.rsplit_once('-') {
         Some((name, hash)) if !name.is_empty() && hash.len() <= 8 => name,
         _ => called,
@@ -189,23 +189,24 @@ fn kotlin(class: &str, method: &str, file: &str) -> String {
     scope.collect::<Vec<_>>().join(".") + kind
 }
 
-/// Returns a Scala name without the changes that the compiler makes.
+/// Returns a Scala name as it is in the source code, without the changes of the compiler.
 fn scala(class: &str, method: &str) -> String {
-    // Up to Scala 2.11, each lambda is a class: `Foo$$anonfun$bar$1.apply`.
+    // Up to Scala 2.11, the compiler makes a class for each lambda: `Foo$$anonfun$bar$1.apply`.
     if let Some((host, rest)) = class.split_once("$$anonfun$") {
         let name = rest.split('$').next().unwrap_or_default();
         let host = scala_class(host);
         return format!("{host}.{} (lambda)", operators(name));
     }
     let class = scala_class(class);
-    // Later, a lambda is a method such as `$anonfun$bar$1`, with the suffix `$adapted` if values are boxed for it.
+    // Since Scala 2.12, a lambda is a method such as `$anonfun$bar$1`. It has the suffix `$adapted` if values are boxed
+    // for it.
     if let Some(rest) = method.strip_prefix("$anonfun$") {
         let name = rest.strip_suffix("$adapted").unwrap_or(rest);
         let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let name = name.trim_end_matches('$');
         return format!("{class}.{} (lambda)", operators(name));
     }
-    // A method that is specialized for primitive types, or local to another method, has a suffix.
+    // A method that is specialized for primitive types has a suffix. So has a method inside another method.
     let method = method.split_once("$mc").map_or(method, |(name, _)| name);
     let method = match method.rsplit_once('$') {
         Some((name, number)) if !name.is_empty() && is_number(number) => name,
@@ -260,8 +261,8 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Returns the visible part of a stack: two stacks with the same key look alike in a report. The key leaves out folded
-/// JDK frames and the numbers of generated classes.
+/// Returns a key for a stack: two stacks with the same key look alike in a report. The key leaves out folded JDK
+/// frames, and numbers in the names of generated classes.
 pub(super) fn visible_key(frames: &[String]) -> Vec<String> {
     let shown = folded(frames).into_iter();
     shown
@@ -273,8 +274,8 @@ pub(super) fn visible_key(frames: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// Removes the digits of class and method from a frame. Hexadecimal digits are removed after `$$`, because generators
-/// put hashes there.
+/// Removes the digits from the class and method of a frame. After `$$`, also removes hexadecimal letters, because
+/// generators put hashes there.
 fn without_numbers(frame: &str) -> String {
     let (mut kept, mut is_hash) = (String::new(), false);
     for c in frame.chars() {
@@ -372,7 +373,7 @@ mod tests {
                 "add",
                 "com.acme.Foo (proxy).add",
             ),
-            // The agent's names of generated classes have no numbers.
+            // The agent has already removed the numbers from names of generated classes.
             (
                 "com.acme.Foo$$SpringCGLIB",
                 "add",

@@ -12,15 +12,15 @@ use super::{Agent, Collected, Cost, Origin, Sample, Samples, SiteId, Sites};
 use crate::summary::kept::figure;
 use crate::trie::{StepId, Trie};
 
-/// Size classes are smaller than this number: there are four for each power of two.
+/// All size classes are smaller than this number. There are four size classes for each power of two.
 const SIZE_CLASSES: u32 = 64 * 4;
 /// Maximum weight in a valid file.
 const HEAVIEST: f64 = 1e30;
-/// Encoded size of a live sample, in bytes.
+/// Size of one encoded live sample, in bytes.
 const OF_SAMPLE: u64 = 69;
 
 impl Attribution {
-    /// Returns the minimum size of the encoded samples, in bytes.
+    /// Returns the minimum number of bytes that the samples take when encoded.
     pub(crate) fn least_bytes(&self) -> u64 {
         (self.samples.live.len() as u64).saturating_mul(OF_SAMPLE)
     }
@@ -309,7 +309,7 @@ fn collected_of(d: &mut Decoder<'_>) -> Option<Collected> {
 }
 
 impl Sites {
-    /// Writes each frame once, then stacks as numbers of frames.
+    /// Writes each distinct frame once, and then each stack as a list of frame numbers.
     fn encode(&self, e: &mut Encoder) {
         e.list(&self.frames, |e, frame| e.text(frame));
         e.list(&self.stacks, |e, stack| {

@@ -14,19 +14,20 @@ use heapdiff_sites::{Interval, whole};
 
 use super::at_sites::{AtSites, OfLine};
 
-/// Ratio of the half-widths of a 99 % and a 95 % interval.
+/// The half-width of a 99 % interval divided by that of a 95 % interval.
 const WIDER: f64 = 1.314;
-/// Half-width of a 95 % interval in standard errors.
+/// The half-width of a 95 % interval, in standard errors.
 const Z95: f64 = 1.96;
 
-/// Estimates from the samples of one or more stacks.
+/// The estimate from the samples of one or more stacks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sampled {
     pub(super) bytes: f64,
     pub(super) variance: f64,
-    /// Factor by which the JVM may have under-sampled.
+    /// Factor by which the JVM may have taken too few samples.
     pub(super) shortfall: f64,
-    /// Mean bytes that one sample represents, and number of samples taken after the count was copied.
+    /// Mean number of bytes that one sample represents. `late` is the number of samples taken after the agent copied
+    /// the count.
     pub(super) each: f64,
     pub(super) late: u64,
 }
@@ -44,15 +45,15 @@ impl Sampled {
         self.late += other.late;
     }
 
-    /// True if the counted bytes, plus the bytes allocated after the count, are within the samples' interval; `None` if
-    /// the samples are exact.
+    /// Adds the bytes allocated after the count was copied to the counted bytes. Returns true if the sum is within the
+    /// interval of the samples. Returns `None` if the samples are exact.
     fn agrees(&self, counted: f64) -> Option<bool> {
         let (wide, after) = (self.wide(), self.after());
         let is_within = counted + after.high >= wide.low && counted + after.low <= wide.high;
         (self.variance > 0.0).then_some(is_within)
     }
 
-    /// Returns the bytes allocated after the count was copied.
+    /// Returns an estimate of the bytes that were allocated after the count was copied.
     fn after(&self) -> Interval {
         let late = float(self.late);
         let middle = late + Z95 * Z95 / 2.0;
@@ -76,7 +77,7 @@ impl Sampled {
     }
 }
 
-/// A line at which samples and count contradict each other.
+/// A line of code at which samples and count contradict each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disagreement {
     /// Class of the code.
@@ -89,11 +90,11 @@ pub struct Disagreement {
     pub counted_bytes: u64,
     /// Bytes estimated from samples.
     pub estimated_bytes: u64,
-    /// The 99 % interval of the estimate.
+    /// The 99 % interval of the estimate from samples.
     pub ci99: [u64; 2],
 }
 
-/// Lines of code with the estimates from their samples.
+/// Lines of code, with the estimates from the samples of the stacks that begin there.
 pub(super) struct Lines<'a> {
     counts: Option<&'a AtSites>,
     sampled: BTreeMap<u32, Sampled>,
@@ -107,7 +108,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Returns the index of a stack's line.
+    /// Returns the index of the line of code at which a stack begins.
     fn line(&self, stack: usize) -> Option<u32> {
         self.counts?.lines_of_stacks.get(stack).copied().flatten()
     }
@@ -117,27 +118,28 @@ impl<'a> Lines<'a> {
         Some((of, self.sampled.get(&line)?))
     }
 
-    /// Adds the estimate of a stack to its line.
+    /// Adds the estimate for a stack to the line of code at which the stack begins.
     pub(super) fn add(&mut self, stack: usize, sampled: &Sampled) {
         if let Some(line) = self.line(stack) {
             self.sampled.entry(line).or_default().add(sampled);
         }
     }
 
-    /// Returns a stack's share of the count of its line, if the samples agree with the count.
+    /// Returns a stack's share of the exact count at its line of code. Returns `None` if the samples do not agree with
+    /// the count.
     pub(super) fn share(&self, stack: usize, sampled: &Sampled) -> Option<Interval> {
         let (line, all) = self.of(self.line(stack)?)?;
         let counted = float(line.bytes?);
         if !all.agrees(counted)? {
             return None;
         }
-        // The number of samples of equal weight with the same relative variance.
+        // The effective number of samples: as many samples of equal weight would have the same relative variance.
         let samples = all.bytes * all.bytes / all.variance;
         let share = Interval::share(sampled.bytes / all.bytes, samples, 0.0);
         Some(Interval::sum([share.times(counted), sampled.after()]))
     }
 
-    /// Returns the lines at which samples contradict the count, the largest difference in bytes first.
+    /// Returns the lines of code at which samples contradict the count, sorted by the difference in bytes, descending.
     pub(super) fn disagreements(&self) -> Vec<Disagreement> {
         let found = self.sampled.keys().filter_map(|&line| {
             let (of, all) = self.of(line)?;

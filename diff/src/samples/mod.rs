@@ -1,5 +1,5 @@
-//! Allocation sites found in a dump: samples that the agent left there, or the stack traces that some producers write
-//! with each object.
+//! Allocation sites found in a dump. They come from samples that the agent stored in the heap, or from the stack traces
+//! that some programs write into the dump with each object.
 //!
 //! Both give the same model: live [`Sample`]s, each with its object, its site and its weight.
 
@@ -37,24 +37,24 @@ pub use sites::{SiteId, Sites};
 pub struct Sample {
     /// Object that was sampled.
     pub object: ObjectIndex,
-    /// Number of the sample, unique in one JVM, ascending, the same in each of its dumps; 0 if the dump has none.
+    /// Number of the sample. It is unique in one JVM and the same in each of its dumps. It rises with the time of
+    /// sampling. 0 if the dump has no such numbers.
     pub uid: u64,
-    /// Bytes of the object when it was allocated.
+    /// Size of the object when it was allocated, in bytes.
     pub size: u64,
-    /// Stack that allocated the object. For a class, the stack that defined it.
+    /// Stack that allocated the object. If the object is a class, the stack that defined the class.
     pub site: SiteId,
     /// Class of the object, an index into [`Samples::names`].
     pub class: u32,
-    /// Allocating thread, an index into [`Samples::names`]; 0: unknown.
+    /// Thread that allocated the object, an index into [`Samples::names`]; 0 if unknown.
     pub thread: u32,
-    /// Time of the allocation, in milliseconds from the agent's start; 0: unknown.
+    /// Time of the allocation, in milliseconds from the agent's start; 0 if unknown.
     pub time_ms: u32,
-    /// True if the object is a class, and `site` is the stack that defined it.
+    /// True if the object is a class. `site` is then the stack that defined it.
     pub is_definition: bool,
-    /// Objects and bytes that the sample represents.
+    /// Numbers of objects and bytes that the sample represents.
     pub weight: Weight,
-    /// Class of the object as the dump counts it, an index into [`Samples::counted`]; `u32::MAX` if the class is not in
-    /// there.
+    /// Class of the object, as an index into [`Samples::counted`]. `u32::MAX` if the class is not counted there.
     pub(crate) counted: u32,
 }
 
@@ -73,11 +73,11 @@ pub struct Collected {
     pub thread: u32,
     /// Time of the allocation, in milliseconds from the agent's start.
     pub time_ms: u32,
-    /// Time at which the agent found the object collected.
+    /// Time at which the agent noticed that the object had been collected.
     pub died_ms: u32,
-    /// True if it is one of the most recently collected samples.
+    /// True if the sample is one of the most recently collected ones.
     pub recent: bool,
-    /// True if it is in the uniform random choice of all collected samples.
+    /// True if the sample is in the uniform random choice of all collected samples.
     pub chosen: bool,
     /// See [`Sample::is_definition`].
     pub is_definition: bool,
@@ -88,26 +88,26 @@ pub struct Collected {
 pub enum Origin {
     /// Samples of the agent.
     Agent(Box<Agent>),
-    /// The dump names the stack trace of each object, so all figures are exact.
+    /// The dump itself names the stack trace of each object, so all figures are exact.
     Traces,
 }
 
 /// The agent's settings and counters.
 #[derive(Clone, Debug)]
 pub struct Agent {
-    /// The sampling settings when the dump was taken.
+    /// The sampling settings at the time of the dump.
     pub sampling: Sampling,
-    /// The sampling settings at the start. The agent samples less once its table is full.
+    /// The sampling settings at the agent's start. When its table is full, the agent samples more coarsely.
     pub first: Sampling,
-    /// Start of the agent, in milliseconds since 1970.
+    /// Time at which the agent started, in milliseconds since 1970.
     pub started_ms: u64,
     /// Process ID of the JVM.
     pub pid: u64,
     /// Maximum number of frames of a stack.
     pub depth: u64,
-    /// Highest `uid` assigned when the dump was taken.
+    /// Highest `uid` that the agent had assigned when the dump was taken.
     pub last_uid: u64,
-    /// True if the JVM is known to be older than 25. Such JVMs under-sample large objects.
+    /// True if the JVM is known to be older than JDK 25. Such JVMs take too few samples of large objects.
     pub is_before_25: bool,
     /// The agent's counters, by [`Counter::index`].
     counters: Vec<u64>,
@@ -122,8 +122,8 @@ impl Agent {
         self.counters.get(counter.index()).copied().unwrap_or(0)
     }
 
-    /// Returns the sampling settings that apply to the totals of stacks. If only few samples are tracked, the totals
-    /// count all samples taken at the first settings.
+    /// Returns the sampling settings with which the totals of stacks were counted. If only few samples are tracked, the
+    /// totals count all samples taken with the first settings.
     pub(crate) fn counted(&self) -> Sampling {
         match self.counter(Counter::FewFollowed) {
             0 => self.sampling,
@@ -131,14 +131,14 @@ impl Agent {
         }
     }
 
-    /// Returns the bytes represented by samples that the agent could not keep, since its start.
+    /// Returns the bytes represented by samples that the agent could not store, since its start.
     #[must_use]
     pub fn lost_bytes(&self) -> u64 {
         self.counter(Counter::DroppedBytes)
     }
 
-    /// Returns the maximum part of the lost bytes that the totals of stacks do not count. If only few samples are
-    /// tracked, samples dropped for lack of room are counted.
+    /// Returns how many of the lost bytes may be missing in the totals of stacks. If only a part of the samples is
+    /// tracked, samples without room are still counted in the totals.
     pub(crate) fn uncounted_bytes(&self) -> u64 {
         let uncounted = [Counter::DroppedFailed, Counter::DroppedPending];
         let counts_full = self.counter(Counter::FewFollowed) > 0;
@@ -149,7 +149,7 @@ impl Agent {
         }
     }
 
-    /// Returns the reasons why bytes by stack are uncertain, as one sentence.
+    /// Returns the reasons why the bytes of stacks are uncertain, in one sentence.
     fn doubts(&self) -> Option<String> {
         let mut doubts = Vec::new();
         if self.sampling.strategy == Strategy::Time {
@@ -178,7 +178,7 @@ impl Agent {
     }
 }
 
-/// The agent's count of all objects of a class allocated since its start.
+/// The agent's count of the objects of one class. It includes all objects allocated since the agent's start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassCount {
     /// Name of the class.
@@ -196,9 +196,9 @@ pub struct Cost {
     pub objects: u64,
     /// Bytes of these objects.
     pub bytes: u64,
-    /// Bytes of the objects that represent samples.
+    /// Bytes of the agent's objects that represent samples.
     pub sample_bytes: u64,
-    /// Number of the objects that represent samples, dead samples included.
+    /// Number of the agent's objects that represent samples, including samples of collected objects.
     pub samples: u64,
     /// Bytes of the site table.
     pub site_bytes: u64,
@@ -211,43 +211,43 @@ pub struct Cost {
 pub struct Samples {
     /// Source of the sites.
     pub origin: Origin,
-    /// Samples whose object is reachable, in the order of their uids.
+    /// Samples whose object is reachable, sorted by uid.
     pub live: Vec<Sample>,
-    /// Collected samples that the agent remembers: the most recent ones and a uniform random choice of all, each once,
-    /// in the order of their uids.
+    /// Collected samples that the agent remembers: the most recent ones, and a uniform random choice of all. Each
+    /// sample is listed once. They are sorted by uid.
     pub collected: Vec<Collected>,
     /// The stacks.
     pub sites: Sites,
-    /// Number and bytes of the samples taken at each site since the start, by [`SiteId`].
+    /// Number and bytes of the samples taken at each site since the agent's start, by [`SiteId`].
     pub totals: Vec<(u64, u64)>,
-    /// Bytes that the samples of each site represented when they were taken, by [`SiteId`]; empty if the agent does not
-    /// report it.
+    /// Bytes that the samples of each site represented when they were taken, by [`SiteId`]. Empty if the agent does not
+    /// report them.
     pub allocated: Vec<u64>,
-    /// Class of the last sample of each site, an index into [`Self::names`], by [`SiteId`]; 0: unknown. Empty if all
-    /// samples are tracked.
+    /// Class of the last sample of each site, by [`SiteId`]. It is an index into [`Self::names`]; 0 if unknown. The
+    /// list is empty if all samples are tracked.
     pub(crate) site_classes: Vec<u32>,
-    /// Allocations of each class, by name; `None` if the agent did not count them, or they were not read
-    /// ([`Self::with_all_sites`]).
+    /// Allocations of each class, by name. `None` if the agent did not count them, or if [`Self::with_all_sites`] was
+    /// not used to read them.
     pub classes: Option<Vec<ClassCount>>,
-    /// Allocations at each line of code; `None` if the agent did not count them, or they were not read
-    /// ([`Self::with_all_sites`]).
+    /// Allocations at each line of code. `None` if the agent did not count them, or if [`Self::with_all_sites`] was not
+    /// used to read them.
     pub at_sites: Option<AtSites>,
     /// The agent's counts for the classes of live samples.
     pub(crate) counting: Option<counting::Counting>,
-    /// Names of classes and threads; the first is empty.
+    /// Names of classes and threads. The first name is empty and means unknown.
     pub names: Vec<String>,
-    /// Classes of live samples, each with the number of its reachable objects by size; empty if every object is a
-    /// sample.
+    /// Classes of live samples, each with the numbers of its reachable objects by size. Empty if the dump has a sample
+    /// for every object.
     pub(crate) counted: Vec<population::CountedClass>,
-    /// Number of samples left out because they were being made when the dump was taken.
+    /// Number of samples that were left out because the agent was still writing them when the dump was taken.
     pub unfinished: u64,
-    /// Number of samples left out because no GC root reaches their object.
+    /// Number of samples that were left out because their object is unreachable.
     pub unreachable: u64,
 }
 
 impl Samples {
-    /// Returns the samples of a dump, or `None` if it has none. Also returns a sentence about what is wrong with the
-    /// samples, if anything is.
+    /// Returns the samples of a dump, or `None` if it has none. If something is wrong with the samples, also returns a
+    /// sentence about it.
     ///
     /// Cost: without samples, a search in the classes of the dump. With samples, a pass over the pieces of the file
     /// that contain them, and about 100 bytes of memory per sample.
@@ -256,7 +256,8 @@ impl Samples {
         Self::read(snapshot, agent_objects, agent::Which::Remembered)
     }
 
-    /// Same as [`Self::of`], and also reads what the agent counted at sites and for classes of which no sample is left.
+    /// Reads the same as [`Self::of`]. In addition, reads the agent's counts for sites and classes that have no sample
+    /// any more.
     #[must_use]
     pub fn with_all_sites(
         snapshot: &Snapshot,
@@ -284,7 +285,7 @@ impl Samples {
         }
     }
 
-    /// Returns the agent; `None` if the dump itself names the stacks.
+    /// Returns the agent's description. Returns `None` if the dump itself names the stacks.
     #[must_use]
     pub fn agent(&self) -> Option<&Agent> {
         match &self.origin {
@@ -326,7 +327,7 @@ impl NameTable {
     }
 }
 
-/// Returns the weight of an object that represents only itself.
+/// Returns the weight of a sample that represents only itself: one object.
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
 const fn exact(objects: u64, bytes: u64) -> Weight {
     Weight::exact(objects as f64, bytes as f64)

@@ -1,11 +1,11 @@
-//! Restores the names of frames in samples that a shrinker (ProGuard, R8) has shortened.
+//! Restores the original names in the frames of samples, if a shrinker (ProGuard, R8) has shortened them.
 
 use std::sync::Arc;
 
 use heapdiff_sites::{Frame, Line, Originals, OwnedFrame};
 use hprof::{NameMapping, answers};
 
-/// Adapts a mapping to the names that the agent writes, in site tables of dumps and in traces.
+/// Adapts a mapping to the form of names that the agent writes into site tables of dumps and into traces.
 #[derive(Clone, Debug)]
 pub struct OriginalNames(pub Arc<dyn NameMapping>);
 

@@ -1,4 +1,5 @@
-//! Samples of one place of the heap in two dumps, compared with the place's objects in each.
+//! The samples at one place of the heap in two dumps, compared with the objects at the place in each dump. A place is
+//! one or more steps of the trie.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +10,7 @@ use crate::samples::counting::Counting;
 use crate::samples::{Sample, Samples};
 use crate::trie::{StepId, Trie};
 
-/// The fate of a sample between two dumps.
+/// What became of a sample between two dumps.
 #[derive(Clone, Copy)]
 enum Fate {
     Kept,
@@ -17,52 +18,53 @@ enum Fate {
     Went,
 }
 
-/// Growth in bytes: `direct` is estimated from weights alone, `shared` from strata.
+/// Growth in bytes. `direct` is estimated from the weights of samples alone, `shared` from strata: all objects of one
+/// class and size class are divided by the shares of their samples.
 pub(super) struct Net {
     pub(super) direct: f64,
     pub(super) shared: f64,
 }
 
-/// Objects of one stack and class at a place.
+/// The objects at a place that one stack allocated, of one class.
 pub(crate) struct Level<'a> {
     /// Frames, the leaf first.
     pub(crate) frames: Vec<&'a str>,
     pub(crate) class: &'a str,
-    /// Samples in the first dump and in the last.
+    /// Number of samples in the first dump and in the last.
     pub(crate) samples: [u64; 2],
-    /// Objects in the first dump and in the last.
+    /// Number of objects in the first dump and in the last.
     pub(crate) objects: [f64; 2],
-    /// Bytes in the first dump and in the last.
+    /// Number of bytes in the first dump and in the last.
     pub(crate) bytes: [f64; 2],
 }
 
-/// Samples of one place in two dumps, with the place's objects by class and size.
+/// The samples at one place in two dumps, with the number of the place's objects by class and size.
 pub(crate) struct Place<'a> {
-    /// Samples of the last dump, which are shown.
+    /// Samples of the last dump. The report shows these.
     last: &'a Attribution,
     /// Samples of the dump whose samples are being added.
     of: &'a Samples,
     strata: Strata<String, usize>,
-    /// Samples outside of the strata: definitions of classes, or all samples if every object has one.
+    /// Samples that are not in the strata: definitions of classes. If every object has a sample, these are all samples.
     direct: Stratum<usize>,
-    /// Stacks by their text, because each dump numbers its stacks differently.
+    /// Maps the text of each stack to its number here, because each dump numbers its stacks differently.
     texts: BTreeMap<(Vec<&'a str>, &'a str), usize>,
-    /// Number of each stack of the dump whose samples are being added.
+    /// Number here of each stack of the dump whose samples are being added.
     numbers: BTreeMap<SiteAndClass, usize>,
-    /// Line of each stack in the last dump.
+    /// The report's line for each stack in the last dump.
     lines: BTreeMap<usize, (SiteAndClass, Line)>,
-    /// Number of samples that are in the first dump only, by stack.
+    /// For each stack, the number of samples that are in the first dump only.
     went: BTreeMap<usize, u64>,
     net: f64,
     totals: Totals,
     follow: Follow,
-    /// The agent's counts in the last dump and in the first, and the uid of the last sample taken before the first
-    /// dump.
+    /// The agent's counts in the last dump, its counts in the first dump, and the uid of the last sample taken before
+    /// the first dump.
     counting: Option<(&'a Counting, &'a Counting, u64)>,
 }
 
 impl<'a> Place<'a> {
-    /// Creates a place in the last dump, whose samples are `last`.
+    /// Creates a place in the last dump. `last` are the samples of this dump.
     pub(crate) fn new(last: &'a Attribution) -> Self {
         Self {
             last,
@@ -80,14 +82,14 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Adds the objects of some steps of the last dump.
+    /// Adds to the place the objects of some steps of the last dump.
     pub(crate) fn know(&mut self, trie: &Trie, steps: impl IntoIterator<Item = StepId>) {
         for (class, size, known) in known(trie, steps) {
             self.stratum(class, size).after.add(known);
         }
     }
 
-    /// Adds the objects of some steps of the first dump.
+    /// Adds to the place the objects of some steps of the first dump.
     pub(crate) fn know_before(&mut self, trie: &Trie, steps: impl IntoIterator<Item = StepId>) {
         for (class, size, known) in known(trie, steps) {
             self.stratum(class, size).before.add(known);
@@ -103,7 +105,7 @@ impl<'a> Place<'a> {
         strata.entry(size).or_default()
     }
 
-    /// Adds the place's samples in the last dump, and those in the first if there are any.
+    /// Adds the place's samples in the last dump. If there is a first dump, adds its samples as well.
     pub(crate) fn sample(&mut self, now: &[&Sample], first: Option<(&'a Attribution, &[&Sample])>) {
         let last = self.last;
         let Some((first, before)) = first.filter(|f| last.is_like(f.0)) else {
@@ -203,12 +205,12 @@ impl<'a> Place<'a> {
         estimate.add(&sample.weight, sample.size);
     }
 
-    /// True if known totals are divided among the stacks, so that the figures of stacks depend on each other.
+    /// True if known totals are divided among the stacks. The figure of a stack then depends on those of the others.
     pub(super) fn is_shared(&self) -> bool {
         self.last.samples.sampling().interval > 0 && self.totals == Totals::Shared
     }
 
-    /// Returns the growth of each stack. `most` is the growth of the place.
+    /// Returns the growth of each stack. `most` is the growth of the whole place.
     fn growth(&self, most: Option<u64>) -> (BTreeMap<usize, Part>, Net) {
         let strata = self.strata.clone();
         let sampling = self.last.samples.sampling();
@@ -224,8 +226,8 @@ impl<'a> Place<'a> {
             direct: self.net,
             shared: parts.values().map(|p| p.bytes.value).sum(),
         };
-        // Freed objects that are older than the agent belong to no stack. The objects that replaced them are not
-        // growth, so the sum of all stacks is limited to the growth of the place.
+        // Freed objects that are older than the agent cannot be assigned to a stack. The objects that replaced them are
+        // not growth. So the sum of all stacks is limited to the growth of the place.
         #[allow(clippy::cast_precision_loss, reason = "an estimate")]
         let most = most.map_or(f64::INFINITY, |most| most as f64);
         if net.shared > most {
@@ -236,13 +238,13 @@ impl<'a> Place<'a> {
         (parts, net)
     }
 
-    /// Returns the stacks that grew, at a place that grew by `growth_bytes`.
+    /// Returns the stacks that grew. The place as a whole grew by `growth_bytes`.
     pub(super) fn lines(self, growth_bytes: u64) -> (BTreeMap<SiteAndClass, Line>, Net) {
         let (parts, net) = self.growth(Some(growth_bytes));
         let mut lines = BTreeMap::new();
         for (number, (of, mut line)) in self.lines {
             line.part = parts.get(&number).copied().unwrap_or_default();
-            // If new samples cannot be identified, their number is the increase in the number of samples.
+            // If new samples cannot be identified, use the increase in the number of samples instead.
             if let (Follow::Nothing, Some(went)) = (self.follow, self.went.get(&number)) {
                 line.samples = line.samples.saturating_sub(*went).max(1);
             }
@@ -253,7 +255,7 @@ impl<'a> Place<'a> {
         (lines, net)
     }
 
-    /// Returns the objects of each stack in the last dump, without regard to the first dump.
+    /// Returns the objects of each stack in the last dump. The first dump is ignored.
     fn alive(&self) -> Division<usize> {
         let alive = |stratum: &Stratum<usize>| {
             let mut came = stratum.came.clone();
@@ -280,8 +282,8 @@ impl<'a> Place<'a> {
     }
 
     /// Returns the objects of each stack in both dumps. The figures of the last dump are the same as for that dump
-    /// alone. The difference from the first dump's figures is the growth that [`Self::lines`] gives for a place that
-    /// grew by `growth_bytes`.
+    /// alone. The figures of the last dump minus those of the first are the growth that [`Self::lines`] returns for a
+    /// place that grew by `growth_bytes`.
     pub(crate) fn levels(&self, growth_bytes: Option<u64>) -> Vec<Level<'a>> {
         let (grown, _) = self.growth(growth_bytes);
         let alive = self.alive().parts;
@@ -305,7 +307,7 @@ impl<'a> Place<'a> {
         let level = |((frames, class), number): (&(Vec<&'a str>, &'a str), &usize)| {
             let of = |parts: &BTreeMap<usize, Part>| parts.get(number).copied().unwrap_or_default();
             let (grown, alive) = (of(&grown), of(&alive));
-            // No figure is negative, in either dump.
+            // A figure of either dump must not be negative.
             let both = |growth: f64, after: f64| {
                 let after = after.max(growth).max(0.0);
                 [after - growth, after]
@@ -322,7 +324,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Returns the objects in some steps by class and size class.
+/// Returns the number of objects in some steps, by class and size class.
 pub(crate) fn known(
     trie: &Trie,
     steps: impl IntoIterator<Item = StepId>,

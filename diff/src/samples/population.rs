@@ -1,6 +1,6 @@
 //! Exact numbers of live objects of each size, for the classes that have samples.
 //!
-//! Instances of a class have one size. Arrays are counted by size class.
+//! All instances of a class have the same size. Arrays are counted by size class.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use rustc_hash::FxHashMap;
 use crate::names;
 use crate::samples::{AgentObjects, Sample};
 
-/// Number of objects counted in one parallel task.
+/// Number of objects that one parallel task counts.
 const CHUNK: u32 = 1 << 16;
-/// The size class of objects that all have one size.
+/// The size class of instances. It is the only one of their class, because they all have the same size.
 const ONE_SIZE: u32 = 0;
 
 /// A class of live samples.
 #[derive(Clone, Debug)]
 pub(crate) struct CountedClass {
-    /// Name of the class as comparisons use it.
+    /// Name of the class, in the form that comparisons use.
     pub(crate) name: String,
     /// True if the class is an array class, whose objects have several sizes.
     pub(crate) is_array: bool,
@@ -70,8 +70,8 @@ impl SizeClasses {
         }
     }
 
-    /// Returns the counts of arrays by size class. For instances, which have one size, `known` is returned as the only
-    /// entry.
+    /// Returns the counts of arrays by size class. For a class of instances, which have one size, returns `known` as
+    /// the only entry.
     pub(crate) fn or_one_size(&self, known: Known) -> BTreeMap<u32, Known> {
         if self.0.is_empty() {
             [(ONE_SIZE, known)].into()
@@ -80,13 +80,13 @@ impl SizeClasses {
         }
     }
 
-    /// Returns the size classes with their objects, ascending.
+    /// Returns the size classes with their numbers of objects, sorted by size class.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, Known)> + '_ {
         self.0.iter().copied()
     }
 }
 
-/// Returns which classes of a dump are array classes, by [`ClassIndex`].
+/// Returns, by [`ClassIndex`], true for each class of a dump that is an array class.
 pub(crate) fn array_classes(snapshot: &Snapshot) -> Vec<bool> {
     let classes = snapshot.classes().iter();
     classes
@@ -94,8 +94,8 @@ pub(crate) fn array_classes(snapshot: &Snapshot) -> Vec<bool> {
         .collect()
 }
 
-/// Counts the reachable objects of the samples' classes, without the agent's objects, and sets the index of the class
-/// in each sample.
+/// Counts the reachable objects of the classes that have samples. The agent's objects are left out. Stores in each
+/// sample the index of its class.
 ///
 /// Cost: a parallel pass over all objects if there are samples of arrays, otherwise a look at the histogram.
 pub(super) fn count(
@@ -148,7 +148,7 @@ pub(super) fn count(
     counted.into_iter().map(|(_, counted)| counted).collect()
 }
 
-/// Returns the reachable objects of the wanted classes, by their index and size class.
+/// Returns the reachable objects of the wanted classes, by the index of the class and by size class.
 fn arrays(
     snapshot: &Snapshot,
     agent_objects: &AgentObjects,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// The number of a stack among the stacks of its dump.
+/// The number of a stack in the list of the stacks of its dump.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SiteId(pub u32);
 
@@ -16,7 +16,7 @@ pub struct Sites {
 }
 
 impl Sites {
-    /// Adds a stack, the leaf first, or returns the existing one.
+    /// Adds a stack, given leaf first. If it exists already, returns the existing one.
     pub(crate) fn add(&mut self, frames: impl IntoIterator<Item = String>) -> SiteId {
         let frames: Box<[u32]> = frames.into_iter().map(|f| self.frame(f)).collect();
         if let Some(&site) = self.numbers.get(&frames) {
@@ -28,7 +28,7 @@ impl Sites {
         site
     }
 
-    /// Returns the number of a frame, and adds the frame if it is new.
+    /// Returns the number of a frame. Adds the frame if it is not known yet.
     pub(super) fn frame(&mut self, text: String) -> u32 {
         let text = text.into_boxed_str();
         if let Some(&frame) = self.index.get(&text) {
@@ -40,13 +40,13 @@ impl Sites {
         frame
     }
 
-    /// Returns an existing stack by its frames, the leaf first.
+    /// Finds a stack by its frames, given leaf first.
     pub(super) fn find<'a>(&self, frames: impl Iterator<Item = &'a str>) -> Option<SiteId> {
         let frames: Option<Box<[u32]>> = frames.map(|f| self.index.get(f).copied()).collect();
         self.numbers.get(&frames?).copied()
     }
 
-    /// Returns the frames of a stack, the leaf first; empty if the JVM reported none.
+    /// Returns the frames of a stack, the leaf first. Empty if the JVM reported no frames.
     pub fn frames(&self, site: SiteId) -> impl ExactSizeIterator<Item = &str> {
         let frames = self.stacks.get(site.0 as usize);
         let frames = frames.map_or(&[][..], |f| f);

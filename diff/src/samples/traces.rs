@@ -22,7 +22,7 @@ pub(super) fn read(snapshot: &Snapshot) -> Option<Samples> {
             let readable = frames.iter().map(frames::dumped);
             (!frames.is_empty()).then(|| sites.add(readable))
         });
-        // A serial number without frames carries no information.
+        // Skip the object if its stack trace has no frames, because it carries no information.
         let Some(site) = site else { continue };
         let size = snapshot.shallow_bytes(object);
         totals.resize(totals.len().max(sites.len()), (0, 0));

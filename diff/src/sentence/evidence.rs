@@ -10,41 +10,43 @@ use super::{Change, Names};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Evidence {
     // How the content is held.
-    /// The size of the objects grew more than their number. `before` and `now` are the numbers of objects.
+    /// The objects grew more in size than in number. `before` and `now` are the numbers of objects.
     GrewInPlace { before: u64, now: u64 },
     /// One holder holds more objects than before.
     MoreObjects,
-    /// The number of held objects grew. `before` and `now` are the numbers of holders.
+    /// There are more objects, and the number of their holders may also have changed. `before` and `now` are the
+    /// numbers of holders.
     MoreHeld { before: u64, now: u64 },
     /// One of several holders holds most of the content.
     MostlyOne { holders: u64, class: String },
-    /// The content is spread over several holders. `mean` is the number of bytes per holder, `before` the same in the
-    /// first dump; `None` if there is one dump only.
+    /// The content is spread over several holders. `mean` is the mean number of bytes per holder. `before` is this mean
+    /// in the first dump; `None` if there is only one dump.
     Spread {
         holders: u64,
         class: String,
         mean: u64,
         before: Option<u64>,
     },
-    /// Several paths lead to each object, and none of the fields on these paths has a name.
+    /// Several paths lead to each object, and no field on these paths has a name.
     SeveralPaths,
-    /// Several fields lead to the same objects. `grew` are the fields whose objects grew, if not all did.
+    /// Several fields lead to the same objects. If only some of the fields lead to objects that grew, `grew` names
+    /// these.
     Shared { fields: Names, grew: Names },
-    /// Another field leads to the largest object.
+    /// The largest object is also reachable through another field.
     AlsoReachable { holder: String, other: String },
     /// A collection that holds the same objects grew.
     CollectionGrew { field: String, growth: Size },
     /// A collection of this size holds the same objects.
     CollectionHolds { field: String, size: Size },
-    /// The dump's figures are those of the class, minus those of other places.
+    /// For this dump, the figures are the totals of the class, minus the figures of other places.
     FiguresOfClass { dump: usize },
     /// The dump's figures are interpolated.
     FiguresInterpolated { dump: usize },
-    /// The shallow size of one object is most of the retained size.
+    /// One object is itself so large that its shallow size is most of the retained size.
     OneLargeObject { class: String, size: Size },
     /// One object dominates many small ones.
     OneObject { class: String },
-    /// Many objects, none of which retains a large part.
+    /// The content is many objects, none of which retains a large part of it.
     SmallParts {
         objects: u64,
         class: String,
@@ -69,7 +71,7 @@ pub(crate) enum Evidence {
         class: String,
         mean: Size,
     },
-    /// A field of each object holds most of the content.
+    /// In each object, one field holds most of the content.
     HeldInEach {
         field: String,
         objects: u64,
@@ -79,13 +81,15 @@ pub(crate) enum Evidence {
     // Memory outside of the heap.
     /// Metaspace of the classes that accumulate.
     Metaspace,
-    /// Stacks of platform threads. `states` are the numbers of threads by state, if all are known.
+    /// Stacks of platform threads. `states` are the numbers of threads in each state. Empty if the states of some
+    /// threads are unknown.
     ThreadStacks {
         threads: u64,
         names: Vec<String>,
         states: Vec<(&'static str, usize)>,
     },
-    /// Direct buffers and their memory. `before` is its size in the first dump; `None` if there is one dump only.
+    /// Direct buffers and their memory. `before` is the size of this memory in the first dump; `None` if there is only
+    /// one dump.
     DirectBuffers {
         size: Size,
         before: Option<Size>,
@@ -101,7 +105,7 @@ pub(crate) enum Evidence {
         used: Size,
         pinned: Size,
     },
-    /// Views of a small part of large lists.
+    /// Views that cover a small part of large lists.
     ListSlices {
         small: u64,
         checked: u64,
@@ -109,7 +113,7 @@ pub(crate) enum Evidence {
         used: u64,
         pinned: u64,
     },
-    /// Keys of a hash table with equal fields.
+    /// Different keys of a hash table have equal fields.
     HashKeys {
         checked: u64,
         alike: u64,
@@ -117,7 +121,7 @@ pub(crate) enum Evidence {
     },
     /// Several loaders define the same class.
     ClassLoaders { class: String, loaders: Change },
-    /// More class loaders of one class than before.
+    /// There are more class loaders of one class than before.
     MoreClassLoaders(Change),
     /// The field that holds the class loaders.
     LoadersPinned { field: String },
@@ -127,7 +131,7 @@ pub(crate) enum Evidence {
     Finalizers(Change),
     /// Actions of cleaners.
     CleaningActions(Change),
-    /// Application code keeps the thread of the finalizers or cleaners busy.
+    /// Application code runs in the thread that runs finalizers or cleaners, and keeps it busy.
     StuckThread { thread: String, frame: String },
     /// Tasks in the queue of a timer.
     TimerTasks(Change),
@@ -139,13 +143,14 @@ pub(crate) enum Evidence {
     },
     /// Values of a `ThreadLocal`.
     ThreadLocal,
-    /// The threads that hold thread locals. `at_least` is true if there can be more threads.
+    /// The threads that hold values of thread locals. `at_least` is true if not all threads were checked, so that there
+    /// may be more.
     KeptByThreads {
         names: Vec<String>,
         threads: usize,
         at_least: bool,
     },
-    /// Parked virtual threads. `with_locals` is true if the dump has the frames of parked threads.
+    /// Parked virtual threads. `with_locals` is true if the dump contains the frames of parked virtual threads.
     VirtualThreads { threads: Change, with_locals: bool },
     /// Listeners in a field.
     Listeners { field: String, listeners: Change },
@@ -161,7 +166,7 @@ pub(crate) enum Evidence {
     SoftReferences { class: String },
     /// Soft references hold most of the content.
     MostlySoftReferences { class: String },
-    /// Entries stay when soft references are cleared.
+    /// If the JVM clears the soft references, the entries that contained them stay.
     StaysWhenCleared { class: String, stays: Size },
     /// The content of a `WeakHashMap`.
     WeakHashMap,
@@ -171,15 +176,14 @@ pub(crate) enum Evidence {
     EmptySlots { empty: u64, slots: u64 },
     /// A subclass of `LinkedHashMap`.
     EldestEntry { class: String },
-    /// The bound of a collection of a known library.
+    /// A collection of a known library has a bound.
     LibraryBound {
         class: String,
         field: String,
         bound: u64,
         is_weighed: bool,
     },
-    /// A field that contains a bound. `is_full` is true if the bound is reached. `held` is the number of objects per
-    /// holder.
+    /// A field contains a bound. `is_full` is true if the bound is reached. `held` is the number of objects per holder.
     StatedBound {
         field: String,
         bound: u64,
@@ -191,14 +195,14 @@ pub(crate) enum Evidence {
     // Time.
     /// The JDK's own tables grow while classes are loaded.
     ClassesLoaded { classes: u64 },
-    /// What became of the first dump's samples. `permille` is the part of all later samples that is alive, if almost
-    /// all are.
+    /// What became of the first dump's samples. If almost all samples taken at the allocating stacks are alive,
+    /// `permille` is the part that is alive, in thousandths.
     Samples {
         held: u64,
         kept: u64,
         permille: Option<u64>,
     },
-    /// Usage of collections. The counts cover `watched` of `collections`.
+    /// How the program used the collections. The agent watched `watched` of the `collections` collections.
     Usage {
         span: Span,
         watched: u64,
@@ -652,7 +656,7 @@ impl fmt::Display for Evidence {
     }
 }
 
-/// True if the number of holders counts as unchanged.
+/// True if the number of holders is regarded as unchanged.
 const fn is_level(before: u64, now: u64) -> bool {
     const LEVEL_PART: u64 = 20;
     before.abs_diff(now) <= before / LEVEL_PART
@@ -664,7 +668,7 @@ fn thread_stacks(
     states: &[(&str, usize)],
     f: &mut fmt::Formatter<'_>,
 ) -> fmt::Result {
-    /// The default stack size of a thread on 64-bit systems.
+    /// The stack size that a thread has by default on 64-bit systems.
     const STACK: u64 = 1 << 20;
     write!(f, "{} threads", grouped(threads))?;
     if !names.is_empty() {

@@ -1,4 +1,4 @@
-//! An example of each wording of each sentence.
+//! An example of each sentence, in each of its wordings.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use hprof::flaw::Flaw;
 use super::samples::{Alive, First, Loss, Rate, Samples, Whole};
 use super::{Change, Evidence, Names, Verdict, Warning, Waste};
 
-/// A name in an example. No golden case contains it.
+/// A name in an example. It does not occur in any golden case.
 pub(super) const NAME: &str = "§";
 /// A number in an example.
 const N: u64 = 7777;
@@ -17,7 +17,8 @@ fn name() -> String {
     NAME.to_owned()
 }
 
-/// Returns a change in a comparison, and a number in a single dump.
+/// Returns the two forms of a change: with a number in the first dump, as in a comparison, and without it, as in a
+/// single dump.
 fn changes() -> [Change; 2] {
     [Some(1), None].map(|first| Change {
         first,

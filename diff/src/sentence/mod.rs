@@ -1,4 +1,4 @@
-//! The sentences of reports, one enum per subject. `Display` writes the sentence, without a full stop.
+//! The sentences of reports. There is one enum for each subject. `Display` writes the sentence, without a full stop.
 
 mod evidence;
 #[cfg(test)]
@@ -18,7 +18,7 @@ pub use self::verdict::{TWO_DUMPS, Verdict};
 pub(crate) use self::warning::Warning;
 pub use self::waste::Waste;
 
-/// Returns the sentence for more objects in an unchanged number of holders.
+/// Returns the sentence which says that the number of objects grew, but not the number of their holders.
 #[must_use]
 pub fn more_held() -> String {
     Evidence::MoreHeld { before: 1, now: 1 }.to_string()

@@ -1,24 +1,24 @@
-//! Allocation samples: how they were taken, what they cover, and why their figures are uncertain.
+//! Sentences about allocation samples: how they were taken, what they cover, and why their figures are uncertain.
 
 use std::fmt;
 
 use heapdiff_units::{Size, counted, grouped};
 
-/// The end of a sentence about samples that cannot be used.
+/// The end of sentences which say that samples cannot be used.
 pub const SITES_LEFT_OUT: &str = "; allocation sites are left out";
 
-/// A statement about allocation samples, and about stacks that samples show.
+/// A statement about allocation samples, or about the stacks in them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Samples {
     // How samples were taken.
     /// The sampling rate, and how it compares with the rate at the start.
     Rate { rate: Rate, first: First },
-    /// Sampled objects that were freed. `median_ms` is the median of their lifetimes.
+    /// Sampled objects that were freed. `median_ms` is the median of their lifetimes in milliseconds.
     Freed {
         samples: u64,
         median_ms: Option<u64>,
     },
-    /// The agent's own memory. The size of a sample and of a stack are means.
+    /// The memory that the agent itself uses. The sizes of a sample and of a stack are means.
     AgentHeap {
         size: Size,
         samples: u64,
@@ -28,7 +28,7 @@ pub enum Samples {
     },
     /// The dump has the allocation stack of each object.
     Exact,
-    /// An object without a stack, or all such objects in one row.
+    /// The text in place of a stack: for one object without a stack, or for a row with all such objects.
     NoStack,
 
     // Facts that samples show.
@@ -40,7 +40,7 @@ pub enum Samples {
         reachable: Size,
         focus: Option<String>,
     },
-    /// All allocations since the agent's start. `things` are samples or objects.
+    /// All allocations since the agent's start. `things` is the word for what is counted: samples or objects.
     Allocated {
         amount: String,
         span: String,
@@ -48,16 +48,16 @@ pub enum Samples {
         from: String,
         focus: Option<String>,
     },
-    /// The explanation of the columns with figures of all allocations.
+    /// Explains the columns of figures about all allocations, dead or alive.
     AllocatedColumns,
-    /// One stack. `is_counted` is true if its allocations were counted as well.
+    /// One stack. `is_counted` is true if its allocations were also counted exactly.
     Stack {
         objects: u64,
         samples: u64,
         is_counted: bool,
         alive: Alive,
     },
-    /// The part of the bytes that was allocated through one frame.
+    /// The part of all bytes that was allocated through one frame.
     Through {
         permille: u64,
         stacks: u64,
@@ -74,17 +74,18 @@ pub enum Samples {
         whole: Whole,
         samples: u64,
     },
-    /// A part of a suspect for which there is no sample.
+    /// The part of a suspect for which there is no sample.
     Uncovered { size: Size, whole: Whole },
-    /// A part of the heap for which there is no sample.
+    /// The part of the heap for which there is no sample.
     UncoveredHeap { size: Size, reachable: Size },
-    /// Samples represent more bytes than a suspect has.
+    /// The samples represent more bytes than the suspect has.
     MoreThan(Whole),
-    /// The part of the bytes that was allocated in stacks without a sample.
+    /// The part of the bytes that was allocated by stacks without a sample.
     OtherStacks { size: Size },
     /// Samples of a suspect that the agent lost.
     Lost { size: Size },
-    /// Numbers of lost samples with their reasons, and an upper bound of the size that they represent.
+    /// Numbers of lost samples with the reasons for the loss. `size` is an upper bound of the bytes that these samples
+    /// represent.
     AllLost {
         reasons: Vec<(u64, String)>,
         size: Size,
@@ -93,7 +94,7 @@ pub enum Samples {
     // Why figures are uncertain.
     /// JVMs before JDK 25 sample too few large objects. `is_live` is true if the objects are alive.
     LargeObjects { size: Size, is_live: bool },
-    /// It is unknown how many objects of some stacks are alive.
+    /// For some stacks, it is unknown how many of their objects are alive.
     AliveUnknown,
     /// Samples were taken by time.
     ByTime,
@@ -106,16 +107,17 @@ pub enum Samples {
     AgentFailed,
     /// The samples cannot be read.
     Unreadable { why: String },
-    /// Samples represent fewer allocated bytes than were counted.
+    /// The samples represent fewer allocated bytes than the agent counted exactly.
     LessThanCounted,
-    /// Samples represent more allocated bytes than were counted.
+    /// The samples represent more allocated bytes than the agent counted exactly.
     MoreThanCounted,
 }
 
 /// How often a sample is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
-    /// Each allocation is sampled, or counted if `is_counted`, unless a filter leaves it out or it is lost.
+    /// Each allocation is sampled unless a filter excludes it or the sample is lost. If `is_counted` is true,
+    /// allocations are counted instead.
     Each {
         is_filtered: bool,
         has_lost: bool,
@@ -125,24 +127,24 @@ pub enum Rate {
     Bytes(u64),
     /// One sample in this time.
     Milliseconds(u64),
-    /// One sample in this many objects of a class.
+    /// For each class, one sample is taken in this number of objects.
     OfClass(u64),
     /// One sample in this many objects.
     Objects(u64),
 }
 
-/// The rate at the start, compared with the current rate.
+/// The rate when sampling began, compared with the current rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum First {
     /// The rate was the same.
     Same,
     /// The rate was higher.
     Other(Rate),
-    /// Samples are still counted at this rate, but only some of them are tracked.
+    /// The agent still counts samples at this rate, but tracks only a part of them.
     Counted(Rate),
 }
 
-/// The figure that the samples of a suspect are compared with.
+/// The figure with which the samples of a suspect are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whole {
     /// The growth between dumps.
@@ -151,14 +153,14 @@ pub enum Whole {
     Retained,
 }
 
-/// The part of the bytes of a stack that is alive.
+/// The part of a stack's bytes that is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alive {
     /// The part in thousandths.
     Permille(u64),
-    /// There are too few samples of freed objects.
+    /// The part is unknown, because there are too few samples of freed objects.
     Unknown,
-    /// The report does not contain the part.
+    /// The report does not contain the part that is alive.
     Omitted,
 }
 
@@ -167,7 +169,7 @@ pub enum Alive {
 pub enum Loss {
     /// The table of samples was full.
     TableFull,
-    /// The table of tracked samples was full.
+    /// The agent's table of tracked samples was full.
     TrackedFull,
     /// The heap was full.
     HeapFull,

@@ -1,4 +1,4 @@
-//! Checks that each sentence occurs in a golden case, and is absent from another.
+//! Checks that each sentence occurs in at least one golden case, and is absent from at least one other.
 //!
 //! Golden cases are blocks of commands with their output, and quoted strings in tests.
 
@@ -24,7 +24,7 @@ const CODE: [&str; 6] = [
 /// Number of words of a quote.
 const QUOTED: usize = 4;
 
-/// Returns an example of each wording of each variant, with its `Debug` text.
+/// Returns an example of each variant in each of its wordings, with the `Debug` text of the example.
 fn all_examples() -> Vec<(String, String)> {
     fn texts<T: fmt::Debug + fmt::Display>(all: &[T]) -> Vec<(String, String)> {
         let texts = all.iter().map(|e| (format!("{e:?}"), e.to_string()));
@@ -41,7 +41,7 @@ fn all_examples() -> Vec<(String, String)> {
     .concat()
 }
 
-/// Returns the names of the variants in code.
+/// Returns the names of the variants that occur in some code.
 fn variants(code: &str) -> BTreeSet<&str> {
     let body = code.split_once("enum ").unwrap().1;
     let body = body.split_once("\n}\n").unwrap().0;
@@ -65,7 +65,7 @@ fn each_variant_has_an_example() {
     assert_eq!(with, all);
 }
 
-/// Splits a sentence at its names and figures, and returns the runs of fixed words between them.
+/// Splits a sentence at the names and figures in it. Returns the fixed words between these.
 fn runs(text: &str) -> Vec<Vec<&str>> {
     let mut runs = vec![Vec::new()];
     for word in text.split(' ') {
@@ -82,8 +82,8 @@ fn runs(text: &str) -> Vec<Vec<&str>> {
     runs
 }
 
-/// Returns patterns that identify a sentence: all of its fixed words, or some consecutive ones that no other sentence
-/// has.
+/// Returns patterns that identify a sentence: either all of its fixed words, or a few consecutive ones that occur in no
+/// other sentence.
 fn patterns(text: &str, all: &[String]) -> Vec<Regex> {
     let runs = runs(text);
     let parts = runs.iter().filter(|run| !run.is_empty());
@@ -110,15 +110,15 @@ fn files(folder: &Path, extensions: &[&str], found: &mut Vec<String>) {
     }
 }
 
-/// Returns the tests in a source file. The rest of the file does not contain quotes, and neither do the examples of
-/// this test.
+/// Returns the part of a source file that contains its tests. The rest of the file is no golden case, and neither are
+/// the examples of this test.
 fn unit_tests(code: &str) -> &str {
     let tests = code.find("mod tests {").map(|at| &code[at..]);
     let is_test_file = !code.contains("#[cfg(test)]") && code.contains("#[test]\n");
     tests.unwrap_or(if is_test_file { code } else { "" })
 }
 
-/// Returns the golden cases. Each is the output of one command or the code of one test, with line breaks replaced by
+/// Returns the golden cases. Each is the output of one command, or the code of one test. Line breaks are replaced by
 /// spaces.
 fn cases() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();

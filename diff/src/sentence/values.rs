@@ -8,10 +8,10 @@ use heapdiff_units::grouped;
 /// The change of a number of things: `12 tasks, up from 5`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// The number in the first dump; `None` if there is one dump only.
+    /// The number of things in the first dump; `None` if there is only one dump.
     pub(crate) first: Option<u64>,
     pub(crate) last: u64,
-    /// Name of the things, in the plural.
+    /// The word for the things, in the plural.
     pub(crate) things: String,
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// Names in a list: `A, B and C`.
+/// A list of names, written as `A, B and C`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Names(pub(crate) Vec<String>);
 

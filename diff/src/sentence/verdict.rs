@@ -1,30 +1,30 @@
-//! Reasons for doubt about a verdict, descriptions of how figures changed, and the part of the heap or its growth that
-//! the suspects make up.
+//! Sentences about verdicts: why a verdict is doubtful, how the figures changed, and how much of the heap or its growth
+//! the suspects explain.
 
 use std::fmt;
 
 use heapdiff_trend::{LEAST_POINTS, Trend, last_step_percent};
 use heapdiff_units::{Size, Span, counted};
 
-/// The reason that asks readers of two dumps to take a third.
+/// The reason that asks users who have two dumps to take a third.
 pub const TWO_DUMPS: &str =
     "two dumps cannot distinguish a leak from a cache that still fills: take a third dump";
 
-/// A statement about a verdict, or about all suspects of a report.
+/// A statement about the verdict on one suspect, or about all suspects of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     // How the size changed from dump to dump.
-    /// The size grew in `rises` of `steps` steps.
+    /// The size grew in `rises` of `steps` steps. A step is the interval between two dumps.
     Steady { rises: usize, steps: usize },
     /// The size grew in some steps, by different amounts.
     Uneven { rises: usize, steps: usize },
     /// The size grew at each step, by less than at the step before.
     Slowing { rises: usize, steps: usize },
-    /// The size grew in the last step only.
+    /// The size grew only in the last step.
     Late,
     /// The size grew, and then stayed level.
     Plateau,
-    /// The size grew by less and less; the last step has `percent` of the growth.
+    /// The size grew by less in each step. The last step has `percent` per cent of the whole growth.
     NearlyPlateau { percent: u64 },
     /// The size grew in the first step, and then stayed level.
     WarmUp,
@@ -40,29 +40,29 @@ pub enum Verdict {
     // Why growth is not called a leak.
     /// There are two dumps only.
     TwoDumps,
-    /// The size is level in the last dumps. `span` is the time, if known.
+    /// The size is level in the last dumps, but not for long enough. `span` is the length of this time, if known.
     ShortLevel { span: Option<Span> },
-    /// The program did not work while the size was level.
+    /// While the size was level, the program did almost no work.
     IdleLevel,
-    /// The largest step has this part of the size, in thousandths.
+    /// Even the largest step is slight: its growth is only `permille` thousandths of the size.
     SlightSteps { permille: u64 },
-    /// Only few objects were added.
+    /// Only a few objects were added.
     FewObjects { objects: u64 },
-    /// The objects may have moved.
+    /// The objects may only have moved here from another holder.
     MayHaveMoved,
-    /// All objects of the first dump are gone.
+    /// All objects of the first dump are gone in the last.
     Replaced,
-    /// More was replaced than was added.
+    /// More objects were replaced than added.
     WithinTurnover,
-    /// The agent counted about as many removals as puts.
+    /// The agent counted about as many removals of elements as puts.
     CountedRemovals,
-    /// The agent counted more reads than puts.
+    /// The agent counted more reads of elements than puts.
     CountedReads,
 
     // All suspects of a comparison.
     /// The suspects explain most of the growth.
     Explained { explained: Size, grown: Size },
-    /// The suspects explain a part of the growth.
+    /// The suspects explain only a part of the growth.
     PartlyExplained { explained: Size, grown: Size },
     /// No suspect explains the growth.
     Unexplained { grown: Size },
@@ -72,13 +72,13 @@ pub enum Verdict {
     // All suspects of one dump.
     /// A large object is not called a leak.
     NoLeak,
-    /// The user's options leave out all places that retain much.
+    /// The user's options exclude all places that retain much.
     LeftOut { least: Size },
-    /// A saved report has no place that retains much.
+    /// A saved report contains no place that retains much.
     NoneInReport { least: Size },
-    /// There is no place that retains much.
+    /// The heap has no place that retains much.
     NoAccumulation { least: Size },
-    /// The places that retain much. `share` is their part of the reachable bytes.
+    /// The places that retain much. `share` is their share of the reachable bytes.
     Accumulated {
         retained: Size,
         reachable: Size,
@@ -86,13 +86,13 @@ pub enum Verdict {
         places: u64,
         least: Size,
     },
-    /// The places that own memory outside of the heap.
+    /// The places that own memory outside of the heap, such as direct buffers.
     AccumulatedOffHeap { size: Size, places: u64 },
 }
 
 impl Verdict {
-    /// Returns the sentence about the figures of several dumps; `None` for two dumps, and for figures that did not
-    /// change.
+    /// Returns the sentence which describes how the figures of several dumps changed. Returns `None` for two dumps, and
+    /// for figures that did not change.
     pub(crate) fn of_course(trend: Trend, figures: &[u64]) -> Option<Self> {
         let steps = figures.len().saturating_sub(1);
         let rises = figures.windows(2).filter(|w| w[1] > w[0]).count();

@@ -1,14 +1,14 @@
-//! Warnings about the dumps of a report. Warnings about a single file come from `hprof`, which does not depend on this
-//! crate.
+//! Sentences that warn about the dumps of a report. Warnings about a single file come from `hprof`, which does not
+//! depend on this crate.
 
 use std::fmt;
 
 use heapdiff_units::{counted, grouped};
 
-/// A reason why figures can be wrong, or are not growth.
+/// A reason why figures may be wrong, or why differences may not be growth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Warning {
-    /// The dump is cut off or damaged.
+    /// The dump is truncated or damaged.
     Damaged { path: String },
     /// The dump lacks the frames of parked virtual threads.
     NoParkedFrames { path: String },
@@ -20,20 +20,20 @@ pub(crate) enum Warning {
     SameDump { first: String, second: String },
     /// The second dump was taken before the first.
     Order { first: String, second: String },
-    /// The dumps are of two programs, with this many class names in common.
+    /// The dumps are of two different programs, which have only this number of class names in common.
     TwoPrograms {
         first: String,
         second: String,
         common: usize,
         of: usize,
     },
-    /// The dumps are of two JVMs. `why` is the difference.
+    /// The dumps are of two different JVMs. `why` is the property in which they differ.
     TwoJvms {
         first: String,
         second: String,
         why: String,
     },
-    /// The agent's table of watched collections was full.
+    /// The agent's table of watched collections was full, so some collections were not watched.
     Unwatched { collections: u64 },
 }
 

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-/// A statement about all waste of a report, or the title of a kind of waste.
+/// A statement about all waste in a report, or the title of one kind of waste.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Waste {
-    /// The bytes that could be saved in one dump. `size` can have a style; `share` is the part of the reachable heap.
+    /// The bytes that could be saved in one dump. `size` is formatted and may be styled. `share` is the share of the
+    /// reachable heap.
     Savings {
         /// The bytes.
         size: String,
@@ -16,12 +17,12 @@ pub enum Waste {
     SavingsSince {
         /// The bytes.
         size: String,
-        /// The change since the first dump, with its sign.
+        /// The change of these bytes since the first dump, with its sign.
         change: String,
         /// Their part of the reachable heap.
         share: String,
     },
-    /// Small kinds have no list of examples.
+    /// Kinds that waste little have no list of examples.
     SmallKinds,
 
     // Titles of kinds.
@@ -39,13 +40,13 @@ pub enum Waste {
     SparseCollections,
     /// Arrays without a value.
     ZeroArrays,
-    /// Arrays without a value in the second half.
+    /// Arrays whose second half contains no values.
     LongArrays,
 }
 
 impl Waste {
-    /// Returns the title of the kind with this name in JSON. A report of a later version may have kinds that are
-    /// unknown here: their title is the name in words.
+    /// Returns the title for the name that a kind of waste has in JSON. A report of a later version may have unknown
+    /// kinds. The title of an unknown kind is its name, split into words.
     #[must_use]
     pub fn title(kind: &str) -> String {
         let title = match kind {

@@ -1,4 +1,4 @@
-//! Summary files: a summary as bytes, which can replace the dump in the next comparison.
+//! Summary files. A summary is stored as bytes, and can then replace the dump in the next comparison.
 //!
 //! A decoded summary equals the encoded one, except for the name that the report gives the dump. Inconsistent data is
 //! rejected. Examples are an index outside of its list, a step whose parent is not an earlier step, and a figure so
@@ -18,16 +18,17 @@ use crate::summary::stats::{DumpStats, OffHeap};
 use crate::summary::{ClassFigures, ClassKey, Names, Summary};
 use crate::trie::{StepId, Trie};
 
-/// Version of the format. It is increased whenever the content of a summary of the same dump changes, or the way it is
-/// written. A test checks both.
+/// Version of the format. It is increased when the summaries of the same dump change, either in their content or in the
+/// way in which it is written. A test checks both.
 pub(crate) const VERSION: u32 = 6;
 /// Maximum size of a cached summary, in bytes.
 const MOST: u64 = 64 << 20;
-/// A cached summary is at most this part of the size of its dump.
+/// Maximum size of a cached summary, as a part of the size of its dump.
 const PART: u64 = 8;
-/// Maximum size of a summary file that the user asked for, in bytes. It may be larger than a cached one.
+/// Maximum size, in bytes, of a summary file that is written at the user's request. It is higher than the maximum for a
+/// cached summary.
 const MOST_ALONE: u64 = 1 << 30;
-/// All figures and sums of bytes are below this limit, 4 TiB.
+/// All numbers of bytes and their sums are below this limit, 4 TiB.
 const LARGEST: u64 = 1 << 42;
 
 impl Summary {
@@ -44,20 +45,20 @@ impl Summary {
             return None;
         }
         let content = self.encoded(snapshot.object_count());
-        // Figures can be too large for the reader. Then no file is written, because reading it would fail.
+        // Do not write a file if a figure is too large for the reader, because reading the file would fail.
         Self::decoded(&content, None)?;
         let file = of.file(&content);
         (file.len() as u64 <= most).then_some(file)
     }
 
-    /// Returns the bytes of a file that replaces the dump in comparisons. [`Summary::from_file`] reads it. Returns
-    /// `None` if it would be larger than 1 GiB.
+    /// Returns the bytes of a file that can replace the dump in comparisons. [`Summary::from_file`] reads the file.
+    /// Returns `None` if the file would be larger than 1 GiB.
     ///
     /// Cost: a look at each step and each sample.
     #[must_use]
     pub fn to_file(&self, snapshot: &Snapshot) -> Option<Vec<u8>> {
         let content = self.encoded(snapshot.object_count());
-        // Figures can be too large for the reader. Then no file is written, because reading it would fail.
+        // Do not write a file if a figure is too large for the reader, because reading the file would fail.
         Self::decoded(&content, None)?;
         let file = kept(None, snapshot.refs()).file(&content);
         (file.len() as u64 <= MOST_ALONE).then_some(file)
@@ -158,7 +159,7 @@ impl Summary {
         e.0
     }
 
-    /// Reads what [`Summary::encoded`] wrote. `objects` is the number of objects of the dump, if known.
+    /// Decodes a summary that [`Summary::encoded`] wrote. `objects` is the number of objects of the dump, if known.
     pub(crate) fn decoded(content: &[u8], objects: Option<u64>) -> Option<Self> {
         let d = &mut Decoder(content);
         let all = d.u64()?;
@@ -230,7 +231,7 @@ const fn kept(stamp: Option<FileStamp>, refs: Refs) -> Kept {
     }
 }
 
-/// Reads a number of objects or bytes; `None` if it is too large.
+/// Reads a number of objects or bytes. Returns `None` if the number is too large.
 pub(crate) fn figure(d: &mut Decoder<'_>) -> Option<u64> {
     d.u64().filter(|&figure| figure < LARGEST)
 }

@@ -1,4 +1,5 @@
-//! Summaries: one dump reduced to the data of a comparison, so that a diff needs the memory of one dump only.
+//! Summaries. One dump is reduced to the data that a comparison needs, so that only one dump has to be in memory at a
+//! time.
 
 pub(crate) mod kept;
 pub(crate) mod stats;
@@ -19,7 +20,7 @@ use crate::snapshot_info::{assumed_roots, layout_info};
 use crate::summary::stats::DumpStats;
 use crate::trie::Trie;
 
-/// A class across dumps: its name and the class of its loader (`None` for the boot loader).
+/// The key of a class across dumps: its name, and the class of its loader (`None` for the boot loader).
 pub(crate) type ClassKey = (String, Option<String>);
 
 /// Figures of a class in one dump.
@@ -43,7 +44,7 @@ pub struct Summary {
     /// The samples, placed in the trie.
     pub(crate) allocated: Option<Attribution>,
     pub(crate) stats: DumpStats,
-    /// The JVM and program of the dump.
+    /// The JVM and the program that the dump is of.
     pub(crate) origin: Origin,
     /// The mapping that names come from.
     pub(crate) names: Option<Names>,
@@ -54,17 +55,17 @@ pub struct Summary {
 pub(crate) struct Names {
     /// Value of [`NameMapping::hash`](hprof::NameMapping::hash).
     pub(crate) hash: u64,
-    /// True if the mapping has any class of the dump.
+    /// True if the mapping contains at least one class of the dump.
     pub(crate) fits: bool,
 }
 
 impl Summary {
-    /// Returns the number of reachable instances of the classes of this name.
+    /// Returns the number of reachable instances of all classes of this name.
     pub(crate) fn instances(&self, class: &str) -> u64 {
         self.known(class).objects
     }
 
-    /// Returns the number and bytes of reachable instances of the classes of this name.
+    /// Returns the number and the bytes of reachable instances of all classes of this name.
     pub(crate) fn known(&self, class: &str) -> Known {
         let from = (class.to_owned(), None);
         let lines = self.classes.range(from..);
@@ -109,9 +110,9 @@ impl Summary {
                     |l| names::name_of(snapshot, l),
                 )
             });
-            // Loaders cannot be identified across dumps, because their ids change. Classes of one name by loaders of
-            // one class (a web application deployed twice) are therefore one line. Generated classes whose names differ
-            // only in an address or a number are also one line.
+            // Loaders cannot be identified across dumps, because their ids change. If loaders of one class define
+            // classes of one name (a web application deployed twice), these classes are therefore one line. Generated
+            // classes whose names differ only in an address or a number are also one line.
             let line = classes
                 .entry((names::stable(&class.name).into_owned(), loader))
                 .or_default();

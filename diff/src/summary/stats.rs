@@ -1,4 +1,4 @@
-//! Small figures that a summary stores in addition to the trie, because computing them needs the open dump.
+//! Figures that a summary stores in addition to the trie, because they can only be computed while the dump is open.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,15 +12,16 @@ use crate::trie::{StepId, Trie};
 /// Number of objects to read in one batch.
 const BATCH: usize = 1 << 16;
 
-/// Figures of one dump in addition to its class totals and its trie.
+/// Figures of one dump that are neither in its class totals nor in its trie.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DumpStats {
     /// Number of reachable class objects.
     pub(crate) classes: u64,
-    /// Number of loaders that define a class, for classes that more than one loader defines. Hidden and generated
-    /// classes are not counted, because one loader may have many of them.
+    /// Number of loaders that define a class of this name. Only classes with more than one loader are listed. Hidden
+    /// and generated classes are left out, because one loader may have many of them.
     pub(crate) defined_by: BTreeMap<String, u64>,
-    /// Memory outside of the heap that direct buffers own, by the deepest step that holds the buffer.
+    /// Memory outside of the heap that is owned by direct buffers. It is listed by the deepest step (node of the trie)
+    /// that contains the buffer.
     pub(crate) off_heap: BTreeMap<StepId, OffHeap>,
 }
 
@@ -65,7 +66,7 @@ impl DumpStats {
         stats
     }
 
-    /// Returns the number of loaders that define a class.
+    /// Returns the number of loaders that define a class of this name.
     pub(crate) fn loaders_of(&self, class: &str) -> u64 {
         self.defined_by.get(class).copied().unwrap_or(1)
     }
@@ -84,9 +85,9 @@ pub(crate) fn direct_buffer_classes(snapshot: &Snapshot) -> Vec<ClassIndex> {
         .collect()
 }
 
-/// Returns the direct buffers that own their memory, by step. They have a cleaner; slices and duplicates do not. A
-/// memory-mapped file is in the same class, but has a file descriptor. Its pages belong to the operating system and are
-/// not counted.
+/// Returns the direct buffers that own their memory, by step (node of the trie). These buffers have a cleaner, while
+/// slices and duplicates of buffers have none. A memory-mapped file is in the same class, but has a file descriptor.
+/// Its pages belong to the operating system and are not counted.
 fn off_heap(snapshot: &Snapshot, holders: &Holders, trie: &Trie) -> BTreeMap<StepId, OffHeap> {
     let mut by_step: BTreeMap<StepId, OffHeap> = BTreeMap::new();
     let classes = direct_buffer_classes(snapshot);

@@ -1,4 +1,5 @@
-//! Finds what clearing a field would free, and the object that has the field. Objects that another path reaches stay.
+//! Finds out which objects would be freed if a field were cleared, and which object has the field. Objects that are
+//! reachable on another path stay.
 
 use hprof::answers::Hold;
 use hprof::dominators::Node;
@@ -8,13 +9,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::names::{self, Label};
 use crate::suspect::shared_paths;
 
-/// Maximum number of references that one check follows.
+/// Maximum number of references to follow in one check.
 const REFERENCES: u32 = 1 << 14;
-/// Maximum number of dominators above the object to check.
+/// Maximum number of dominators to check above the object.
 const DOMINATORS: usize = 1 << 8;
 
-/// Returns the labels of a path without the field `field` to an object that the field holds. Returns `None` if clearing
-/// the field in all objects would free the object, or if the limits were reached before the answer was known.
+/// Returns the labels of a path to an object that the field `field` holds. The path does not lead through this field.
+/// Returns `None` if clearing the field in all objects would free the object, or if the limits were reached before the
+/// answer was known.
 ///
 /// Each dominator of the object is on all paths to it. If all paths from one dominator to the next contain the field,
 /// clearing it makes the object unreachable:
@@ -38,7 +40,7 @@ pub(super) fn path_without(
     for _ in 0..DOMINATORS {
         let node = tree.dominator(below)?;
         let Some(above) = tree.object(node) else {
-            // The paths from the GC roots to the uppermost dominator are not searched.
+            // Paths from the GC roots to the uppermost dominator are not searched.
             return other;
         };
         match search.between(node, below)? {
@@ -52,7 +54,7 @@ pub(super) fn path_without(
     None
 }
 
-/// Returns the nearest dominator of an object that has a field of this name with a reference.
+/// Returns the nearest dominator of an object that has a non-null reference field of this name.
 ///
 /// Cost: reads at most 16,384 references.
 pub(super) fn holder_of(
@@ -76,26 +78,27 @@ pub(super) fn holder_of(
     None
 }
 
-/// The kinds of paths from a dominator to the next.
+/// How the paths from a dominator to the next one use the field.
 enum Between {
-    /// No path that the search found contains the field.
+    /// No path that the search found leads through the field.
     NoField,
-    /// All paths contain the field.
+    /// All paths lead through the field.
     OnlyTheField,
-    /// Some path contains the field, and this one does not.
+    /// At least one path leads through the field. The path with these labels does not.
     OtherPath(Vec<Label>),
 }
 
 struct Search<'a> {
     snapshot: &'a Snapshot,
     field: &'a str,
-    /// True for references with the name of the field.
+    /// For each kind of reference, true if its name is that of the field.
     is_field: FxHashMap<Hold, bool>,
     /// Number of references that may still be read.
     left: u32,
 }
 
-/// An object that a search reached, and the reference that led to it: the index of its predecessor, and its kind.
+/// An object that a search has reached, and the reference that led to it. The reference is the index of the object's
+/// predecessor, and the kind of reference.
 type Reached = (ObjectIndex, Option<(usize, Hold)>);
 
 impl<'a> Search<'a> {
@@ -108,14 +111,14 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Searches from the object of `node` to `below`, an object that `node` dominates directly. Returns `None` at the
-    /// limit.
+    /// Searches for paths from the object of `node` to `below`, an object that `node` dominates directly. Returns
+    /// `None` if the limit is reached.
     fn between(&mut self, node: Node, below: ObjectIndex) -> Option<Between> {
         let above = self.snapshot.tree().object(node)?;
         let mut through_field = Vec::new();
         let mut other = self.path(&[above], (node, below), Some(&mut through_field))?;
         if other.is_none() && through_field.is_empty() {
-            // A class loader has references to its classes, but no record in the dump contains them.
+            // A class loader refers to its classes, although no record in the dump contains these references.
             let classes: Vec<ObjectIndex> = shared_paths::loaded_by(self.snapshot, above).collect();
             if classes.contains(&below) {
                 return Some(Between::NoField);
@@ -137,9 +140,9 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Returns the labels of a shortest path from one of `starts` to `below` through objects that `node` dominates. If
-    /// `through_field` is given, references of the field are not followed, and their targets are added to it. Returns
-    /// `None` at the limit.
+    /// Returns the labels of a shortest path from one of `starts` to `below`, through objects that `node` dominates. If
+    /// `through_field` is given, the search does not follow references of the field, and adds their targets to
+    /// `through_field`. Returns `None` at the limit.
     #[expect(clippy::option_option, reason = "no path is not the same as no answer")]
     fn path(
         &mut self,
@@ -154,8 +157,8 @@ impl<'a> Search<'a> {
         let mut seen: FxHashSet<ObjectIndex> = starts.iter().copied().collect();
         let mut found = None;
         let mut at = 0;
-        // All starting objects are read, even after a path was found: the field to clear may be one of their other
-        // fields.
+        // All starting objects are read, even if a path is already found: another of their fields may be the field to
+        // clear.
         while at < reached.len() && (found.is_none() || at < starts.len()) {
             let object = reached[at].0;
             let record = snapshot.read(object).ok()?;

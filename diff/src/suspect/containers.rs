@@ -1,5 +1,5 @@
 //! Detects application containers: classes that hold what others put into them, as JDK collections do. Their fields are
-//! internals. Readers look for the field that holds the container.
+//! internals. Readers want to know the field that holds the container.
 //!
 //! A container is recognized by structure, not by name:
 //!
@@ -19,12 +19,12 @@ use crate::names::LabelKind;
 use crate::suspect::shared_paths;
 use crate::trie::StepId;
 
-/// Maximum number of instances of a class whose holders are checked.
+/// Maximum number of instances of a class to check for what holds them.
 const ASKED: usize = 1 << 12;
-/// Maximum number of steps downwards to search for the content of a container.
+/// Maximum number of steps (nodes of the trie) to go down in search of a container's content.
 const DEPTH: usize = 6;
 
-/// Returns the containers among the classes that declare the fields of these candidates.
+/// Returns the classes that are containers, among those that declare the fields of the given candidates.
 ///
 /// Cost: reads at most some thousand objects for each class.
 pub(crate) fn among(
@@ -57,15 +57,15 @@ pub(crate) fn among(
     found
 }
 
-/// True if a class is `outer`, or nested in it.
+/// True if a class is `outer`, or is nested in it.
 fn is_of(class: &str, outer: &str) -> bool {
     class
         .strip_prefix(outer)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('$') || rest.starts_with("[]"))
 }
 
-/// True if a field of a class holds an array of any type, or nodes of the class, and these hold objects of other
-/// classes.
+/// True if a field of the class holds an array of any type, or nodes that are nested in the class, and the array or
+/// nodes hold objects of other classes.
 fn is_generic(aligned: &Aligned<'_>, step: StepId, class: &str) -> bool {
     let trie = aligned.last();
     let text = |s: StepId| trie.names.text(trie[s].class);
@@ -87,7 +87,8 @@ fn is_generic(aligned: &Aligned<'_>, step: StepId, class: &str) -> bool {
     false
 }
 
-/// True if several fields of other classes each hold an instance of a class, or if a class of another loader holds one.
+/// True if the class serves several purposes: either several fields of other classes each hold an instance, or a class
+/// of another loader holds one.
 fn serves_many(snapshot: &Snapshot, class: &str) -> bool {
     let classes = snapshot.classes();
     let tree = snapshot.tree();

@@ -1,4 +1,4 @@
-//! Reasons for suspects of a single dump: figures of the content, without growth.
+//! Reasons for suspects of a single dump. They describe figures of the content, because no growth is known.
 
 use heapdiff_model::diff::Suspect;
 use heapdiff_units::Size;
@@ -9,7 +9,7 @@ use crate::growth;
 use crate::sentence::Evidence;
 use crate::trie::StepId;
 
-/// Returns the sentences that describe the content, and how many objects hold it.
+/// Returns the sentences that describe the content and the number of objects that hold it.
 pub(super) fn reasons(context: &SuspectContext<'_>, holders: StepId) -> Vec<Evidence> {
     let candidate = context.candidate;
     let mut reasons: Vec<Evidence> = Vec::new();
@@ -18,7 +18,7 @@ pub(super) fn reasons(context: &SuspectContext<'_>, holders: StepId) -> Vec<Evid
         let largest = step.samples.first();
         let largest = largest.and_then(|&o| context.snapshot.retained_bytes(o));
         let largest = largest.unwrap_or(0);
-        // If the largest object retains most of the content, it may hold all others.
+        // An object that retains most of the content may hold all other objects of the step.
         let may_nest = largest > step.retained_bytes / 2 && !candidate.in_place;
         reasons.push(form(&Form {
             class: context.class(content),
@@ -35,11 +35,11 @@ pub(super) fn reasons(context: &SuspectContext<'_>, holders: StepId) -> Vec<Evid
     reasons
 }
 
-/// Maximum number of steps below the content to inspect.
+/// Maximum number of steps (nodes of the trie) to inspect below the content.
 const BELOW: usize = 64;
 
-/// Returns the sentence that names an application field of the objects whose content makes up most of the bytes that
-/// they retain; `None` if there is no such field.
+/// Returns the sentence about an application field of the content's objects, if this field holds most of the bytes that
+/// the objects retain. Returns `None` if there is no such field.
 fn inside(context: &SuspectContext<'_>) -> Option<Evidence> {
     let trie = context.trie();
     let &content = context.candidate.content.first()?;
@@ -79,7 +79,7 @@ struct Form<'a> {
     in_place: bool,
 }
 
-/// Returns the sentence that shows whether the content is many objects or one.
+/// Returns the sentence which says if the content is many objects or a single one.
 fn form(of: &Form<'_>) -> Evidence {
     let objects = of.objects;
     let class = of.class.to_owned();
@@ -116,7 +116,7 @@ fn form(of: &Form<'_>) -> Evidence {
     }
 }
 
-/// Returns the sentence for many holders; `None` for few.
+/// Returns the sentence about the number of holders. Returns `None` if there are few.
 fn spread(context: &SuspectContext<'_>, at: StepId) -> Option<Evidence> {
     let count = context.trie()[at].objects;
     if at == StepId::ROOT || count < MANY || context.candidate.in_place {
@@ -134,7 +134,7 @@ fn spread(context: &SuspectContext<'_>, at: StepId) -> Option<Evidence> {
     })
 }
 
-/// Returns the sentence for a collection in which another field holds the same objects.
+/// Returns the sentence about a collection that another field refers to, if it holds the same objects.
 pub(crate) fn with_them(collection: &Suspect) -> Evidence {
     Evidence::CollectionHolds {
         field: collection.holder.clone(),
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(of(Some(Nested::Chain)), chain);
         let tree = "one of 10 objects of class a.B holds all others, 1.0 KiB each on average";
         assert_eq!(of(Some(Nested::Tree)), tree);
-        // A large object does not hold the others only because it is large.
+        // That an object is large does not mean that it holds the others.
         let large = "it consists of 10 objects of class a.B, which retain 1.0 KiB each on average and 10.0 KiB at most";
         assert_eq!(of(None), large);
     }

@@ -1,4 +1,5 @@
-//! Builds suspects: a candidate in the form that the report shows, with path, figures, verdict and reasons.
+//! Builds suspects. A suspect is a candidate in the form that the report shows, with its path, figures, verdict and
+//! reasons.
 
 mod cleared;
 pub(crate) mod containers;
@@ -34,8 +35,8 @@ use heapdiff_trend::Course;
 pub(crate) use held::with_them;
 pub(crate) use titles::thread_local_fix;
 
-/// Returns the suspect, with its path and figures but without a verdict. Also returns the class that declares its
-/// holder.
+/// Returns a candidate's suspect, with its path and figures but without a verdict. Also returns the class that declares
+/// the holding field.
 pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
     let (aligned, candidate) = (context.aligned, context.candidate);
     let trie = aligned.last();
@@ -45,8 +46,9 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         .iter()
         .map(|&s| (text(trie[s].via), aligned.kind(trie[s].via)))
         .collect();
-    // The reported path begins at the nearest class whose static field holds the content, or else at the root. If the
-    // last step holds several class objects, they are the content, not the start.
+    // The reported path begins at the nearest class whose static field leads to the content. If there is none, it
+    // begins at the root. If the last step of the path is of several class objects, these are the content, and the path
+    // does not begin there.
     let holds = |s: &StepId| trie[*s].objects == 1 || Some(s) != steps.last();
     let start = steps
         .iter()
@@ -64,13 +66,13 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         reasons
     };
     reasons.extend(outside::reasons(context));
-    // The steps whose objects are reachable on several paths. Steps above the class with the static field do not
+    // The shared steps: their objects are reachable on several paths. Only steps below the class with the static field
     // matter.
     let mut shared_steps: Vec<usize> = (0..steps.len())
         .filter(|&at| trie.names.kind(trie[steps[at]].via) == LabelKind::Shared)
         .filter(|&at| start.is_none_or(|class| at > class))
         .collect();
-    // A virtual thread is a root only because dumps are written that way, so its real holder is looked up.
+    // Dumps list a virtual thread as a GC root although it is not one in the JVM. So look up what really holds it.
     let first = steps.first();
     if first.is_some_and(|&s| context.is_kind(s, "java.lang.VirtualThread"))
         && !shared_steps.contains(&0)
@@ -90,15 +92,14 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
     let path = resolved.path(&labels, begin);
     let down_to_head = resolved.path(&aligned.labels(candidate), 0);
     let mut also_held_by: Vec<String> = Vec::new();
-    // If a field of the application further down holds the objects, the paths differ only above the owner of that
-    // field.
+    // If an application field further down holds the objects, then only the paths above the owner of that field differ.
     let shared_at = shared_steps.first().copied().unwrap_or(0);
     let has_own_holder = |labels: &[Label]| {
         let below = labels.iter().skip(shared_at + 1);
         below.clone().any(|l| growth::is_application(l.1))
     };
     if has_own_holder(&aligned.labels(candidate)) {
-        // The path names the only holder.
+        // The path already names the only holder, so there are no others to mention.
     } else if let Some((parent, found)) = resolved.ways() {
         let ways = shared_holders(context, parent, found);
         reasons.extend(several(&ways));
@@ -127,7 +128,7 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
     let field = growth::holder(&down_to_head).filter(|_| !is_shared_by_locals);
     let head = candidate.content.first().map(|&s| text(trie[s].class));
     let holder = field.clone().unwrap_or_else(|| match candidate.at {
-        // A class object has no holder that readers need to know.
+        // For a class object, the report names the class itself instead of a holder.
         StepId::ROOT if labels[0].1 == LabelKind::Shared => head
             .filter(|class| class.starts_with("class "))
             .unwrap_or_else(|| labels[0].0.clone()),
@@ -185,12 +186,13 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
     (suspect, holder_class)
 }
 
-/// True if the text for the objects of a step names class objects.
+/// True if the text for the objects of a step is about class objects.
 fn is_class(text: &str) -> bool {
     text.starts_with("class ")
 }
 
-/// Adds the verdict and its reasons to a suspect. Returns false if it is not a suspect, because all of it is replaced.
+/// Adds the verdict and its reasons to a suspect. Returns false if the evidence shows that it is not a suspect, for
+/// example because all of it is replaced.
 pub(crate) fn judge(
     context: &SuspectContext<'_>,
     suspect: &mut Suspect,
@@ -219,7 +221,7 @@ pub(crate) fn judge(
     };
     suspect.verdict = verdict;
     let mut reasons = evidence.reasons();
-    // The order of the sentences: the cause, how the content is held, the evidence for the verdict.
+    // The sentences are in this order: the cause, how the content is held, the evidence for the verdict.
     let cause = usize::from(suspect.detector.is_some());
     reasons.splice(cause..cause, suspect.reasons.drain(..));
     let stays = bounds::stays_when_cleared(context);
@@ -233,11 +235,12 @@ pub(crate) fn judge(
     true
 }
 
-/// Growth by fewer objects than [`FEW`] is not called a leak if they retain less than 1/100 of the heap.
+/// Growth by fewer than [`FEW`] objects is not called a leak if these retain less than 1/100 of the heap.
 const FEW: u64 = 30;
 const SMALL_PART: i64 = 100;
 
-/// Returns the number of objects added, if they are few and retain little of the heap, direct buffers included.
+/// Returns the number of objects that were added. Returns `None` unless they are few and retain little of the heap.
+/// Their direct buffers are included.
 fn few(context: &SuspectContext<'_>) -> Option<u64> {
     let candidate = context.candidate;
     let came = u64::try_from(difference(&candidate.objects)).ok()?;
@@ -248,14 +251,14 @@ fn few(context: &SuspectContext<'_>) -> Option<u64> {
     (came > 0 && came < FEW && is_small).then_some(came)
 }
 
-/// Returns the steps in which the content grew while its class as a whole did not. For example, pooled buffers that a
-/// worker uses at one dump are back in the pool at the next.
+/// Returns in which intervals between two dumps the content grew while its class as a whole did not. An example is a
+/// pooled buffer that a worker uses at the time of one dump, and that is back in the pool at the next.
 fn moved(context: &SuspectContext<'_>) -> Moved {
     let Some(&head) = context.candidate.content.first() else {
         return Moved::Nowhere;
     };
     let class = context.class(head);
-    // Class objects are counted as instances of `java.lang.Class`, whatever class they represent.
+    // Class objects are counted together as instances of `java.lang.Class`, so the class does not identify them.
     if is_class(class) {
         return Moved::Nowhere;
     }
@@ -286,8 +289,9 @@ fn moved(context: &SuspectContext<'_>) -> Moved {
     }
 }
 
-/// Removes suspects that are only the collections (their nodes, keys and tables) through which several fields hold
-/// another suspect's objects. The reasons of the other suspect mention them, in the sentence that `mention` returns.
+/// Several fields may lead to the same objects through separate collections. Removes suspects that are only such a
+/// collection (its nodes, keys and tables) around another suspect's objects. The other suspect mentions each in its
+/// reasons, with the sentence that `mention` returns.
 pub(crate) fn fold_collections(
     suspects: &mut Vec<Suspect>,
     mention: impl Fn(&Suspect) -> sentence::Evidence,
@@ -315,7 +319,7 @@ pub(crate) fn fold_collections(
     suspects.retain(|_| at.next().is_some_and(|i| kept.contains(&i)));
 }
 
-/// Returns the sentence for a collection that grew with its content.
+/// Returns the sentence which says that a collection grew together with its content.
 pub(crate) fn grew_with_them(collection: &Suspect) -> sentence::Evidence {
     sentence::Evidence::CollectionGrew {
         field: collection.holder.clone(),
@@ -323,28 +327,29 @@ pub(crate) fn grew_with_them(collection: &Suspect) -> sentence::Evidence {
     }
 }
 
-/// Returns the growth of a suspect, 0 if it shrank.
+/// Returns the growth of a suspect in bytes; 0 if it shrank.
 fn grown(suspect: &Suspect) -> Size {
     Size(u64::try_from(suspect.growth.retained_bytes).unwrap_or(0))
 }
 
-/// True if a suspect, which is no larger than `of`, is only the collection in which a field holds the objects of `of`.
+/// True if a suspect is only the collection in which a field holds the objects of the suspect `of`. It must not be
+/// larger than `of`.
 fn is_collection_of(suspect: &Suspect, of: &Suspect) -> bool {
     let (own, all) = (suspect.growth.objects, of.growth.objects);
     let is_held = of.holder == suspect.holder || of.also_held_by.contains(&suspect.holder);
-    // The collection has about one node for each object.
+    // A collection has about one node for each object that it holds.
     let as_many = own.abs_diff(all) <= all.unsigned_abs() / 8;
     is_held && as_many && all > 1 && is_jdk(&suspect.class)
 }
 
-/// Returns the sentence for growth of the JDK's own tables while classes are loaded, as during start-up; `None` for
-/// other growth.
+/// Returns the sentence which says that the JDK's own tables grew because classes were loaded, as during start-up.
+/// Returns `None` if this is not the reason for the growth.
 fn start(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
     let [first, .., last] = context.summaries else {
         return None;
     };
     let (before, after) = (first.stats.classes, last.stats.classes);
-    // If classes are loaded at a constant rate, the program is not starting.
+    // If the program loads classes at a constant rate, it is not starting up.
     let classes: Vec<(u64, u64)> = context
         .summaries
         .iter()
@@ -383,8 +388,8 @@ fn start(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
     })
 }
 
-/// True if hidden application classes of one family are most of the new classes. The program then creates them
-/// continually, not only during start-up.
+/// True if most of the new classes are hidden application classes with one common name. The program then creates
+/// classes all the time, not only during start-up.
 fn are_one_family(context: &SuspectContext<'_>, came: u64) -> bool {
     let mut families: BTreeMap<Cow<'_, str>, u64> = BTreeMap::new();
     for (index, class) in context.snapshot.classes().iter() {
@@ -396,8 +401,8 @@ fn are_one_family(context: &SuspectContext<'_>, came: u64) -> bool {
     families.values().any(|&count| count * 2 >= came)
 }
 
-/// True if several local variables of a thread lead to the objects, and no field that a programmer wrote does. In
-/// `path`, the resolved references replace the labels of the shared steps.
+/// True if several local variables of a thread lead to the objects, and no field that a programmer declared does. In
+/// `path`, the labels of shared steps are already replaced by references found in the dump.
 fn is_shared_by_locals(labels: &[Label], path: &[Label]) -> bool {
     let is_local = |l: &Label| l.0 == titles::LOCAL;
     let is_named = |l: &Label| growth::is_application(l.1) || l.1 == LabelKind::RuntimeStatic;
@@ -405,34 +410,34 @@ fn is_shared_by_locals(labels: &[Label], path: &[Label]) -> bool {
     !labels.iter().any(is_local) && at.is_some_and(|at| !path[at..].iter().any(is_named))
 }
 
-/// One of several fields that hold the same objects.
+/// A field that holds the same objects as other fields do.
 struct SharedHolder {
     /// Name of the field.
     name: String,
-    /// True if the objects on the path from the field grew.
+    /// True if the objects on the path that begins at this field grew.
     grew: bool,
 }
 
-/// Returns the fields on the paths that lead to shared objects below a step.
+/// Returns the fields on the paths that lead to the shared objects below a step.
 fn shared_holders(
     context: &SuspectContext<'_>,
     parent: StepId,
     found: &[Vec<Label>],
 ) -> Vec<SharedHolder> {
-    // Paths inside one collection (from both ends of a linked list) name no field and are skipped.
+    // Skip paths inside a single collection, such as those from both ends of a linked list: they name no field.
     let holder = |path: &Vec<Label>| {
         let is_named = |l: &Label| growth::is_application(l.1) || l.1 == LabelKind::RuntimeStatic;
         path.iter().find(|l| is_named(l))?;
         Some(SharedHolder {
             name: growth::holder(path)?,
-            // A single dump has no growth that could distinguish the holders.
+            // In a single dump, there is no growth by which to distinguish the holders.
             grew: context.is_alone() || grew(context, parent, path),
         })
     };
     found.iter().filter_map(holder).collect()
 }
 
-/// True if the objects on a path down from a step grew in number or size.
+/// True if the objects on a path that leads down from a step grew in number or size.
 fn grew(context: &SuspectContext<'_>, parent: StepId, path: &[Label]) -> bool {
     let trie = context.trie();
     let is_static = |kind| {
@@ -448,7 +453,7 @@ fn grew(context: &SuspectContext<'_>, parent: StepId, path: &[Label]) -> bool {
     let mut level = vec![parent];
     for (i, (text, kind)) in path.iter().enumerate() {
         let is_this = |s: &StepId| context.via(*s) == text;
-        // The step of a static field can be anywhere in the trie, below its class.
+        // The step of a static field is below the step of its class, which can be anywhere in the trie.
         level = if i == 0 && is_static(*kind) {
             (1..trie.len() as u32).map(StepId).filter(is_this).collect()
         } else {
@@ -462,8 +467,8 @@ fn grew(context: &SuspectContext<'_>, parent: StepId, path: &[Label]) -> bool {
     false
 }
 
-/// Returns the field through which the largest of the objects stays reachable if the holder is cleared. Returns `None`
-/// if clearing the holder frees the object, or if a bounded search does not find such a field.
+/// Returns a second holder: the field through which the largest of the objects would stay reachable if the holder were
+/// cleared. Returns `None` if the object would be freed, or if a bounded search finds no such field.
 fn other_holder(context: &SuspectContext<'_>, holder: &str) -> Option<String> {
     let path = cleared::path_without(context.snapshot, largest_content(context)?, holder)?;
     growth::holder(&path).filter(|other| other != holder)
@@ -475,7 +480,7 @@ fn largest_content(context: &SuspectContext<'_>) -> Option<ObjectIndex> {
     context.trie()[content].samples.first().copied()
 }
 
-/// Returns the sentence that names several holders of the same objects, and which of them grew.
+/// Returns the sentence that names several holders of the same objects. It also says which of the holders grew.
 fn several(ways: &[SharedHolder]) -> Option<sentence::Evidence> {
     let mut names: Vec<&str> = ways.iter().map(|w| &*w.name).collect();
     let mut seen: Vec<&str> = Vec::new();
@@ -499,7 +504,7 @@ fn several(ways: &[SharedHolder]) -> Option<sentence::Evidence> {
     })
 }
 
-/// Returns the number of objects over which the growth is spread.
+/// Returns the number of holders over which the growth is spread.
 fn holders(context: &SuspectContext<'_>) -> u64 {
     let trie = context.trie();
     let step = spread_over(context);
@@ -509,7 +514,7 @@ fn holders(context: &SuspectContext<'_>) -> u64 {
     }
 }
 
-/// Returns the step over whose objects the growth is spread.
+/// Returns the step (node of the trie) whose objects are the holders over which the growth is spread.
 fn spread_over(context: &SuspectContext<'_>) -> StepId {
     if context.candidate.in_place {
         context.candidate.content[0]
@@ -518,11 +523,11 @@ fn spread_over(context: &SuspectContext<'_>) -> StepId {
     }
 }
 
-/// Minimum number of holders for which the report mentions the number.
+/// Minimum number of holders that the report mentions. Fewer holders are not mentioned.
 const MANY: u64 = 8;
 
-/// Returns the class of a step's objects. For an array, it is the class of the list that has the array, which is more
-/// useful to readers.
+/// Returns the class of a step's objects. If the objects are the arrays of lists, returns the class of the lists, which
+/// tells readers more.
 fn class_of_holders<'a>(context: &SuspectContext<'a>, at: StepId) -> &'a str {
     let mut above = context.trie().above(at);
     let of = above
@@ -531,10 +536,11 @@ fn class_of_holders<'a>(context: &SuspectContext<'a>, at: StepId) -> &'a str {
     context.class(of.unwrap_or(at))
 }
 
-/// Returns the sentence for many holders one of which holds most of the content; `None` if none does.
+/// Returns the sentence which says that one of many holders has most of the content. Returns `None` if none has most of
+/// it.
 fn mostly_one(context: &SuspectContext<'_>, at: StepId) -> Option<sentence::Evidence> {
     let step = &context.trie()[at];
-    // The samples of a step are its largest objects.
+    // The stored samples of a step are its largest objects.
     let largest = step.samples.iter();
     let largest = largest.filter_map(|&m| context.snapshot.retained_bytes(m));
     (largest.max().unwrap_or(0) > step.retained_bytes / 2).then(|| sentence::Evidence::MostlyOne {
@@ -543,10 +549,11 @@ fn mostly_one(context: &SuspectContext<'_>, at: StepId) -> Option<sentence::Evid
     })
 }
 
-/// Returns the sentence that describes how growth is spread over many holders; `None` for few holders.
+/// Returns the sentence which describes how the growth is spread over many holders. Returns `None` for few holders.
 fn spread(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
     let at = spread_over(context);
-    // Each of these maps has entries for several thread locals, so a mean per map says little.
+    // The holders are maps of thread locals. Each has entries for several thread locals, so the mean size of a map
+    // tells little.
     if context
         .class(at)
         .starts_with("java.lang.ThreadLocal$ThreadLocalMap")
@@ -575,7 +582,8 @@ fn spread(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
     })
 }
 
-/// Returns the sentence that shows whether objects were added or grew in place, and how the number of holders changed.
+/// Returns the sentence about how the content grew: objects were added, or the objects themselves became larger. It
+/// also says how the number of holders changed.
 fn structure(context: &SuspectContext<'_>) -> sentence::Evidence {
     let step = spread_over(context);
     let (before, now) = context.ends(step);
@@ -590,7 +598,7 @@ fn structure(context: &SuspectContext<'_>) -> sentence::Evidence {
 pub(crate) mod tests {
     use super::*;
 
-    /// Returns a suspect that grew by `growth` objects and bytes, and that the fields `also` hold as well.
+    /// Returns a suspect that grew by `growth` objects and bytes. The fields `also` hold it as well.
     pub(crate) fn suspect(holder: &str, class: &str, also: &[&str], growth: (i64, i64)) -> Suspect {
         Suspect {
             root: "static".to_owned(),
@@ -621,7 +629,7 @@ pub(crate) mod tests {
         let one = [("A.queue".to_owned(), told.to_owned())];
         assert_eq!(folded(vec![waiting(), nodes(5001)]), one);
         assert_eq!(folded(vec![nodes(5001), waiting()]), one);
-        // A different number, or a class that is not of the JDK, is growth by itself.
+        // If the number of objects differs, or the class is not a JDK class, the suspect has grown independently.
         assert_eq!(folded(vec![nodes(9000), waiting()]).len(), 2);
         let own = suspect("B.all", "b.Entry", &[], (5000, 160_000));
         assert_eq!(folded(vec![own, waiting()]).len(), 2);

@@ -1,4 +1,5 @@
-//! Reasons about growth outside of the heap together with a suspect: stacks of threads, and metaspace of classes.
+//! Reasons about memory outside of the heap that grows together with a suspect: stacks of threads, and metaspace of
+//! classes.
 
 use hprof::ObjectIndex;
 
@@ -6,11 +7,11 @@ use crate::evidence::context::SuspectContext;
 use crate::sentence::Evidence;
 use crate::trie::StepId;
 
-/// Maximum number of threads whose names and states are read.
+/// Maximum number of threads to read for their names and states.
 const READ: usize = 64;
-/// Maximum number of threads that the sentence names.
+/// Maximum number of threads to name in the sentence.
 const NAMED: usize = 3;
-/// Minimum number of threads for a sentence about a single dump.
+/// Minimum number of threads that are mentioned for a single dump.
 const PILE: u64 = 8;
 
 /// Returns the sentences about growth outside of the heap.
@@ -23,7 +24,7 @@ pub(super) fn reasons(context: &SuspectContext<'_>) -> Vec<Evidence> {
     reasons
 }
 
-/// Returns the sentence about the platform threads on the path, if there are more of them.
+/// Returns the sentence about the platform threads on the path. Returns `None` if their number did not grow.
 fn threads(context: &SuspectContext<'_>) -> Option<Evidence> {
     let is_thread = |&step: &StepId| {
         context.is_kind(step, "java.lang.Thread")
@@ -46,7 +47,7 @@ fn threads(context: &SuspectContext<'_>) -> Option<Evidence> {
     let names = context.snapshot.strings(&names, 60);
     let names: Vec<String> = names.into_iter().flatten().collect();
     let states = states(context, &some);
-    // The states of some threads do not show those of the others.
+    // Leave out the states unless they are known for all threads.
     let known: usize = states.iter().map(|(_, count)| count).sum();
     Some(Evidence::ThreadStacks {
         threads: last,
@@ -59,9 +60,9 @@ fn threads(context: &SuspectContext<'_>) -> Option<Evidence> {
     })
 }
 
-/// Returns the number of threads in each state, the most frequent state first.
+/// Returns the states and the number of threads in each, the most frequent state first.
 fn states(context: &SuspectContext<'_>, threads: &[ObjectIndex]) -> Vec<(&'static str, usize)> {
-    // Since JDK 19 the state is in a separate object.
+    // Since JDK 19, the state of a thread is a field of a separate object.
     let holders: Vec<ObjectIndex> = context
         .field(threads, "holder")
         .into_iter()
@@ -84,7 +85,7 @@ fn states(context: &SuspectContext<'_>, threads: &[ObjectIndex]) -> Vec<(&'stati
     counts
 }
 
-/// Returns the name of a state as `Thread.getState` does. The bits are those of JVMTI's `GetThreadState`.
+/// Returns the name of a thread's state, as `Thread.getState` does. The bits are those of JVMTI's `GetThreadState`.
 const fn state(status: i64) -> &'static str {
     match status {
         s if s & 0x4 != 0 => "RUNNABLE",

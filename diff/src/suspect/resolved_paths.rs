@@ -1,5 +1,6 @@
-//! Resolves the shared steps of a suspect's path, whose objects are reachable on several paths. They are replaced by
-//! reference paths found in the dump.
+//! Resolves the shared steps of a suspect's path. A step is a node of the trie. It is shared if its objects are
+//! reachable on several paths, so that no single reference holds them. Each shared step is replaced by a path of
+//! references found in the dump.
 
 use std::collections::BTreeMap;
 
@@ -11,32 +12,32 @@ use crate::names::{self, Label, LabelKind};
 use crate::suspect::shared_paths::{self, SharedPath, Wanted};
 use crate::trie::StepId;
 
-/// The reference paths that replace shared steps. No single reference holds the objects of a shared step, so the trie
-/// does not show how they are reached.
+/// The paths of references that replace shared steps. No single reference holds the objects of a shared step, so the
+/// trie does not show how they are reached.
 pub(crate) struct ResolvedPaths {
-    /// The labels that replace a step, by the index of the step in the path.
+    /// The labels that replace a shared step. The key is the index of the step in the path.
     found: BTreeMap<usize, Vec<Label>>,
-    /// All paths found for the uppermost shared step, and the step above it.
+    /// The step above the uppermost shared step, and all paths found from it to the shared step.
     ways: Option<(StepId, Vec<Vec<Label>>)>,
 }
 
-/// Maximum number of shared steps to resolve in one path, beginning with the uppermost.
+/// In one path, at most this number of shared steps is resolved, starting from the root.
 const SHARED_STEPS: usize = 3;
-/// Maximum number of objects to check below one object, and to follow on one level.
+/// Maximum number of objects to check below one object, and maximum number of objects to follow on one level.
 const LOOKED_AT: usize = 1 << 12;
 const FOLLOWED: usize = 64;
 /// Maximum number of dominators to follow from the content up to a shared step.
 const MOST_ABOVE: usize = 1 << 12;
 
 impl ResolvedPaths {
-    /// Finds paths to the first of the shared steps. `shared_steps` are indices into `steps`.
+    /// Finds the paths that replace the first shared steps. `shared_steps` are indices into `steps`.
     pub(crate) fn new(
         context: &SuspectContext<'_>,
         steps: &[StepId],
         shared_steps: &[usize],
     ) -> Self {
         let trie = context.trie();
-        // Objects of JDK classes that only the GC roots together dominate serve unrelated purposes, so the path to one
+        // If only the virtual root dominates objects of a JDK class, they serve unrelated purposes, and the path to one
         // of them says nothing about the others. The exception is an object that holds most of the growth by itself,
         // such as a list that both a local variable and a field hold.
         let is_one_kind = |step: StepId| {
@@ -66,7 +67,7 @@ impl ResolvedPaths {
                 None => continue,
             };
             let mut paths = shared_paths::find(context.snapshot, wanted);
-            // The search may miss a few objects among many elements, so all objects are searched instead.
+            // Search for paths to all objects: among many elements, the search could miss the few that are meant.
             if paths.is_empty() && above.len() == step.samples.len() {
                 paths = shared_paths::find(context.snapshot, all);
             }
@@ -86,7 +87,7 @@ impl ResolvedPaths {
                 let all = paths.iter().map(|path| path.labels.clone());
                 resolved.ways = Some((trie[steps[at]].parent, all.collect()));
             }
-            // A path to a few of the objects says nothing about the others.
+            // Ignore a path that leads to only a few of the objects: it says nothing about the others.
             let usual = || paths.iter().filter(|path| path.is_usual);
             let is_own = |p: &&SharedPath| p.labels.iter().any(|l| growth::is_application(l.1));
             if let Some(best) = usual().find(is_own).or(usual().next()) {
@@ -96,18 +97,19 @@ impl ResolvedPaths {
         resolved
     }
 
-    /// Returns the paths to the uppermost shared step, and the step above it.
+    /// Returns the step above the uppermost shared step, and the paths from it to the shared step.
     pub(crate) fn ways(&self) -> Option<(StepId, &[Vec<Label>])> {
         let (parent, paths) = self.ways.as_ref()?;
         Some((*parent, paths))
     }
 
-    /// True if the first step is replaced.
+    /// True if the first step of the path was replaced.
     pub(crate) fn covers_root(&self) -> bool {
         self.found.contains_key(&0)
     }
 
-    /// Returns the lowest shared step whose path begins at a static field, and the class that declares the field.
+    /// Finds the lowest shared step that was replaced by a path from a static field. Returns the step, and the class
+    /// that declares the field.
     pub(crate) fn at_static(&self) -> Option<(usize, &str)> {
         self.found
             .iter()
@@ -120,7 +122,7 @@ impl ResolvedPaths {
             })
     }
 
-    /// Returns the labels from `begin` on, with those of shared steps replaced.
+    /// Returns the labels of the path from the index `begin` on. Labels of shared steps are replaced.
     pub(crate) fn path(&self, labels: &[Label], begin: usize) -> Vec<Label> {
         let mut path = Vec::new();
         for (at, label) in labels.iter().enumerate().skip(begin) {
@@ -134,8 +136,8 @@ impl ResolvedPaths {
 }
 
 /// Returns the objects of a shared step that dominate content of the suspect: the largest objects of the step, or else
-/// the objects that dominate the largest content. Another object of the step may hold something else. Empty if the step
-/// is the content itself.
+/// the objects that dominate the largest content. Other objects of the step are left out, because they may hold
+/// something else. Empty if the step is the content itself.
 fn above_content(context: &SuspectContext<'_>, steps: &[StepId], at: usize) -> Vec<ObjectIndex> {
     let (trie, snapshot) = (context.trie(), context.snapshot);
     let tree = snapshot.tree();
@@ -154,8 +156,7 @@ fn above_content(context: &SuspectContext<'_>, steps: &[StepId], at: usize) -> V
     let above = |&object: &ObjectIndex| {
         let chain = std::iter::successors(Some(object), |&o| tree.object(tree.dominator(o)?));
         let chain = chain.skip(1).take(MOST_ABOVE);
-        // Take the uppermost object of the class, because objects of the class may also be between the step and the
-        // content.
+        // Take the uppermost object of the class: other objects of the class may be between the step and the content.
         let of_class = chain.filter(|&o| names::name_of(snapshot, o) == class);
         of_class.last()
     };
@@ -169,7 +170,7 @@ fn above_content(context: &SuspectContext<'_>, steps: &[StepId], at: usize) -> V
     above
 }
 
-/// True if an object dominates objects of the classes of these steps, one below the other.
+/// True if the object dominates a chain of objects, one for each of these steps, with the classes of the steps.
 fn leads_down(context: &SuspectContext<'_>, object: ObjectIndex, steps: &[StepId]) -> bool {
     let (snapshot, tree) = (context.snapshot, context.snapshot.tree());
     let mut level = vec![object];

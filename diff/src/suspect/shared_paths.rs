@@ -1,4 +1,4 @@
-//! Finds the reference paths to objects that no single reference holds.
+//! Finds paths of references to objects that no single reference holds.
 //!
 //! If several paths lead to the growing objects, their dominator is the object at which the paths split. The trie shows
 //! only this dominator. This module follows the paths down from the dominator, breadth first, to the first of the
@@ -22,21 +22,22 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::growth;
 use crate::names::{self, Label, LabelKind};
 
-/// Maximum number of objects to read on one level.
+/// Maximum number of objects to read on one level of the search.
 const WIDTH: usize = 1 << 14;
 /// Maximum number of levels to search.
 const DEPTH: usize = 8;
-/// Maximum number of further levels on which only chains are followed, such as those of waiting threads.
+/// Maximum number of further levels. On these, only chains are followed, such as the chain of threads that wait for a
+/// lock.
 const CHAIN: usize = 1 << 9;
-/// Maximum number of levels if there are few wanted objects.
+/// Maximum number of levels if only few objects are wanted.
 const DEPTH_TO_FEW: usize = 16;
-/// Maximum number of elements of one array to follow.
+/// Maximum number of elements to follow of one array.
 const ELEMENTS: u32 = 1 << 12;
 /// Maximum number of references to follow in one search.
 const REFERENCES: u64 = 1 << 21;
-/// Maximum number of references to read in search of links between wanted objects, for all paths together.
+/// Maximum number of references to read in order to find references between wanted objects, for all paths together.
 const LINKS: usize = 1 << 17;
-/// The class that declares the field `referent`.
+/// The JDK class that declares the field `referent`.
 const REFERENCE: &str = "java.lang.ref.Reference";
 /// Maximum number of paths to return.
 const PATHS: usize = 4;
@@ -45,29 +46,31 @@ const PATHS: usize = 4;
 #[derive(Clone)]
 struct Reached {
     object: ObjectIndex,
-    /// Number of references on the path to it. A chain through one field counts as one.
+    /// Number of references on the path to the object. A chain whose links use the same field counts as one.
     steps: usize,
-    /// Index of its predecessor among the reached objects, and the reference between the two.
+    /// Index of the object's predecessor among the reached objects, and the label of the reference between the two.
+    /// `None` for an object at which the search began.
     from: Option<(usize, Label)>,
 }
 
-/// If there are at most this number of wanted objects, the search goes on until it reaches the largest ones.
+/// Objects are few if there are at most this number of them. The search then goes on until it reaches the largest ones.
 pub(crate) const FEW: u64 = 1000;
-/// A path to at least this number of objects is returned even if another path leads to many more. The number is small
-/// because only a few links of a chain are followed, so such a path reaches few objects.
+/// A path to at least this number of objects is returned even if another path leads to many more. The number is small,
+/// because the search follows only a few links of a chain, so a path through a chain reaches few objects.
 const SEVERAL: usize = 8;
 
-/// A path, with the objects to which it leads.
+/// A path, and the wanted objects to which it leads.
 struct Way {
     path: Vec<Label>,
     objects: FxHashSet<ObjectIndex>,
     /// Bytes that the objects retain together.
     bytes: u64,
-    /// In the result of [`Ways::best`]: the number of objects that all paths with the same first reference lead to.
+    /// Number of objects to which all paths with the same first reference lead together. Set in the result of
+    /// [`Ways::best`].
     of_beginning: usize,
 }
 
-/// The paths on which objects were reached, in the order in which they were found.
+/// The paths that lead to wanted objects, in the order in which the search found them.
 #[derive(Default)]
 struct Ways {
     list: Vec<Way>,
@@ -143,20 +146,21 @@ impl Ways {
         ranked.into_iter().map(|(_, way)| way).collect()
     }
 
-    /// Returns the number of different first references of the paths, which are those that leave the dominator.
+    /// Returns the number of different first references of all paths. A first reference leaves the dominator of the
+    /// wanted objects.
     fn beginnings(&self) -> usize {
         let first: FxHashSet<Option<&Label>> = self.list.iter().map(|w| w.path.first()).collect();
         first.len()
     }
 }
 
-/// The objects to which paths are searched.
+/// The objects to which the search finds paths.
 #[derive(Clone, Copy)]
 pub(crate) enum Wanted<'a> {
-    /// These objects, which have the same dominator.
+    /// The given objects, which all have the same dominator.
     These(&'a [ObjectIndex]),
-    /// All objects with the class and dominator of the samples. There are `of` such objects, and the samples are the
-    /// largest.
+    /// All objects that have the same class and dominator as the samples. There are `of` such objects. The samples are
+    /// the largest of them.
     All { samples: &'a [ObjectIndex], of: u64 },
 }
 
@@ -175,12 +179,12 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// A path, and the part of the objects to which it leads.
+/// A path, and how many of the objects it leads to.
 pub(crate) struct SharedPath {
     pub(crate) labels: Vec<Label>,
-    /// Number of objects that the search reached on paths with the same first reference.
+    /// Number of objects that the search reached on all paths with the same first reference.
     objects: u64,
-    /// True if its first reference leads to at least half of the objects that the search reached.
+    /// True if the path's first reference leads to at least half of the objects that the search reached.
     pub(crate) is_usual: bool,
 }
 
@@ -218,7 +222,8 @@ pub(crate) fn find(snapshot: &Snapshot, wanted: Wanted<'_>) -> Vec<SharedPath> {
             .chain(loaded_by(snapshot, object))
             .chain(locals.iter().copied())
             .collect(),
-        // Growing objects may be roots themselves, such as virtual threads. The search does not start there.
+        // The growing objects may be GC roots themselves, as virtual threads are in dumps. The search does not start at
+        // these.
         None => {
             let mut starts = starts(snapshot);
             starts.retain(|&o| !search.is_wanted(o));
@@ -232,7 +237,7 @@ pub(crate) fn find(snapshot: &Snapshot, wanted: Wanted<'_>) -> Vec<SharedPath> {
         is_written(&path.labels) || path.labels.iter().any(is_static)
     };
     if tree.object(dominator).is_none() && !found.first().is_some_and(is_named) {
-        // Objects that JDK threads refer to are near, and hide the longer path from the application.
+        // Paths from JDK threads are short, and hide the longer path from the application.
         let own: Vec<ObjectIndex> = all.into_iter().filter(|&o| is_own(snapshot, o)).collect();
         let mut named = search.ways(&own, CHAIN);
         named.retain(|path| is_written(&path.labels) && path.objects >= of.min(SEVERAL as u64));
@@ -243,17 +248,17 @@ pub(crate) fn find(snapshot: &Snapshot, wanted: Wanted<'_>) -> Vec<SharedPath> {
     found
 }
 
-/// A search: the wanted objects, and the part of the heap to search.
+/// A search for paths. It has the wanted objects, and the part of the heap to search.
 struct Search<'a> {
     snapshot: &'a Snapshot,
     wanted: Wanted<'a>,
     samples: &'a [ObjectIndex],
-    /// Number of wanted objects. The samples are the largest of them.
+    /// Number of wanted objects. The samples are the largest of these.
     of: u64,
     class: Option<ClassIndex>,
     dominator: Node,
-    /// If a thread dominates the wanted objects: the objects of its local variables, sorted. The search starts from
-    /// them, too, after the thread.
+    /// The objects of a thread's local variables, sorted, if a thread dominates the wanted objects. The search starts
+    /// from these, too, after the thread itself.
     locals: &'a [ObjectIndex],
 }
 
@@ -268,7 +273,7 @@ impl Search<'_> {
         }
     }
 
-    /// Returns the paths from these objects. On the last `chain` levels, only chains are followed.
+    /// Returns the paths that begin at these objects. On the last `chain` levels, only chains are followed.
     fn ways(&self, starts: &[ObjectIndex], chain: usize) -> Vec<SharedPath> {
         let (snapshot, of) = (self.snapshot, self.of);
         let local = names::hold_label(snapshot, Hold::Local, None);
@@ -317,7 +322,7 @@ impl Search<'_> {
                     }
                     let from = Some((level.start + i, label));
                     if is_wanted {
-                        // If a single object is wanted, other objects of its class are not.
+                        // If only one object is wanted, do not accept other objects of its class.
                         if of > 1 || self.samples.contains(&target) {
                             let retained = snapshot.retained_bytes(target).unwrap_or(0);
                             ways.add(trace(&reached, from), target, retained);
@@ -356,15 +361,16 @@ impl Search<'_> {
         paths.collect()
     }
 
-    /// Adds to each path the wanted objects that are reachable from its objects through other wanted objects. For
-    /// example, a reference to one node of a doubly linked list holds all nodes.
+    /// Adds wanted objects to each path: those that are reachable from the path's objects through other wanted objects.
+    /// For example, a reference to one node of a doubly linked list holds all nodes.
     fn follow_links(&self, ways: &mut Ways) {
         let most = LINKS / ways.list.len().max(1);
         for way in &mut ways.list {
             let mut left = most;
             let mut work: Vec<ObjectIndex> = way.objects.iter().copied().collect();
             work.sort_unstable();
-            // These objects are read first, as a sample: if none of them has a link, hardly any object has one.
+            // Read these objects first, as a sample. If none of them refers to another wanted object, hardly any object
+            // does.
             let mut tried = work.split_off(work.len().saturating_sub(SEVERAL));
             let mut has_links = false;
             while left > 0
@@ -391,7 +397,7 @@ impl Search<'_> {
     }
 }
 
-/// True if an object is of an application class, or is the class object of one.
+/// True if an object is an instance of an application class, or the class object of one.
 fn is_own(snapshot: &Snapshot, object: ObjectIndex) -> bool {
     let class = snapshot
         .represents(object)
@@ -417,7 +423,8 @@ fn starts(snapshot: &Snapshot) -> Vec<ObjectIndex> {
     all
 }
 
-/// Returns the objects of a thread's local variables that the thread dominates; empty for another object.
+/// Returns the objects of a thread's local variables, as far as the thread dominates them. Empty if the object is not a
+/// thread.
 fn local_variables(snapshot: &Snapshot, thread: ObjectIndex, node: Node) -> Vec<ObjectIndex> {
     let threads = snapshot.threads();
     let found = threads.iter().filter(|t| t.object == Some(thread));
@@ -453,13 +460,13 @@ fn is_below(snapshot: &Snapshot, dominator: Node, object: ObjectIndex) -> bool {
         .is_some_and(|n| n > dominator && n < tree.end(dominator))
 }
 
-/// Cached labels of references, because millions of references have the same few.
+/// The labels of references that were already built, because millions of references have the same few labels.
 #[derive(Default)]
 struct Labels(FxHashMap<(Hold, Option<ClassIndex>), Label>);
 
 impl Labels {
     fn of(&mut self, snapshot: &Snapshot, hold: Hold, holder: ObjectIndex) -> Label {
-        // Only the label of an array element depends on the object that holds it.
+        // The label of an array element depends on the object that holds it. No other label does.
         let class = (hold == Hold::Element).then(|| snapshot.class_of(holder));
         let known = self.0.entry((hold, class.flatten()));
         known
@@ -468,20 +475,20 @@ impl Labels {
     }
 }
 
-/// Returns the references of an object with labels, without the referents of weak and phantom references.
+/// Returns the references of an object with their labels. The referents of weak and phantom references are left out.
 pub(super) fn references(snapshot: &Snapshot, record: &Record<'_>) -> Vec<(ObjectIndex, Label)> {
     let label = |hold| names::hold_label(snapshot, hold, Some(record.object));
     let all = holds(snapshot, record).into_iter();
     all.map(|(target, hold)| (target, label(hold))).collect()
 }
 
-/// Returns the references of [`references`] without labels.
+/// Returns the same references as [`references`], without labels.
 fn holds(snapshot: &Snapshot, record: &Record<'_>) -> Vec<(ObjectIndex, Hold)> {
     let is_kept = |kind| !matches!(kind, Reference::Weak | Reference::Phantom);
     holds_if(snapshot, record, is_kept, ELEMENTS)
 }
 
-/// Returns the strong references of an object; of an array, those of at most `elements` elements.
+/// Returns the strong references of an object. For an array, returns those of at most `elements` elements.
 pub(super) fn strong_references(
     snapshot: &Snapshot,
     record: &Record<'_>,
@@ -490,7 +497,8 @@ pub(super) fn strong_references(
     holds_if(snapshot, record, |kind| kind == Reference::No, elements)
 }
 
-/// Returns references; those to referents only if `keeps_referent` is true for the kind of reference.
+/// Returns the references of an object. A reference to a referent is included only if `keeps_referent` is true for the
+/// kind of reference.
 fn holds_if(
     snapshot: &Snapshot,
     record: &Record<'_>,
@@ -534,11 +542,11 @@ fn holds_if(
     }
 }
 
-/// Returns the references on the path from a start of the search to a place.
+/// Returns the references on the path from a starting object of the search to a reached object.
 fn trace(reached: &[Reached], mut from: Option<(usize, Label)>) -> Vec<Label> {
     let mut path = Vec::new();
     while let Some((at, label)) = from {
-        // A chain through one field is one step.
+        // Links of a chain that use the same field are one step of the path.
         if path.last() != Some(&label) {
             path.push(label);
         }

@@ -1,5 +1,5 @@
-//! Names for holders that are not fields of an application class, but that a programmer knows: a thread local is named
-//! by the field that holds it, a local variable by its method.
+//! Names for holders that are not application fields, in a form that programmers know. A thread local is named by the
+//! field that refers to it, a local variable by its method.
 
 use heapdiff_model::diff::Suspect;
 use hprof::ObjectIndex;
@@ -11,25 +11,25 @@ use crate::names::{self, Label, LabelKind};
 use crate::next_step;
 use crate::suspect::shared_paths;
 
-/// The reference by which a thread holds the value of a thread local.
+/// The name of the reference by which a thread holds the value of a thread local.
 const VALUE: &str = "java.lang.ThreadLocal$ThreadLocalMap$Entry.value";
-/// The reference by which a Clojure Var holds its value.
+/// The name of the reference by which a Clojure Var holds its value.
 const VAR_ROOT: &str = "clojure.lang.Var.root";
-/// The label of a reference from a frame.
+/// The label of a reference from a stack frame.
 pub(super) const LOCAL: &str = "<local variable>";
 /// Number of class objects to read in one batch.
 const BATCH: usize = 1 << 12;
-/// For at most this number of a step's objects, the thread local that holds them is looked up.
+/// If a step has at most this number of objects, the thread local that holds them is looked up.
 const ASKED: usize = 4;
 
-/// A name, and the class that declares the named item.
+/// The name of a holder, and the class that declares the holder.
 pub(super) struct Title {
     pub(super) name: String,
     pub(super) class: String,
 }
 
 /// Returns the name of a holder that is not an application field. `labels` are the references from the root down to the
-/// content. Returns `None` if a field is the holder.
+/// content. Returns `None` if an ordinary field is the holder.
 pub(super) fn of(context: &SuspectContext<'_>, labels: &[Label]) -> Option<Title> {
     let own = labels.iter().rposition(|l| growth::is_application(l.1));
     let is_below = |at: usize| own.is_none_or(|own| own < at);
@@ -53,7 +53,7 @@ pub(super) fn of(context: &SuspectContext<'_>, labels: &[Label]) -> Option<Title
         .and_then(|at| frame(context, at))
 }
 
-/// Returns the fix for values of a thread local that a field refers to.
+/// Returns the fix for values of a thread local, if a field refers to this thread local.
 pub(crate) fn thread_local_fix(context: &SuspectContext<'_>, suspect: &Suspect) -> Option<String> {
     if suspect.detector.as_deref() != Some("thread-local") {
         return None;
@@ -63,8 +63,8 @@ pub(crate) fn thread_local_fix(context: &SuspectContext<'_>, suspect: &Suspect) 
     Some(next_step::remove_value(&thread_local(context, at)?.name))
 }
 
-/// Returns the name of the thread if the first step is one thread. In a single dump, also returns it if one of several
-/// threads retains most of the step.
+/// Returns the thread's name if the path starts at a single thread. For a single dump, also returns a name if the path
+/// starts at several threads, and one of them retains most.
 pub(super) fn thread(context: &SuspectContext<'_>) -> Option<String> {
     let &step = context.steps.first()?;
     let of = &context.trie()[step];
@@ -81,13 +81,13 @@ pub(super) fn thread(context: &SuspectContext<'_>) -> Option<String> {
     context.snapshot.strings(&[name], 100).pop()?
 }
 
-/// Returns the sample objects of a step on the path to the content.
+/// Returns the stored samples of a step that is on the path to the content.
 fn samples<'a>(context: &SuspectContext<'a>, at: usize) -> &'a [ObjectIndex] {
     let step = context.steps.get(at);
     step.map_or(&[][..], |&s| &context.trie()[s].samples)
 }
 
-/// Returns the field that holds the thread local whose values are the objects of a step.
+/// Returns the field that refers to the thread local whose values are the objects of a step.
 fn thread_local(context: &SuspectContext<'_>, at: usize) -> Option<Title> {
     let snapshot = context.snapshot;
     let tree = snapshot.tree();
@@ -103,7 +103,8 @@ fn thread_local(context: &SuspectContext<'_>, at: usize) -> Option<Title> {
     })
 }
 
-/// Returns the field that holds an object: one of its dominator's fields, or else the first static field that does.
+/// Returns the field that refers to an object. This is a field of the object's dominator, or else the first static
+/// field that refers to it.
 fn held_by(context: &SuspectContext<'_>, object: ObjectIndex) -> Option<String> {
     let snapshot = context.snapshot;
     let tree = snapshot.tree();
@@ -130,7 +131,7 @@ fn held_by(context: &SuspectContext<'_>, object: ObjectIndex) -> Option<String> 
     objects.chunks(BATCH).find_map(field)
 }
 
-/// Returns the name of the Clojure Var that holds most of a step, as Clojure prints it: `#'shop.core/orders`.
+/// Returns the name of the Clojure Var that holds most of a step, in Clojure's own notation: `#'shop.core/orders`.
 fn var(context: &SuspectContext<'_>, at: usize) -> Option<String> {
     let snapshot = context.snapshot;
     let tree = snapshot.tree();
@@ -151,8 +152,8 @@ fn var(context: &SuspectContext<'_>, at: usize) -> Option<String> {
     Some(format!("#'{namespace}/{symbol}"))
 }
 
-/// Returns the method whose local variable holds a step's objects: the outermost method of the application, because it
-/// passes them to those that it calls.
+/// Returns the method whose local variable holds a step's objects. If several application methods do, returns the
+/// outermost one, because it passes the objects to those that it calls.
 fn frame(context: &SuspectContext<'_>, at: usize) -> Option<Title> {
     let &object = samples(context, at).first()?;
     let threads = context.snapshot.threads();

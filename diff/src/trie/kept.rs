@@ -8,7 +8,7 @@ use crate::names::{LabelKind, Name, Names};
 use crate::samples::population::SizeClasses;
 use crate::summary::kept::figure;
 
-/// Kinds of labels, by their numbers in the file.
+/// The kinds of labels. The index of a kind is its number in the file.
 const KINDS: [LabelKind; 8] = [
     LabelKind::ApplicationField,
     LabelKind::RuntimeField,
@@ -21,8 +21,8 @@ const KINDS: [LabelKind; 8] = [
 ];
 
 impl Trie {
-    /// Writes the steps with all data that a comparison needs. Children are not written, because they follow from the
-    /// parents.
+    /// Writes the steps with all data that a comparison needs. The lists of children are not written, because the
+    /// reader can build them from the parents.
     pub(crate) fn encode(&self, e: &mut Encoder) {
         e.list(self.names.labels(), |e, (text, kind)| {
             e.text(text);

@@ -1,4 +1,5 @@
-//! Finds the step of a trie that contains an object.
+//! Finds the step of a trie that contains an object. A step is a node of the trie: all objects of one class that one
+//! reference holds.
 
 use hprof::answers::Holders;
 use hprof::dominators::Node;
@@ -8,25 +9,25 @@ use rustc_hash::FxHashMap;
 use crate::names::{self, Name};
 use crate::trie::{self, StepId, Trie};
 
-/// Finds the steps of objects one after the other, and caches the steps of their dominators.
+/// Finds the steps of one object after another. Caches the steps of their dominators.
 pub(crate) struct Locator<'a> {
     snapshot: &'a Snapshot,
     holders: &'a Holders,
     trie: &'a Trie,
     index: FxHashMap<(StepId, Name, Name), StepId>,
     known: FxHashMap<Node, Place>,
-    /// Steps by the label that leads there and the class of the dominator.
+    /// Maps the label that leads to a step, and the class of the dominator, to the step.
     labels: FxHashMap<PlaceKey, Place>,
 }
 
-/// The step above, the class of the dominator, the kind of reference, and the class of the object. Each class object
-/// counts as a separate class.
+/// The key of a cached step: the step above, the class of the dominator, the kind of reference, and the class of the
+/// object. Each class object counts as a separate class.
 type PlaceKey = (StepId, u32, u16, u32);
 
 #[derive(Clone, Copy)]
 struct Place {
     step: StepId,
-    /// True if the trie ends here, so that objects below are in the same step.
+    /// True if the trie has no steps below this one. Objects further down then belong to this step.
     ends: bool,
 }
 
@@ -112,7 +113,7 @@ impl<'a> Locator<'a> {
             return end;
         };
         let (via, kind) = trie::label(self.snapshot, self.holders, above, object);
-        // A folded chain has no steps named by its own links.
+        // If a chain was folded, there are no steps for the labels of its links.
         let via = known.find(&via, kind);
         let step = self.trie.folds_into(above, via, class);
         step.or_else(|| self.index.get(&(above, via?, class)).copied())

@@ -1,8 +1,8 @@
 //! The dominator tree folded into a trie of labels.
 //!
 //! A label is the class of objects and the field through which their dominator holds them. Siblings with the same label
-//! become one step, so a list of a million entries is a handful of steps. Chains of one label (linked lists, tree
-//! nodes) fold into one step. Small branches are pooled, and only large steps are expanded.
+//! become one node of the trie, a step. So a list of a million entries is a handful of steps. Chains of one label
+//! (linked lists, tree nodes) fold into one step. Small branches are pooled, and only large steps are expanded.
 //!
 //! ```text
 //! objects                                steps
@@ -38,7 +38,7 @@ impl StepId {
     pub(crate) const ROOT: Self = Self(0);
 }
 
-/// Objects of one class that are held by the same reference.
+/// A step, which is a node of the trie: objects of one class that are held by the same reference.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     /// Label of the reference that holds the objects.
@@ -50,19 +50,19 @@ pub(crate) struct Step {
     pub(crate) parent: StepId,
     /// Number of objects.
     pub(crate) objects: u64,
-    /// Sum of their shallow sizes.
+    /// Sum of the objects' shallow sizes.
     pub(crate) shallow_bytes: u64,
-    /// Bytes that they retain as a set.
+    /// Bytes that the objects retain together, as a set.
     pub(crate) retained_bytes: u64,
-    /// The steps below, without small ones.
+    /// The steps directly below. Small steps are left out.
     pub(crate) children: Vec<StepId>,
-    /// The objects that retain most, at most [`SAMPLES`].
+    /// The objects of the step that retain most, at most [`SAMPLES`] of them.
     pub(crate) samples: Vec<ObjectIndex>,
-    /// Class of the objects; one of them if several classes have the name.
+    /// Class of the objects. If several classes have the name, one of these classes.
     of: Option<ClassIndex>,
-    /// Arrays of the step by size class, if the dump has samples.
+    /// The number of arrays in the step, by size class. Only set if the dump has samples.
     pub(crate) sizes: SizeClasses,
-    /// True if a longer chain folds back through this step.
+    /// True if the step is part of a chain of several classes, whose steps lead back to a step above this one.
     cyclic: bool,
 }
 
@@ -81,17 +81,18 @@ impl std::ops::Index<StepId> for Trie {
     }
 }
 
-/// Steps that retain less than this part of the reachable bytes are not expanded.
+/// A step is not expanded if it retains less than this part of the reachable bytes.
 const EXPAND_PART: u64 = 20_000;
-/// Steps that retain fewer bytes are not expanded in any heap.
+/// A step is not expanded if it retains fewer bytes than this, however small the heap is.
 const EXPAND_BYTES: u64 = 2 << 10;
-/// Steps that retain less than this part of the limit for expansion are pooled.
+/// Steps are pooled if they retain less than this part of the size that a step needs to be expanded.
 const KEEP_PART: u64 = 8;
-/// Maximum number of objects stored for each step. Their paths can be traced later.
+/// Maximum number of objects to store for each step. Their paths can be searched later.
 const SAMPLES: usize = 4;
-/// Maximum number of steps upwards to search for one to fold into: the longest cycle of classes in a chain.
+/// Maximum number of levels to go up in search of a step to fold into. It limits the number of classes that can
+/// alternate in a chain.
 const LONGEST_PERIOD: usize = 6;
-/// Maximum number of nodes in one parallel task.
+/// Maximum number of nodes that one parallel task processes.
 const CHUNK: usize = 1 << 12;
 
 impl Trie {
@@ -194,7 +195,8 @@ impl Trie {
         std::iter::successors(Some(step), |&s| (s != StepId::ROOT).then(|| self[s].parent))
     }
 
-    /// Returns the classes of the steps below one, down to the depth of the longest cycle of classes in a chain.
+    /// Returns the classes of the steps below a step. It goes down as many levels as there can be alternating classes
+    /// in a chain.
     pub(crate) fn classes_below(&self, step: StepId) -> BTreeSet<Name> {
         let mut classes = BTreeSet::new();
         let mut level = vec![step];
@@ -219,8 +221,8 @@ impl Trie {
     }
 }
 
-/// Nodes, divided into parts. One task processes each part. Lists are joined without copying nodes, and each part is
-/// freed as soon as its task is done.
+/// Nodes of the dominator tree, divided into parts. Each part is processed by one task. Lists are concatenated without
+/// copying nodes, and each part is freed as soon as its task has ended.
 #[derive(Debug, Default)]
 struct Nodes(Vec<Vec<Node>>);
 
@@ -251,11 +253,12 @@ impl Nodes {
 #[derive(Debug, Default)]
 struct Pending {
     fresh: Nodes,
-    /// Nodes whose retained bytes the step already includes, because they are in a chain that was folded into the step.
+    /// Nodes whose retained bytes are already included in the step: they belong to a chain that was folded into the
+    /// step.
     nested: Nodes,
 }
 
-/// The objects that retain most, with the bytes that they retain. Of objects that retain the same, those with the
+/// The objects that retain most, each with the bytes that it retains. If objects retain the same, the ones with the
 /// lowest numbers come first.
 #[derive(Clone, Debug, Default)]
 struct Largest(Vec<(u64, ObjectIndex)>);
@@ -275,7 +278,7 @@ impl Largest {
     }
 }
 
-/// The objects that a step's members hold under one label.
+/// The objects under one label that the objects of a step hold.
 #[derive(Debug, Default)]
 struct Group {
     objects: u64,
@@ -299,18 +302,18 @@ impl Group {
     }
 }
 
-/// The kind of reference that holds an object, and the class of the object. For a class object, a number of its own
-/// replaces the class.
+/// The key of a group: the kind of reference that holds an object, and the class of the object. Each class object has a
+/// number of its own in place of the class.
 type GroupKey = (u32, u32);
 
-/// Groups of objects, by key. Neighbouring objects mostly have the same few keys, so a small table of recently used
-/// groups is searched first.
+/// Groups of objects, by key. Neighbouring objects mostly have the same few keys. So the search begins in a small table
+/// of recently used groups.
 #[derive(Debug, Default)]
 struct Groups {
     list: Vec<(GroupKey, Group)>,
     index: FxHashMap<GroupKey, u32>,
     recent: [u32; 32],
-    /// Objects that are added to the step itself, because they are links of its chain.
+    /// Objects that belong to the step itself, because they are links of its chain.
     folded: Group,
 }
 
@@ -354,7 +357,7 @@ struct Builder<'a> {
     queue: VecDeque<StepId>,
     index: HashMap<(StepId, Name, Name), StepId>,
     expand: u64,
-    /// True for each class that is an array class.
+    /// For each class, true if it is an array class.
     arrays: Vec<bool>,
 }
 
@@ -403,8 +406,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Groups, by label, the objects that the nodes immediately dominate. The order is fixed. Objects of the class
-    /// `chained` count as further nodes, so a chain of millions is followed here in one go.
+    /// Groups the objects that the nodes immediately dominate by their label. The groups are always in the same order.
+    /// Objects of the class `chained` count as further nodes, so a chain of millions is followed here in one go.
     fn groups(&self, nodes: Nodes, chained: Option<ClassIndex>) -> Groups {
         let parts = nodes.0.into_par_iter();
         let groups = parts.fold(Groups::default, |mut groups, part| {
@@ -466,8 +469,8 @@ impl Builder<'_> {
         (hold, child.class.map_or(u32::MAX - child.object.0, |c| c.0))
     }
 
-    /// Adds up the groups below a step that have the same label. Thousands of generated classes, each too small to be
-    /// kept, can be large together.
+    /// Adds up the groups below a step that have the same label. For example, each of thousands of generated classes
+    /// can be too small to be stored, while all of them together are large.
     fn named(&mut self, above: StepId, list: Vec<(GroupKey, Group)>) -> Vec<(Name, Name, Group)> {
         let mut named: Vec<(Name, Name, Group)> = Vec::with_capacity(list.len());
         let mut places: FxHashMap<(Name, Name), usize> = FxHashMap::default();
@@ -490,7 +493,7 @@ impl Builder<'_> {
         named
     }
 
-    /// Adds a group to the child step that its label names, or folds it into a step above.
+    /// Adds a group to the child step with the group's label, or folds the group into a step above.
     fn place(&mut self, above: StepId, (via, class): (Name, Name), group: Group, nested: bool) {
         let Some(&(_, sample)) = group.samples.0.first() else {
             return;
@@ -520,7 +523,8 @@ impl Builder<'_> {
         step.objects += group.objects;
         step.shallow_bytes += group.shallow;
         step.sizes.merge(&group.sizes);
-        // If a chain folds back through this step, its retained bytes already include those of a nested group.
+        // If this step is part of a chain of several classes, its retained bytes already include those of a group
+        // further down in the chain.
         let inside = nested && step.cyclic;
         if !inside {
             step.retained_bytes += group.retained;
@@ -558,7 +562,7 @@ impl Builder<'_> {
     }
 }
 
-/// Returns the label of the reference that holds an object below a step.
+/// Returns the label of the reference through which an object directly below a step is held.
 pub(crate) fn label(
     snapshot: &Snapshot,
     holders: &Holders,
@@ -569,7 +573,7 @@ pub(crate) fn label(
     if above == StepId::ROOT {
         return match tree.root_kind(object) {
             None => names::hold_label(snapshot, hprof::answers::Hold::Shared, None),
-            // A class object has one label, whatever kind of root holds it.
+            // A class object has only one label. It does not depend on the kind of root that holds it.
             Some(_) if snapshot.represents(object).is_some() => (
                 RootKind::StickyClass.name().to_owned(),
                 LabelKind::Structure,
@@ -582,13 +586,14 @@ pub(crate) fn label(
     names::hold_label(snapshot, hold, holder)
 }
 
-/// A step of a test trie: the number of its parent, label, class; objects, shallow bytes, retained bytes.
+/// A step of a test trie: the number of its parent, its label, its class, and three figures (objects, shallow bytes,
+/// retained bytes).
 #[cfg(test)]
 pub(crate) type Drawn = (u32, (&'static str, LabelKind), &'static str, [u64; 3]);
 
 #[cfg(test)]
 impl Trie {
-    /// Returns a trie of these steps, which get the numbers from 1 in their order.
+    /// Returns a trie of these steps. They are numbered from 1, in the given order.
     pub(crate) fn drawn(steps: &[Drawn]) -> Self {
         let mut names = Names::default();
         let root = names.intern("<GC roots>", LabelKind::Structure);

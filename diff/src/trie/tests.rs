@@ -1,10 +1,10 @@
-//! Tests of the parts of the trie that need no dump.
+//! Tests those parts of the trie that do not need a dump.
 
 use super::*;
 
 const FIELD: LabelKind = LabelKind::ApplicationField;
 
-/// Returns a chain of steps below the root, with these labels and classes.
+/// Returns a trie that is a chain of steps below the root, with these labels and classes.
 fn chain(steps: &[(&'static str, &'static str)]) -> Trie {
     let drawn: Vec<_> = (0..)
         .zip(steps)
@@ -28,7 +28,7 @@ fn the_largest_objects_are_kept_and_of_equals_the_first() {
     }
     let kept: Vec<(u64, u32)> = largest.0.iter().map(|&(r, o)| (r, o.0)).collect();
     assert_eq!(kept, [(9, 3), (9, 7), (7, 4), (5, 0)]);
-    // Of objects that retain the same, those with the lowest numbers stay, whatever the order.
+    // If objects retain the same, the ones with the lowest numbers are kept, whatever the order of adding.
     let mut equal = Largest::default();
     for object in [6, 2, 9, 4, 1, 8, 3] {
         equal.add(1, ObjectIndex(object));
@@ -67,7 +67,7 @@ fn chains_fold_into_the_step_that_they_repeat() {
     ]);
     let (via, class) = names(&trie, "A.b", "com.acme.B");
     assert_eq!(trie.folds_into(StepId(3), via, class), Some(StepId(1)));
-    // An object that another field holds does not fold, unless the step above has the same class.
+    // An object that is held by another field is not folded, unless the step above has the same class.
     let (other, _) = names(&trie, "A.c", "com.acme.C");
     assert_eq!(trie.folds_into(StepId(3), other, class), None);
     assert_eq!(trie.folds_into(StepId(3), None, class), None);
@@ -124,7 +124,7 @@ fn long_periods_do_not_fold() {
     all.extend(steps);
     let trie = chain(&all);
     let (via, class) = names(&trie, "A.a", "A");
-    // A cycle of six classes is found, one of seven is not.
+    // The search finds a chain in which six classes alternate, but not one with seven classes.
     assert_eq!(trie.folds_into(StepId(6), via, class), Some(StepId(1)));
     assert_eq!(trie.folds_into(StepId(7), via, class), None);
 }

@@ -16,7 +16,7 @@ fn loaded_with(options: writer::Options) -> (HeapBuilder, Boot, Obj) {
     (heap, boot, loader)
 }
 
-/// Builds a heap with classes that have only fields for objects.
+/// Builds a heap whose classes have only fields that refer to objects.
 pub(crate) struct App {
     pub(crate) heap: HeapBuilder,
     pub(crate) boot: Boot,
@@ -28,7 +28,7 @@ impl App {
         Self::at(writer::Options::default().timestamp_ms)
     }
 
-    /// Creates a heap that is dumped at this time, in milliseconds since 1970.
+    /// Creates a heap. Its dump is taken at this time, in milliseconds since 1970.
     pub(crate) fn at(timestamp_ms: u64) -> Self {
         let (heap, boot, loader) = loaded_with(writer::Options {
             timestamp_ms,
@@ -37,7 +37,8 @@ impl App {
         Self { heap, boot, loader }
     }
 
-    /// Adds a class with fields and static fields that hold objects. JDK classes get the boot loader.
+    /// Adds a class with these fields and static fields, which refer to objects. If the class is a JDK class, it
+    /// belongs to the boot loader.
     pub(crate) fn class(&mut self, name: &str, fields: &[&str], statics: &[&str]) -> ClassId {
         let object = FieldType::Object;
         let fields: Vec<(&str, FieldType)> = fields.iter().map(|&f| (f, object)).collect();
@@ -60,7 +61,7 @@ impl App {
             .add_primitive_array(Elements::Byte(vec![1; count]))
     }
 
-    /// Adds `count` objects of a class with one field, each with a body of `body` bytes.
+    /// Adds `count` objects of a class with one field. The field of each object refers to a body of `body` bytes.
     pub(crate) fn rows(&mut self, class: ClassId, count: usize, body: usize) -> Vec<Obj> {
         let row = |app: &mut Self| {
             let body = app.bytes(body);

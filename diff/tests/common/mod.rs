@@ -20,7 +20,8 @@ pub(crate) fn of_files(dumps: &[&Path]) -> Report {
     report(dumps.iter().map(|path| Source::open(path).unwrap()))
 }
 
-/// Compares dumps with a filter. Also checks that a comparison of the redacted dumps gives the same report.
+/// Compares dumps with a filter. Also redacts the dumps, and checks that the comparison of the redacted dumps gives the
+/// same report.
 pub(crate) fn filtered(
     dumps: impl IntoIterator<Item = Source>,
     classes: &dyn Fn(&[&str]) -> bool,

@@ -1,4 +1,4 @@
-//! Checks that the report on redacted dumps equals that on the dumps, except for contents of strings.
+//! Checks that the report on redacted dumps equals the report on the original dumps, except for contents of strings.
 
 use heapdiff_diff::{Report, redaction_rules};
 use hprof::redaction::Redaction;
@@ -12,7 +12,7 @@ pub(super) fn of(dump: &Source) -> Source {
     Source::from_bytes(out)
 }
 
-/// Fails if the reports differ in more than the tokens in place of strings.
+/// Fails if the reports differ in anything other than the tokens that replace strings.
 #[track_caller]
 pub(super) fn assert_same(report: &Report, redacted: &Report) {
     let text = |report: &Report| {
@@ -32,9 +32,10 @@ pub(super) fn assert_same(report: &Report, redacted: &Report) {
     assert_eq!(report.lines().count(), redacted.lines().count());
 }
 
-/// True if the lines are equal when the letters from `à` to `ÿ` in `redacted` stand for any text.
+/// True if the two lines are equal. In `redacted`, letters from `à` to `ÿ` stand for any text.
 fn is_same(line: &str, redacted: &str) -> bool {
-    // Nothing of a damaged table of the agent is copied, so the error message names another byte.
+    // If a table of the agent is damaged, the redacted dump does not contain it, so the error message names another
+    // byte.
     const FAULT: &str = "; allocation sites are left out\",";
     if line.ends_with(FAULT) && redacted.ends_with(FAULT) {
         return true;
@@ -45,7 +46,7 @@ fn is_same(line: &str, redacted: &str) -> bool {
         return false;
     };
     for part in parts.filter(|part| !part.is_empty()) {
-        // A token with an odd number of bytes ends with a dot.
+        // If a token has an odd number of bytes, it ends with a dot.
         let part = match part.strip_prefix(".\"") {
             Some(_) => &part[1..],
             None => part,

@@ -1,5 +1,5 @@
-//! Tests of bounds calculated by hand, and a simulation of places whose allocations die, are removed by the compiler,
-//! or are not counted.
+//! Tests bounds that were calculated by hand. Also simulates places whose objects die, whose allocations the compiler
+//! removes, or whose allocations are not counted.
 
 use super::*;
 use crate::{Follow, Keys, Known, Sampling, Strategy, Stratum, Totals};
@@ -17,8 +17,8 @@ impl Random {
     }
 }
 
-/// A simulated place: the number of executed allocations, the part that the compiler removes, the part that survives,
-/// and whether they are counted.
+/// A simulated place in the code. It has the number of executed allocations, the part that the compiler removes, the
+/// part that survives, and a flag: true if the allocations are counted.
 #[derive(Clone, Copy)]
 struct Place {
     executed: u64,
@@ -126,8 +126,8 @@ fn simulated(places: &[Place], p: f64, runs: u64, seed: u64) -> Found {
     found
 }
 
-/// Returns three results, without and with counts: the percentage of intervals that contain the truth, the mean error
-/// in per cent, and how many times wider the intervals are without counts.
+/// Returns the percentage of intervals that contain the true value and the mean error in per cent, each without and
+/// with counts. Also returns how many times wider the intervals are without counts.
 fn told(places: &[Place], p: f64) -> ([f64; 2], [f64; 2], f64) {
     let found = simulated(places, p, 300, 1);
     let percent = |part: f64| 100.0 * part / found.all as f64;
@@ -145,8 +145,8 @@ fn counts_narrow_intervals_that_go_on_to_hold() {
         counted: false,
         ..place(executed, 0.0, 1.0)
     };
-    // Each case has the places, the probability of a sample, and the minimum factor by which counts narrow the
-    // intervals.
+    // Each case has the places, the probability of a sample, and the factor by which counts have to narrow the
+    // intervals at least.
     for (places, p, narrower) in [
         // All objects survive.
         (
@@ -186,7 +186,7 @@ fn counts_narrow_intervals_that_go_on_to_hold() {
             0.05,
             1.1,
         ),
-        // The compiler removes half of the allocations, first at both places, then at one. In the last case, some
+        // The compiler removes half of the allocations: first at both places, then at only one. In the last case, some
         // objects also die.
         (
             vec![place(6000, 0.5, 1.0), place(14_000, 0.5, 1.0)],
@@ -252,7 +252,7 @@ fn stacks<const N: usize>(of: [(char, Option<u32>, u64, u64); N]) -> BTreeMap<ch
     of.into()
 }
 
-/// Returns the parts of 10,000 bytes according to shares of samples.
+/// Returns the parts of 10,000 bytes that the shares of samples give.
 fn shares<const N: usize>(of: [(char, u64); N]) -> BTreeMap<char, Part> {
     let all: u64 = of.iter().map(|of| of.1).sum();
     let of = of.map(|(key, samples)| {
@@ -303,7 +303,7 @@ fn counts_that_say_nothing_change_nothing() {
     for places in [
         // Nothing was counted.
         BTreeMap::new(),
-        // Most executed allocations were removed: the counts are a hundred times the estimates from samples.
+        // The compiler removed most executed allocations, so the counts are a hundred times the estimates from samples.
         [(1, bytes(40_000, 40)), (2, bytes(60_000, 60))].into(),
         // The number of samples taken is unknown.
         [1, 2]

@@ -15,17 +15,18 @@ use std::collections::BTreeMap;
 use super::{Stratum, float, total};
 use crate::{Estimate, Interval};
 
-/// Stacks with at least this number of samples need no correction: random variation would almost never leave such a
-/// stack without a sample.
+/// Stacks with at least this number of samples need no correction. It is very unlikely that random variation would have
+/// left such a stack without a sample.
 const MANY: u64 = 10;
-/// Below this number of samples, a score interval's lower end is moved towards the exact one.
+/// If a stack has fewer samples than this, the lower end of its score interval is moved towards the exact lower end.
 const SOME: u64 = 40;
-/// Probability that the truth is below the lower end.
+/// Probability that the true value is below the lower end.
 const TAIL: f64 = 0.025;
-/// Number of bisection steps for the lower end.
+/// Number of bisection steps in the computation of the lower end.
 const HALVINGS: u32 = 40;
 
-/// Returns the probability that two samples of a stratum are of one stack; one half if there is no stratum.
+/// Returns the probability that two samples of a stratum are of the same stack. Returns one half if there is no
+/// stratum.
 pub(super) fn agreement<'a, K: 'a>(strata: impl Iterator<Item = &'a Stratum<K>>) -> f64 {
     let (mut agreed, mut all) = (0.5, 1.0);
     for stratum in strata {
@@ -41,7 +42,7 @@ pub(super) fn agreement<'a, K: 'a>(strata: impl Iterator<Item = &'a Stratum<K>>)
     agreed / all
 }
 
-/// The samples of one class: how many each stack has in all strata of the class together.
+/// The samples of one class: the number of samples that each stack has in all strata of the class together.
 #[derive(Debug)]
 pub(super) struct Seen<K> {
     samples: BTreeMap<K, u64>,
@@ -64,7 +65,7 @@ impl<K: Ord + Copy> Seen<K> {
         self.samples.get(key).copied().unwrap_or(0)
     }
 
-    /// Returns the factor for the shares of stacks with few samples in this stratum.
+    /// Returns the factor by which the shares of stacks with few samples are reduced in this stratum.
     fn kept(&self, came: &BTreeMap<K, Estimate>, drawn: f64) -> f64 {
         let all = total(came);
         let bytes_of = |most: u64| -> f64 {
@@ -122,8 +123,8 @@ impl<K: Ord + Copy> Seen<K> {
     }
 }
 
-/// Corrects the intervals of stacks that are reported because they have samples. Each group has the stacks that
-/// allocated objects of one class and about one size.
+/// Corrects the intervals of stacks, because stacks without a sample are missing in a report. A group contains the
+/// stacks that allocated objects of one class and of about one size.
 #[must_use]
 pub fn corrected<K: Ord + Copy>(groups: Vec<BTreeMap<K, Estimate>>) -> BTreeMap<K, Interval> {
     let strata = groups.into_iter().map(|came| Stratum {

@@ -1,4 +1,4 @@
-//! Tests of shares calculated by hand, and a simulation of a JVM that forgets allocated bytes.
+//! Tests shares that were calculated by hand. Also simulates a JVM that forgets allocated bytes.
 
 use super::*;
 use crate::{Strategy, Unseen, Weight};
@@ -11,7 +11,7 @@ fn sampling(interval: u64) -> Sampling {
     }
 }
 
-/// Returns `count` samples of objects of one size, each of which represents 10 objects.
+/// Returns `count` samples of objects of one size. Each sample represents 10 objects.
 fn samples(count: u64, size: u64) -> Estimate {
     let bytes = size as f64 * 10.0;
     let mut sum = Estimate::default();
@@ -75,7 +75,7 @@ fn stacks_have_their_share_of_what_the_dump_knows() {
         came: [('a', samples(75, 100)), ('b', samples(25, 100))].into(),
         ..Stratum::default()
     };
-    // From weights alone, the estimates would be 75,000 and 25,000 bytes.
+    // If only the weights were used, the estimates would be 75,000 and 25,000 bytes.
     let parts = divide(stratum.clone(), Totals::Shared, Follow::Nothing).parts;
     near(parts[&'a'].bytes.value, 150_000.0);
     near(parts[&'b'].bytes.value, 50_000.0);
@@ -83,7 +83,7 @@ fn stacks_have_their_share_of_what_the_dump_knows() {
     let share = Interval::share(0.75, 100.0, 0.05);
     near(parts[&'a'].bytes.low, share.low * 200_000.0);
     near(parts[&'a'].bytes.high, share.high * 200_000.0);
-    // If some objects may be older than the sampling, samples are estimated by their weights.
+    // If some objects may have been allocated before sampling began, samples are estimated by their weights.
     let parts = divide(stratum.clone(), Totals::Most, Follow::Nothing).parts;
     near(parts[&'a'].bytes.value, 75_000.0);
     near(parts[&'a'].objects, 750.0);
@@ -139,7 +139,8 @@ fn a_stack_alone_has_all_that_came() {
 
 #[test]
 fn what_went_is_replaced_by_what_was_born() {
-    // According to samples half of 1,000 objects were freed, so 1,500 of the 2,000 objects at the end are new.
+    // According to the samples, half of the first 1,000 objects were freed. So 1,500 of the 2,000 objects at the end
+    // are new.
     let stratum = Stratum {
         before: known(1000, 100),
         after: known(2000, 100),
@@ -153,7 +154,7 @@ fn what_went_is_replaced_by_what_was_born() {
     near(parts[&'b'].bytes.value, 30_000.0 - 50_000.0);
     near(parts[&'a'].bytes.value + parts[&'b'].bytes.value, 100_000.0);
     assert!(parts[&'a'].bytes.low < 115_000.0 && parts[&'a'].bytes.high > 125_000.0);
-    // With two JVMs nothing survives: all objects of each dump count.
+    // If the dumps are of two JVMs, nothing survives: all objects of each dump count.
     let other = Stratum {
         kept: BTreeMap::new(),
         went: [('a', samples(20, 100)), ('b', samples(80, 100))].into(),
@@ -166,7 +167,7 @@ fn what_went_is_replaced_by_what_was_born() {
 
 #[test]
 fn nothing_known_of_survivors_leaves_the_growth_to_those_that_came() {
-    // The first dump was taken when the agent started, so it has no samples.
+    // The first dump was taken when the agent had just started, so it has no samples.
     let stratum = Stratum {
         before: known(1000, 100),
         after: known(1800, 100),
@@ -225,22 +226,24 @@ fn strata_without_samples_are_told_or_joined() {
         let bytes = division.parts.get(&'a').map_or(0.0, |p| p.bytes.value);
         (bytes, division.unsampled)
     };
-    // Random variation explains that none of ten objects is sampled, so they are merged with the neighbouring size.
+    // Random variation can explain that none of ten objects has a sample, so they are merged with the neighbouring
+    // size.
     assert_eq!(
         divide(vec![with(10, 100, 0), with(100, 112, 9)]),
         (12_200.0, 0)
     );
-    // Random variation does not explain that none of a thousand objects is sampled: they are older than the sampling.
+    // Random variation cannot explain that none of a thousand objects has a sample: they were allocated before sampling
+    // began.
     assert_eq!(
         divide(vec![with(1000, 100, 0), with(100, 112, 9)]),
         (11_200.0, 100_000)
     );
-    // A size that is far away is not a neighbour.
+    // A stratum whose size is very different is not a neighbour.
     assert_eq!(
         divide(vec![with(10, 100, 0), with(100, 1120, 9)]),
         (112_000.0, 1000)
     );
-    // Strata with few samples are merged, even if there are sizes between them.
+    // Strata with few samples are merged, even if there are strata of other sizes between them.
     let (bytes, unsampled) = divide(vec![with(30, 96, 3), with(20, 112, 4)]);
     assert_eq!((bytes.round(), unsampled), (5120.0, 0));
     assert_eq!(divide(vec![with(70, 100, 0)]), (0.0, 7000));
@@ -294,7 +297,7 @@ impl Thread {
         self.buffer += size;
         if self.buffer > Self::BUFFER {
             self.buffer = size;
-            // The number of bytes left until the next sample is lost with the old TLAB, and a new number is drawn.
+            // With the old TLAB, the JVM loses the number of bytes left until the next sample. It draws a new number.
             self.left = self.next();
         }
         let is_sampled = self.left < 0.0;
@@ -305,8 +308,9 @@ impl Thread {
     }
 }
 
-/// Returns the part of intervals that contain the truth and the mean error, in thousandths: first by weights alone,
-/// then by shares. Five stacks, four of which share two sizes, allocate in random order.
+/// Returns two figures in thousandths: the part of the intervals that contain the true value, and the mean error. They
+/// are returned for estimates by weights alone, and for estimates by shares. In the simulation, five stacks allocate in
+/// random order. Four of them share two sizes.
 fn coverage(runs: u64, interval: u64) -> [(i64, i64); 2] {
     const STACKS: [(char, u64, f64); 5] = [
         ('a', 128, 0.45),
@@ -333,7 +337,7 @@ fn coverage(runs: u64, interval: u64) -> [(i64, i64); 2] {
                 stratum.came.entry(stack).or_default().add(&weight, size);
             }
         }
-        // The stack that is alone in its size class is known exactly, so it is left out.
+        // The stack that is alone in its size class is left out, because its bytes are known exactly.
         for stack in ['a', 'b', 'c', 'd'] {
             let truth = truth[&stack];
             let by_weight = strata.values().find_map(|s| s.came.get(&stack)).copied();
@@ -366,8 +370,8 @@ fn losses_widen_every_interval() {
     assert_eq!(unseen.widened(Interval::exact(10.0)), [6, 17]);
 }
 
-/// Returns results for a stack that allocates some of the arrays of several sizes, in thousandths: the part of the
-/// intervals that contain the stack's bytes, and the mean errors of its bytes and of its objects.
+/// Simulates a stack that allocates some of the arrays of several sizes. Returns three results in thousandths: the part
+/// of the intervals that contain the true bytes, the mean error of the bytes, and the mean error of the objects.
 fn among_sizes(runs: u64, heap: impl Fn(&mut Random) -> Vec<(char, u64)>) -> [i64; 3] {
     let sampling = sampling(512 << 10);
     let (mut covered, mut errors) = (0_u64, [0.0_f64; 2]);
@@ -404,7 +408,7 @@ fn any_size(random: &mut Random, least: f64, most: f64) -> u64 {
 
 #[test]
 fn small_neighbours_are_no_objects_of_a_stack_of_large_ones() {
-    // The other stacks are expected to have few samples, and most often have none.
+    // It is expected that each of the other stacks has few samples, and that most have none.
     let [covered, bytes, objects] = among_sizes(100, |random| {
         let mut heap = vec![('a', 3016); 3000];
         heap.extend((0..10_000).map(|_| ('b', any_size(random, 24.0, 200.0))));

@@ -1,4 +1,5 @@
-//! Detects buffers: memory outside of the heap, and small views of large arrays.
+//! Detects two leaks of buffers: memory of direct buffers outside of the heap, and small views that keep large arrays
+//! alive.
 
 use heapdiff_units::Size;
 use hprof::ObjectIndex;
@@ -14,12 +15,12 @@ use crate::trie::StepId;
 const LOOKED_AT: usize = 256;
 /// A view is small if it covers at most 1/8 of its array.
 const SMALL_PART: u64 = 8;
-/// The end of the class names of views of an `ArrayList`.
+/// Suffix of the class names of views of an `ArrayList` (sublists).
 const SUB_LIST: &str = "List$SubList";
 /// Arrays with fewer elements than this are ignored.
 const LARGE: u32 = 256;
 
-/// Detects direct byte buffers, whose memory is not in the figures of the heap.
+/// Detects direct byte buffers. Their memory is not part of the heap, so the heap's figures do not contain it.
 pub(super) fn direct(context: &SuspectContext<'_>) -> Option<Finding> {
     let (first, last) = context.off_heap();
     let named = context.of_kind("java.nio.DirectByteBuffer");
@@ -34,9 +35,9 @@ pub(super) fn direct(context: &SuspectContext<'_>) -> Option<Finding> {
     Some(Finding::new("direct-buffer", sentence))
 }
 
-/// Detects slices that keep a large buffer alive for a small part of it.
+/// Detects views (slices) that keep a large buffer alive although they use only a small part of it.
 pub(super) fn slice(context: &SuspectContext<'_>) -> Option<Finding> {
-    // The first object from the content down to the named step that has an array and a length of its own.
+    // The first object, from the content down to the named step, that has fields for an array and for a length.
     let content = context.candidate.content.first().copied()?;
     let from = context.steps.iter().position(|&s| s == content)?;
     let views = context.steps[from..].iter().copied();
@@ -74,7 +75,7 @@ pub(super) fn slice(context: &SuspectContext<'_>) -> Option<Finding> {
         })
 }
 
-/// Returns the finding for small views of large lists.
+/// Returns the finding for views that cover a small part of large lists.
 fn sub_lists(context: &SuspectContext<'_>, step: StepId, some: &[ObjectIndex]) -> Option<Finding> {
     let roots = context.field(some, "root");
     let views = some.iter().zip(roots);
@@ -99,7 +100,8 @@ fn sub_lists(context: &SuspectContext<'_>, step: StepId, some: &[ObjectIndex]) -
     Some(Finding::new("slice", sentence))
 }
 
-/// Returns the bytes of its array that an object uses, and the bytes of the whole array, if the object is a small view.
+/// If an object is a small view of an array, returns the number of bytes of the array that it uses, and the size of the
+/// whole array in bytes.
 fn view(context: &SuspectContext<'_>, fields: &[FieldValue<'_>]) -> Option<(u64, u64)> {
     let arrays = fields.iter().filter_map(|f| {
         let array: ObjectIndex = f.value.and_then(Value::object)?;
@@ -109,7 +111,7 @@ fn view(context: &SuspectContext<'_>, fields: &[FieldValue<'_>]) -> Option<(u64,
         Some((len, element.size(8) as u64))
     });
     let (len, size) = arrays.max_by_key(|&(len, size)| u64::from(len) * size)?;
-    // A view has a length and a start. A buffer that is merely not full has no start.
+    // A view has fields for a length and a start. A buffer that is merely not full has no start.
     const LENGTHS: [&str; 6] = ["len", "length", "size", "limit", "capacity", "count"];
     const STARTS: [&str; 7] = [
         "off", "offset", "start", "begin", "from", "position", "index",

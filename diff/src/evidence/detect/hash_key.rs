@@ -1,4 +1,4 @@
-//! Detects keys of hash tables that have equal fields and yet are different keys.
+//! Detects keys of hash tables whose fields are equal, although the table treats them as different keys.
 
 use std::collections::HashMap;
 
@@ -11,15 +11,15 @@ use crate::names;
 use crate::sentence::Evidence;
 
 const LOOKED_AT: usize = 2048;
-/// Maximum number of characters of a string to compare.
+/// Maximum number of characters to compare of each string.
 const CHARACTERS: usize = 200;
 
-/// The content of a key's field, in the form in which it is compared.
+/// The content of a key's field, in a form that can be compared.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum FieldContent {
     Bits(u64),
     Text(String),
-    /// Any other object, which equals only itself.
+    /// An object that is neither a string nor a boxed value. It equals only itself.
     Object(Option<ObjectIndex>),
 }
 
@@ -32,7 +32,7 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     };
     let is_entry = |&&s: &&_| is_node(context.class(s)) && !context.class(s).ends_with("[]");
     let content = context.candidate.content.iter();
-    // Take the nodes of the innermost table.
+    // Use the nodes of the innermost hash table on the path.
     let node = *context.steps.iter().rev().chain(content).find(is_entry)?;
     let nodes = context.members(node, LOOKED_AT);
     let (keys, class) = keys(context, &nodes)?;
@@ -54,8 +54,8 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     Some(Finding::new("hash-key", sentence).certain())
 }
 
-/// Returns the nodes' keys of the most frequent key class, and this class. Returns `None` if it is not an application
-/// class, or has no fields.
+/// Returns the keys of the nodes that are of the most frequent key class, and this class. Returns `None` if the class
+/// is not an application class, or has no fields.
 fn keys(
     context: &SuspectContext<'_>,
     nodes: &[ObjectIndex],
@@ -83,7 +83,7 @@ fn keys(
     Some((keys, class))
 }
 
-/// Returns the contents of each key's fields.
+/// Returns for each key the contents of its fields.
 fn parts(context: &SuspectContext<'_>, keys: &[ObjectIndex]) -> Vec<Vec<FieldContent>> {
     let records = context.snapshot.read_all(keys);
     let values: Vec<Vec<Option<Value>>> = records

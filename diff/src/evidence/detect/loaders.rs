@@ -1,4 +1,4 @@
-//! Detects class loaders of former deployments that are still reachable.
+//! Detects class loaders of former deployments of an application that are still reachable.
 
 use super::Finding;
 use crate::evidence::bounds::is_softly_held;
@@ -8,7 +8,7 @@ use crate::names::Label;
 use crate::sentence::Evidence;
 use crate::trie::StepId;
 
-/// Minimum number of additional loaders of one class that makes the leak certain.
+/// If at least this number of loaders of one class was added, the leak is certain.
 const SEVERAL: u64 = 3;
 
 pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
@@ -30,11 +30,13 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
             last > first
         }
     };
-    // Take the step of the loaders themselves, or a step of instances of a class that many loaders define.
+    // Use the step of the loaders themselves, or a step whose objects are instances of a class that many loaders
+    // define.
     let loader = steps().find(|&s| grows(s) && context.is_kind(s, "java.lang.ClassLoader"));
     let instance = || steps().find(|&s| grows(s) && more(context.class(s)) >= SEVERAL);
     let step = loader.or_else(instance)?;
-    // The JVM clears soft references before memory runs out, and then frees the loaders.
+    // Only soft references hold the loaders. The JVM clears these references before memory runs out, and then frees the
+    // loaders.
     if is_softly_held(context, step) {
         return None;
     }
@@ -84,8 +86,8 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     })
 }
 
-/// Returns the growing steps, and those below whose number of objects grew at least half as much. For example, a plugin
-/// may hold its loader.
+/// Returns the growing steps, and the steps below them whose number of objects grew at least half as much. The latter
+/// are needed if, for example, a plugin holds its loader.
 fn below(context: &SuspectContext<'_>) -> Vec<StepId> {
     const LOOKED_AT: usize = 1 << 10;
     let trie = context.trie();

@@ -1,5 +1,5 @@
-//! Detectors of known leak patterns. Each one inspects the growing steps and their objects, and returns sentences with
-//! facts that readers can check in the dump.
+//! Detectors of known leak patterns. Each detector inspects the growing steps (nodes of the trie) and their objects. It
+//! returns sentences with facts that readers can check in the dump.
 //!
 //! A detector reads a limited number of objects that are adjacent in the file, so its cost does not grow with the heap.
 
@@ -20,8 +20,8 @@ use crate::evidence::usage::size;
 use crate::sentence::Evidence;
 use crate::trie::StepId;
 
-/// Maximum difference between the size that a collection stores and its number of elements in the dominator tree. If
-/// the difference is larger, the stored size is not used.
+/// Maximum difference between the number of elements that a collection stores in a field and the number found in the
+/// dominator tree. If the difference is larger, the stored number is not used.
 const BESIDE: u64 = 2;
 
 /// The result of a detector.
@@ -29,7 +29,7 @@ const BESIDE: u64 = 2;
 pub(crate) struct Finding {
     /// Name of the detector in machine-readable reports.
     pub(crate) detector: &'static str,
-    /// The first sentence names the pattern. Further ones add details.
+    /// The first sentence names the pattern. The other sentences add details.
     pub(crate) sentences: Vec<Evidence>,
     /// True if the finding alone proves that the growth will go on.
     pub(crate) is_certain: bool,
@@ -57,7 +57,7 @@ impl Finding {
 
 type Detector = fn(&SuspectContext<'_>) -> Option<Finding>;
 
-/// The detectors, the most specific first. The first one that finds something names the suspect.
+/// The detectors, the most specific first. Only the first detector that matches a suspect is used.
 const ALL: [Detector; 13] = [
     references::delete_on_exit,
     weak_map::find,
@@ -74,11 +74,11 @@ const ALL: [Detector; 13] = [
     waiting::queue,
 ];
 
-/// Minimum number of objects to report in a single dump.
+/// Minimum number of objects for which a detector reports a pattern in a single dump.
 const PILE: u64 = 8;
 
-/// Returns the number of a step's objects in the first dump and in the last, if it grew. In a single dump, the number
-/// must be at least [`PILE`].
+/// Returns the number of a step's objects in the first dump and in the last, or `None` if it did not grow. In a single
+/// dump, the number must be at least [`PILE`].
 fn more(context: &SuspectContext<'_>, step: StepId) -> Option<(u64, u64)> {
     let (first, last) = context.ends(step);
     let is_pile = if context.is_alone() {
@@ -89,10 +89,10 @@ fn more(context: &SuspectContext<'_>, step: StepId) -> Option<(u64, u64)> {
     is_pile.then_some((first, last))
 }
 
-/// Returns the number of elements of a collection that has `below` elements below it in the dominator tree. The element
-/// at its end can be missing there: if another field or a thread also refers to it, it has another dominator. In a
-/// single dump, the size that a JDK collection stores is therefore used if it is at most [`BESIDE`] larger than
-/// `below`.
+/// Returns the number of elements of a collection that has `below` elements below it in the dominator tree. The last
+/// element can be missing there: if another field or a thread also refers to it, it has another dominator. Therefore,
+/// in a single dump, the size that a JDK collection stores in a field is returned instead if it is larger than `below`
+/// by at most [`BESIDE`].
 fn counted(context: &SuspectContext<'_>, collection: StepId, below: u64) -> u64 {
     let step = &context.trie()[collection];
     let is_one = context.is_alone() && step.objects == 1;

@@ -1,4 +1,4 @@
-//! Detects objects that the JDK keeps for later: finalizers, cleaners, files to delete on exit.
+//! Detects objects that the JDK keeps in lists until it processes them: finalizers, cleaners, files to delete on exit.
 
 use heapdiff_sites::packages::is_jdk;
 use hprof::ObjectIndex;
@@ -8,7 +8,7 @@ use super::{Finding, more};
 use crate::evidence::context::SuspectContext;
 use crate::sentence::Evidence;
 
-/// Maximum number of dominators above a referent to check.
+/// Maximum number of dominators to check above the referent of a finalizer or cleaner.
 const MOST_ABOVE: usize = 1 << 12;
 
 /// Detects `File.deleteOnExit`: the JDK keeps the path of each file until the JVM ends.
@@ -19,7 +19,7 @@ pub(super) fn delete_on_exit(context: &SuspectContext<'_>) -> Option<Finding> {
     Some(Finding::new("delete-on-exit", sentence).certain())
 }
 
-/// Detects objects that wait for their finalizer, or that have one.
+/// Detects objects with a finalizer, both those that wait for it to run and those that are still in use.
 pub(super) fn finalizer(context: &SuspectContext<'_>) -> Option<Finding> {
     let step = context
         .of_class(|c| c == "java.lang.ref.Finalizer")
@@ -32,7 +32,8 @@ pub(super) fn finalizer(context: &SuspectContext<'_>) -> Option<Finding> {
     )
 }
 
-/// True if the JDK keeps objects of a class in a list until it has cleaned up after another object.
+/// True if the JDK keeps the objects of a class (cleaners, finalizers) in a list, each until it has cleaned up after
+/// another object.
 fn is_cleaner(class: &str) -> bool {
     matches!(
         class,
@@ -42,12 +43,14 @@ fn is_cleaner(class: &str) -> bool {
         || class.starts_with("jdk.internal.ref.Phantom") && class.contains("Cleanable")
 }
 
-/// True if a suspect's objects are cleaners or finalizers of objects that something else holds. In that case the JDK's
-/// list is not the holder, and the objects are freed with their referents.
+/// True if a suspect's objects are cleaners or finalizers whose referents are held by something other than the JDK's
+/// list. In that case the list is not the holder, because the cleaners and finalizers are freed together with their
+/// referents.
 pub(crate) fn are_of_held_objects(context: &SuspectContext<'_>) -> bool {
     let is_kept = |class: &str| is_cleaner(class) || class == "java.lang.ref.Finalizer";
     let tree = context.snapshot.tree();
-    // A cleaning action that refers to the object keeps it alive. In that case the list is the holder.
+    // If a cleaning action refers to the object that it cleans up after, it keeps this object alive. In that case the
+    // list is the holder.
     let is_held_elsewhere = |referent: ObjectIndex| {
         let up = |&object: &ObjectIndex| tree.object(tree.dominator(object)?);
         let above = std::iter::successors(Some(referent), up).take(MOST_ABOVE);
@@ -63,14 +66,14 @@ pub(crate) fn are_of_held_objects(context: &SuspectContext<'_>) -> bool {
     first.is_some_and(|first| is_held_elsewhere(first) && referents.all(is_held_elsewhere))
 }
 
-/// Detects cleaning actions that have not run.
+/// Detects cleaning actions that have not run yet.
 pub(super) fn cleaner(context: &SuspectContext<'_>) -> Option<Finding> {
     let step = context
         .of_class(is_cleaner)
         .or_else(|| {
             let mut content = context.candidate.content.iter().copied();
             let step = content.find(|&s| is_cleaner(context.class(s)))?;
-            // Cleaners may be the smaller part if several paths lead to them and to other objects.
+            // If several paths lead both to cleaners and to other objects, the cleaners may be the smaller part.
             let grown = context.aligned.grown(step);
             (grown * 2 >= context.candidate.growth()).then_some(step)
         })
@@ -83,7 +86,8 @@ pub(super) fn cleaner(context: &SuspectContext<'_>) -> Option<Finding> {
     })))
 }
 
-/// Returns the sentence about application code that keeps a JDK thread busy; `None` if there is none.
+/// Returns the sentence which says that application code keeps a JDK thread busy. Returns `None` if no application code
+/// runs in the thread.
 fn stuck(context: &SuspectContext<'_>, wanted: impl Fn(&Thread) -> bool) -> Option<Evidence> {
     let threads = context.snapshot.threads();
     let own = |f: &&StackFrame| !is_jdk(&f.frame.class);

@@ -5,7 +5,7 @@ use crate::evidence::context::SuspectContext;
 use crate::sentence::Evidence;
 
 const LOOKED_AT: usize = 512;
-/// `java.util.TimerTask.state` and `java.util.concurrent.FutureTask.state` of a cancelled task.
+/// Value of `java.util.TimerTask.state` and `java.util.concurrent.FutureTask.state` in a cancelled task.
 const CANCELLED_TIMER: i64 = 3;
 const CANCELLED_FUTURE: i64 = 4;
 

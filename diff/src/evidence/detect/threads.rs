@@ -1,4 +1,4 @@
-//! Detects growth that threads hold: values of thread locals, and virtual threads that wait.
+//! Detects growth that threads hold: values of thread locals, and stacks of waiting virtual threads.
 
 use std::cmp::Reverse;
 
@@ -9,14 +9,14 @@ use crate::evidence::context::SuspectContext;
 use crate::sentence::Evidence;
 use crate::trie::StepId;
 
-/// Maximum number of threads that a sentence names.
+/// Maximum number of threads to name in a sentence.
 const NAMED: usize = 3;
-/// Maximum number of threads to inspect, and maximum number of objects found in them. No further thread is inspected
-/// once one of these is reached.
+/// Maximum number of threads to inspect, and maximum number of growing objects to find in them. The search ends when
+/// one of the two is reached.
 const LOOKED_AT: usize = 1 << 12;
 const VISITED: usize = 1 << 18;
 
-/// Detects values of thread locals, which pooled threads keep between tasks.
+/// Detects values of thread locals that stay in pooled threads after a task has ended.
 pub(super) fn thread_local(context: &SuspectContext<'_>) -> Option<Finding> {
     context
         .of_class(|c| c.starts_with("java.lang.ThreadLocal$ThreadLocalMap"))
@@ -27,7 +27,7 @@ pub(super) fn thread_local(context: &SuspectContext<'_>) -> Option<Finding> {
 
 /// The threads that hold the growing objects.
 struct Whose {
-    /// The threads, the one that holds most first.
+    /// The threads, the one that holds the most growing objects first.
     threads: Vec<ObjectIndex>,
     /// True if no other threads hold growing objects.
     are_all: bool,
@@ -46,14 +46,14 @@ fn kept_by(context: &SuspectContext<'_>, whose: &Whose) -> Option<Evidence> {
     })
 }
 
-/// Returns the threads on the path to the named objects; `None` if there are none on the path.
+/// Returns the threads on the path to the objects that the report names. Returns `None` if no thread is on the path.
 fn whose(context: &SuspectContext<'_>) -> Option<Whose> {
     let trie = context.trie();
     let thread = context.of_kind("java.lang.Thread")?;
     let at = |step| context.steps.iter().position(|&s| s == step);
     let first = at(thread)?;
-    // Objects are counted at the step of the holder, which can be a few levels above the named objects. The named
-    // objects can be too many to visit.
+    // Count objects at the step of the holder, which can be a few levels above the named objects: there can be too many
+    // named objects to visit.
     let counted = at(context.candidate.at).unwrap_or(first).max(first);
     let holders = context.steps[counted];
     let known = trie[thread].objects == trie[thread].samples.len() as u64;
@@ -84,7 +84,7 @@ fn whose(context: &SuspectContext<'_>) -> Option<Whose> {
                 bytes = retained.sum();
             }
         }
-        // The value of another thread local may be of the same class as the holder, but hold none of the growing
+        // The value of another thread local may be of the same class as the holder, and yet hold none of the growing
         // objects.
         if !objects.is_empty() {
             held.push((bytes, thread));
@@ -97,7 +97,7 @@ fn whose(context: &SuspectContext<'_>) -> Option<Whose> {
     })
 }
 
-/// Detects virtual threads, or the stacks that they leave in the heap while they are parked.
+/// Detects virtual threads. Also detects the stack data that they keep in the heap while they are parked.
 pub(super) fn virtual_thread(context: &SuspectContext<'_>) -> Option<Finding> {
     let is_stack = |class: &str| {
         class == "jdk.internal.vm.StackChunk" || class == "jdk.internal.vm.Continuation"

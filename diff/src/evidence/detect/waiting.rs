@@ -9,7 +9,7 @@ use crate::names;
 use crate::sentence::Evidence;
 use crate::trie::StepId;
 
-/// Words in the names of objects that wait to be called back.
+/// Words in the names of objects that a program registers to be called back.
 const LISTENERS: [&str; 6] = [
     "listener",
     "observer",
@@ -30,7 +30,8 @@ pub(super) fn listener(context: &SuspectContext<'_>) -> Option<Finding> {
     };
     let class = context.class(context.candidate.named);
     let holds = is_called_listeners(name.rsplit('.').next().unwrap_or(name)) && !is_value(class);
-    // A class in the structure below the field may be named after listeners, such as an array of listeners.
+    // Instead of the field itself, a class in the structure below it may be named after listeners, such as the class of
+    // an array's elements.
     let below = context.steps.iter().skip_while(|&&s| s != field).skip(1);
     let mut kept_as = below.map(|&s| context.via(s));
     let mut is_kept = || kept_as.any(|via| is_listener(declaring(via)));
@@ -45,8 +46,8 @@ pub(super) fn listener(context: &SuspectContext<'_>) -> Option<Finding> {
     Some(Finding::new("listener", sentence))
 }
 
-/// True if a field is named after listeners. Apart from words such as `list` and `map`, its last word is one of
-/// [`LISTENERS`]: `listenerList` is named after listeners, and `callbackStats` is not.
+/// True if the name of a field contains a word for listeners. The last word of the name, apart from words such as
+/// `list` and `map`, has to be one of [`LISTENERS`]: this is true for `listenerList`, and false for `callbackStats`.
 fn is_called_listeners(field: &str) -> bool {
     const COLLECTIONS: [&str; 8] = [
         "list",
@@ -85,7 +86,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// True if objects of a class are values, which cannot be called back.
+/// True if objects of a class are plain values. A value cannot be called back, so it is not a listener.
 fn is_value(class: &str) -> bool {
     const VALUES: [&str; 13] = [
         "java.lang.String",
@@ -103,26 +104,26 @@ fn is_value(class: &str) -> bool {
         "java.net.URL",
     ];
     const PACKAGES: [&str; 3] = ["java.math.", "java.time.", "java.util.concurrent.atomic."];
-    // Arrays of values and of primitives count as values, too.
+    // An array of values or of primitives is also a value.
     let element = class.trim_end_matches("[]");
     VALUES.contains(&element)
         || PACKAGES.iter().any(|p| element.starts_with(p))
         || names::is_primitive(element)
 }
 
-/// Returns the class that declares a field, or the class of an array's elements.
+/// Returns the class that declares a field. If the holder is an array, returns the class of its elements.
 fn declaring(via: &str) -> &str {
     via.strip_suffix("[*]")
         .or_else(|| via.rsplit_once('.').map(|(class, _)| class))
         .unwrap_or(via)
 }
 
-/// Detects queues that fill faster than they are drained.
+/// Detects queues to which elements are added faster than they are removed.
 pub(super) fn queue(context: &SuspectContext<'_>) -> Option<Finding> {
     let work = context.held_via(|v| v == "java.util.concurrent.ThreadPoolExecutor.workQueue");
     let steps = context.trie().path(context.candidate.at);
     let mut near = steps.into_iter().rev();
-    // Skip a queue if an element of it holds the growing objects: these are not elements of the queue.
+    // Skip a queue if one of its elements holds the growing objects: the queue itself did not grow.
     let queue = work
         .or_else(|| near.find(|&s| is_queue(context, s)))
         .filter(|&queue| bounds::is_own(context, queue))?;
@@ -136,13 +137,13 @@ pub(super) fn queue(context: &SuspectContext<'_>) -> Option<Finding> {
     Some(Finding::new("queue", sentence))
 }
 
-/// True if a class is a queue, according to the class that it extends, or to its name and its fields together. A name
-/// alone shows nothing, and fields for two ends exist in lists as well.
+/// True if a class is a queue. Either the class extends a queue class of the JDK, or both its name and its fields show
+/// that it is a queue. A name alone is no evidence, and lists also have fields for both ends.
 fn is_queue(context: &SuspectContext<'_>, step: StepId) -> bool {
     let class = context.class(step);
     if is_jdk(class) {
-        // The concurrent classes are always queues. The others serve as stacks and lists as well, so the name of the
-        // field that holds them decides.
+        // The concurrent classes always serve as queues. The others also serve as stacks and lists, so for them the
+        // name of the holding field decides.
         let is_shared = class.starts_with("java.util.concurrent.")
             && (class.ends_with("Queue") || class.ends_with("Deque"));
         let is_list = [
@@ -171,7 +172,7 @@ fn is_called_queue(field: &str) -> bool {
     WORDS.iter().any(|w| field.contains(w))
 }
 
-/// True if a class has a field for each end, as linked queues have, and both refer to nodes of one class.
+/// True if a class has a field for each end, as linked queues have, and both fields refer to nodes of the same class.
 fn has_two_ends(context: &SuspectContext<'_>, step: StepId) -> bool {
     const ENDS: [(&str, &str); 3] = [("head", "tail"), ("first", "last"), ("front", "rear")];
     let Some(&one) = context.trie()[step].samples.first() else {

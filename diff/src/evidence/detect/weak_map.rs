@@ -10,11 +10,11 @@ use crate::evidence::context::SuspectContext;
 use crate::sentence::Evidence;
 
 const ENTRIES: usize = 64;
-/// Maximum number of references to follow from a value in search of its key, and maximum number of objects to visit in
-/// all searches.
+/// Maximum number of references to follow from a value to its key, and maximum number of objects to visit in the
+/// searches of all values together.
 const DEPTH: usize = 6;
 const OBJECTS: usize = 1 << 13;
-/// Maximum number of elements of one array to follow.
+/// Maximum number of elements to follow of one array.
 const ELEMENTS: u32 = 64;
 
 pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
@@ -47,12 +47,13 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     Some(Finding::new("weak-map", sentence).certain())
 }
 
-/// Returns the number of values that reach their own key by strong references.
+/// Returns the number of values from which strong references lead to their own key.
 fn pairs_that_hold(
     context: &SuspectContext<'_>,
     pairs: &BTreeMap<ObjectIndex, ObjectIndex>,
 ) -> usize {
-    // All searches run level by level at once, so that adjacent objects are read together.
+    // The searches from all values run together, level by level, so that objects that are adjacent in the file are read
+    // together.
     let mut seen: BTreeSet<(ObjectIndex, ObjectIndex)> = BTreeSet::new();
     let mut level: Vec<(ObjectIndex, ObjectIndex)> = pairs.iter().map(|(&v, _)| (v, v)).collect();
     let mut hold: BTreeSet<ObjectIndex> = BTreeSet::new();
@@ -79,7 +80,7 @@ fn pairs_that_hold(
     hold.len()
 }
 
-/// Returns the strong references of an object, except for those of class objects.
+/// Returns the objects that an object refers to strongly. Class objects are left out.
 fn strong<'a>(
     context: &'a SuspectContext<'_>,
     content: &'a Content<'_>,
