@@ -377,7 +377,7 @@ impl Work<'_> {
     }
 }
 
-/// True if another GC may be requested after the requested GCs so far took `spent` in total.
+/// True if another GC may be requested, given that the GCs requested until now took `spent` in total.
 fn is_within_budget(spent: Duration, running: Duration) -> bool {
     spent <= running / PART_FOR_COLLECTING + FREE_FOR_COLLECTING
 }

@@ -113,8 +113,8 @@ impl Setup {
         self.outputs().any(|output| such(output.format))
     }
 
-    /// Returns the number of rows of a list. This is the value of `--top` if the user gives it. Otherwise it is `text`
-    /// for formats that people read as a whole, and unlimited for other formats.
+    /// Returns the number of rows of a list. This is the value of `--top` if the user gives it. Otherwise it
+    /// is the parameter `text` for formats that people read, and unlimited for other formats.
     pub(crate) fn rows(&self, text: usize) -> usize {
         self.rows_in(self.output.format, text)
     }

@@ -239,7 +239,7 @@ fn planned(options: &str, sampled: Sampled<'_>) -> Result<Plan, Failed> {
     Ok(plan)
 }
 
-/// Returns the number of loaded classes that a count with these options would change.
+/// Returns the number of loaded classes that would be rewritten if counting started with these options.
 fn changed_by(
     environment: Environment,
     env: &Env<'_>,

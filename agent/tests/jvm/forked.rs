@@ -1,4 +1,4 @@
-//! Compares snapshots by a forked child with figures and dumps of the same JVM. The program is idle meanwhile.
+//! Compares snapshots that a forked child took with dumps that the JVM wrote, while the program is idle.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs;

@@ -241,7 +241,7 @@ pub(crate) fn public_shelf(jdk: &Jdk, folder: &Path) -> Launch {
     Launch::class(jdk, copy, "Shelf").flag("-Xmx256m")
 }
 
-/// Copies heapdiff to a folder without an agent's library.
+/// Copies heapdiff to a folder that has no library of the agent.
 pub(crate) fn lonely(folder: &Path) -> PathBuf {
     fs::create_dir_all(folder).expect("a folder");
     let program = folder.join("heapdiff");

@@ -141,7 +141,7 @@ pub struct SnapshotInfo {
 /// Objects without referrers that are treated as GC roots because a dump lacks roots.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AssumedRoots {
-    /// The kind of these roots, as in paths.
+    /// The kind of these roots, with the same names as in the report of `paths`.
     pub kind: Cow<'static, str>,
     /// Number of objects that are treated as GC roots.
     pub objects: u64,

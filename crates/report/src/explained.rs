@@ -1,4 +1,4 @@
-//! The sentence about the part of the growth that belongs to the suspects, which all formats share.
+//! The sentence that states how much of the growth belongs to the suspects. All formats use it.
 
 use heapdiff_diff::Report;
 use heapdiff_diff::sentence::Verdict;

@@ -76,7 +76,8 @@ pub struct View {
 }
 
 impl View {
-    /// Cuts the stacks of each suspect to the focus, and finds the frame through which most of them were allocated.
+    /// Cuts the stacks of each suspect to the focus, and finds the frame through which most of the suspect's objects were
+    /// allocated.
     pub fn focus_stacks(&self, suspects: &mut [Suspect]) {
         if let Some(focus) = &self.focus {
             for suspect in suspects {

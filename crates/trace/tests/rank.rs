@@ -349,7 +349,7 @@ fn an_idle_night_is_no_end_of_growth() {
     // If the program works as much as before while the amount stays level, growth is over.
     let busy = verdict_of(&sites, |_| 50);
     assert_eq!((busy.verdict, busy.per_work), (Verdict::Plateau, None));
-    // Growth is also over if the program works less than before, as long as it does some work.
+    // Growth also counts as ended if the program has less load than before, as long as it has some load.
     let less = verdict_of(&sites, |t| if t <= 100 { 50 } else { 20 });
     assert_eq!(less.verdict, Verdict::Plateau, "{less:?}");
 }

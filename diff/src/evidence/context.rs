@@ -88,7 +88,7 @@ impl<'a> SuspectContext<'a> {
         self.steps.iter().copied().find(|&s| wanted(self.class(s)))
     }
 
-    /// Returns the first step on the path that is held by a reference whose name `wanted` accepts.
+    /// Returns the first step of the path whose reference has a name for which `wanted` returns true.
     pub(crate) fn held_via(&self, wanted: impl Fn(&str) -> bool) -> Option<StepId> {
         self.steps.iter().copied().find(|&s| wanted(self.via(s)))
     }

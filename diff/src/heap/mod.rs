@@ -1,7 +1,7 @@
 //! Analysis of a single dump: the holders of most of its heap.
 //!
 //! One dump shows no growth, so nothing is called a leak. The report names the places where much has accumulated and
-//! their holders, with the wording of a comparison.
+//! their holders, in the same words as for a comparison.
 
 mod classes;
 mod died;

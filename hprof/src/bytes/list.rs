@@ -117,7 +117,7 @@ impl<T: Pod> List<T> {
         Ok(())
     }
 
-    /// Moves elements back to the `Vec`: half of its capacity, so that the next element does not fill it.
+    /// Moves elements back until the `Vec` is half full, so that the next element does not fill it.
     #[cold]
     fn take_back(&mut self) {
         let first = self.stored.saturating_sub(Self::RECENT / 2);

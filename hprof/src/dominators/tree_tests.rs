@@ -59,7 +59,7 @@ impl Case {
         let objects = inner + random.below(30);
         let mut rows = Vec::new();
         let mut class_of = vec![NONE; inner as usize];
-        // In every other case, many references are back edges.
+        // In each second case, many references are back edges.
         let back = if random.below(2) == 0 { 2 } else { 0 };
         for from in 0..inner {
             if from >= classes && classes > 0 {

@@ -125,7 +125,7 @@ impl Next {
     }
 }
 
-/// An iterator over the top-level records of a dump, by their lengths.
+/// An iterator over the top-level records of a dump. It uses the length of each record to find the next one.
 pub(crate) struct TopLevel<'a> {
     bytes: &'a [u8],
     at: usize,

@@ -100,7 +100,7 @@ pub(super) fn is_boxed_hash(class: &Class, field: &str) -> bool {
     field == "myHashCode" && class.name.starts_with("javax.management.openmbean.")
 }
 
-/// True if a field of a JDK class contains a length, so that its number is not content.
+/// True if a field of a JDK class contains a length. The value of such a field is not content.
 pub(super) fn is_length(class: &Class, field: &str) -> bool {
     let of = |(name, fields): &(&str, &[&str])| *name == &*class.name && fields.contains(&field);
     class.loader.is_null() && LENGTHS.iter().any(of)

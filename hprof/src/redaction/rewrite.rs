@@ -278,7 +278,7 @@ impl<'a> BlockVisitor<'a, '_> {
         self.out.at = range.end;
     }
 
-    /// Counts a number that is kept.
+    /// Adds one to the count of numbers that the copy keeps.
     fn kept_number(&mut self, range: Range<usize>, kind: Kind, requested: bool) {
         if kind != Kind::Boolean && !is_number_token(self.input(range.clone())) {
             let of = if requested {

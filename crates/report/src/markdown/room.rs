@@ -6,7 +6,7 @@ pub(crate) const MOST: usize = 65_000;
 pub(crate) const HEAD: usize = 12_000;
 /// Position at which the table of suspects must have ended.
 pub(crate) const TABLE: usize = 30_000;
-/// Position at which the details of suspects must have ended.
+/// The details of suspects must end at this position or before it.
 pub(crate) const DETAILS: usize = 50_000;
 
 /// The text of a comment, with a maximum length.
