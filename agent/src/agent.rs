@@ -774,35 +774,23 @@ impl Agent {
 
 /// Returns the sample class. The first agent defines it.
 fn refs(env: &Env<'_>, options: &Options) -> crate::jvmti::calls::Result<Arc<RefClass>> {
+    let chosen = match options.reaper {
+        ReaperChoice::Auto => None,
+        ReaperChoice::Scan => Some(Reaper::Scan),
+        ReaperChoice::Queue => Some(Reaper::Queue),
+    };
     if let Some(refs) = REFS.get() {
-        let asked = match options.reaper {
-            ReaperChoice::Auto => refs.reaper(),
-            ReaperChoice::Scan => Reaper::Scan,
-            ReaperChoice::Queue => Reaper::Queue,
-        };
-        if asked != refs.reaper() {
+        if chosen.is_some_and(|chosen| chosen != refs.reaper()) {
             say(
                 "the option `reaper` cannot change in a running JVM; the agent keeps the first value",
             );
         }
         return Ok(Arc::clone(refs));
     }
-    let refs = Arc::new(RefClass::define(env, reaper(env, options)?)?);
+    let reaper = match chosen {
+        Some(chosen) => chosen,
+        None => Reaper::of_jvm(env)?,
+    };
+    let refs = Arc::new(RefClass::define(env, reaper)?);
     Ok(Arc::clone(REFS.get_or_init(|| refs)))
-}
-
-fn reaper(env: &Env<'_>, options: &Options) -> crate::jvmti::calls::Result<Reaper> {
-    Ok(match options.reaper {
-        ReaperChoice::Queue => Reaper::Queue,
-        ReaperChoice::Scan => Reaper::Scan,
-        ReaperChoice::Auto => {
-            let class = env.class(c"java/lang/ref/Reference")?;
-            let named = (c"refersTo", c"(Ljava/lang/Object;)Z");
-            if env.has_method(class.get(), named)? {
-                Reaper::Scan
-            } else {
-                Reaper::Queue
-            }
-        }
-    })
 }

@@ -307,7 +307,7 @@ pub(crate) unsafe extern "system" fn Agent_OnLoad(
     JNI_OK
 }
 
-/// Called by the JVM when it is told to load the agent while it runs.
+/// Called by the JVM when a client attaches and requests that the JVM loads the agent.
 ///
 /// # Safety
 /// Only the JVM calls this function.

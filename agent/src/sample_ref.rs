@@ -28,6 +28,19 @@ pub(crate) enum Reaper {
     Queue,
 }
 
+impl Reaper {
+    /// Returns [`Self::Scan`] if this JVM has `Reference.refersTo` (JDK 16 and later).
+    pub(crate) fn of_jvm(env: &Env<'_>) -> Result<Self> {
+        let class = env.class(c"java/lang/ref/Reference")?;
+        let named = (c"refersTo", c"(Ljava/lang/Object;)Z");
+        if env.has_method(class.get(), named)? {
+            Ok(Self::Scan)
+        } else {
+            Ok(Self::Queue)
+        }
+    }
+}
+
 /// The class `heapdiff.SampleRef`, defined in the boot loader.
 pub(crate) struct RefClass {
     class: &'static Global<Class>,

@@ -24,7 +24,7 @@ pub(crate) struct Tries {
     pause: Duration,
 }
 
-/// What to do after an attempt.
+/// The action that follows an attempt.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Next {
     /// Time to wait before the next attempt.

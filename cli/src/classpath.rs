@@ -186,7 +186,7 @@ fn archives_of(folder: &Path, places: &mut Vec<ClassSource>) -> Result<()> {
     paths.iter().try_for_each(|path| open(path, places))
 }
 
-/// Reads the class file of a class in a folder; `None` if there is none.
+/// Reads the class file of a class in a folder. Returns `None` if the folder does not have the file.
 fn in_folder(folder: &Path, class: &str) -> io::Result<Option<Vec<u8>>> {
     // Class names come from the dump, which is untrusted. A name must not lead out of the folder.
     let plain = |part: &str| !part.is_empty() && !part.contains(['/', '\\', ':', '\0']);

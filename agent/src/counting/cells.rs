@@ -21,7 +21,7 @@ pub(crate) const MOST_SITES: usize = 1 << 16;
 pub(crate) const STRIPES: i64 = 16;
 /// Number of stripes that belong to one thread each.
 const OWN_STRIPES: usize = 128;
-/// Maximum number of bits of a thread's number. A thread with a larger number gets no stripe of its own. Numbers grow,
+/// Maximum number of bits of a thread's number. A thread with a larger number shares a stripe. Numbers grow,
 /// because the JVM never uses a thread number twice.
 pub(crate) const THREAD_BITS: u8 = 20;
 const THREADS: usize = 1 << THREAD_BITS;

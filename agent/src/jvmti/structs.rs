@@ -1,4 +1,4 @@
-//! Reads HotSpot's description of its own structures, a table exported by the JVM's library for debuggers.
+//! Reads the table in which HotSpot describes its structures. The JVM's library exports this table for debuggers.
 
 use std::ffi::{CStr, c_char, c_void};
 

@@ -141,7 +141,7 @@ pub(crate) struct Writer<O> {
     roots: Vec<Root>,
     late: LateThreads,
     buffer: Vec<u8>,
-    /// True while a record is written that is larger than a segment. Such a record gets a segment of its own.
+    /// True while a record is written that is larger than a segment. Such a record is the only one in its segment.
     streaming: bool,
     tally: Tally,
 }

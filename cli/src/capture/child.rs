@@ -69,7 +69,7 @@ impl Child {
     /// whether the child makes progress. `bytes` is the current size of the dump.
     pub(super) fn sign(&self, bytes: u64) -> Sign {
         match self.watched {
-            // If a child is stopped or waits for a disk, heapdiff tells the user and keeps waiting.
+            // If a child is stopped or waits for a disk, heapdiff prints a message and continues to wait.
             Some(_) => Sign::Child,
             None if bytes > 0 => Sign::Dump(bytes),
             None => Sign::Nothing,

@@ -31,7 +31,7 @@ const TICKS: u64 = 2;
 #[derive(Debug)]
 pub(super) struct Deadline {
     timeout: Duration,
-    /// `None` if the time-out is so long that the clock cannot represent its end.
+    /// `None` if the end of the time-out is later than the clock can represent.
     end: Mutex<Option<Instant>>,
 }
 

@@ -400,7 +400,7 @@ fn one_after_the_other(setup: &Setup, dumps: &[&Path]) -> Result<(Vec<Summary>, 
             summaries.push(summary?);
             continue;
         }
-        // Of earlier dumps, only the summaries are needed. So a cached summary is read in place of the dump.
+        // A comparison needs only the summaries of earlier dumps, so a cached summary is read in place of the dump.
         if let Some(kept) = kept(setup, dump) {
             summaries.push(kept);
             continue;

@@ -26,7 +26,7 @@ use self::tools::Tool;
 use crate::{java, run};
 
 /// Options of `cargo xtask overhead`.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub struct Options {
     /// Make short runs of a few configurations, and check that the results make sense
     #[arg(long, conflicts_with_all = ["rounds", "slices"])]
@@ -64,12 +64,7 @@ impl Options {
             smoke: true,
             rounds: 1,
             slices: 2,
-            jdk: Vec::new(),
-            program: Vec::new(),
-            only: Vec::new(),
-            flag: Vec::new(),
-            agent: None,
-            output: None,
+            ..Self::default()
         }
     }
 

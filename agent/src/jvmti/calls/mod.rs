@@ -124,7 +124,7 @@ impl<'local> Env<'local> {
     /// Takes over a result as [`Self::returned`] does, for calls that return null only when they throw.
     ///
     /// # Safety
-    /// As for [`Self::returned`].
+    /// The same as for [`Self::returned`].
     // SAFETY: the reference is taken over by exactly one owner, as the contract above allows.
     pub(crate) unsafe fn made<K>(&self, object: jobject, what: &str) -> Result<Local<'local, K>> {
         // SAFETY: the caller upholds the `# Safety` contract.
