@@ -244,9 +244,13 @@ impl Progress for Meter {
             self.bar.set_position(done);
         }
         if let Some((watch, dump)) = &self.watch {
-            let phase = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(phase) = &*phase {
-                watch.reached(dump, phase.name, (done, phase.total));
+            // The lock is released before the watch writes, because the client may read slowly.
+            let phase = {
+                let phase = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
+                phase.as_ref().map(|phase| (phase.name, phase.total))
+            };
+            if let Some((name, total)) = phase {
+                watch.reached(dump, name, (done, total));
             }
         }
     }

@@ -86,7 +86,7 @@ impl Watch {
     /// Sends a progress message, unless an earlier message reported more progress. This can happen if two dumps are
     /// read at the same time.
     fn tell(&self, told: &mut Told, done: f64, text: impl FnOnce() -> String) {
-        if done > told.last {
+        if done > told.last && !self.is_cancelled() {
             (told.last, told.at) = (done, Some(Instant::now()));
             (self.tell)(Step { done, told: text() });
         }
@@ -153,5 +153,7 @@ mod tests {
         assert!(!watch.is_cancelled());
         watch.cancel();
         assert!(watch.is_cancelled());
+        watch.phase("a.hprof", "sorting");
+        assert!(steps.try_iter().next().is_none());
     }
 }

@@ -227,7 +227,7 @@ fn report(
     } = compared;
     let comparison =
         Comparison::new(&summaries, &last).map_err(|error| Failure::changed(&error))?;
-    let (mut report, allocated) = if setup.is_any(shows_all_stacks) {
+    let (mut report, allocated) = if setup.is_any(Format::shows_stacks) {
         comparison.report_with_stacks(&filter)
     } else {
         (comparison.report(&filter), None)
@@ -251,10 +251,6 @@ pub(super) fn unused(classes: &Classes<'_>, snapshot: &Snapshot) -> Vec<String> 
     let loaded = snapshot.classes().iter().map(|(_, class)| &*class.name);
     let loaded: Vec<&str> = loaded.collect();
     classes.unused(&loaded)
-}
-
-fn shows_all_stacks(format: Format) -> bool {
-    format.is_of_stacks() || format == Format::Html
 }
 
 /// Returns the result in the form that each output needs.
@@ -303,7 +299,7 @@ pub(super) fn shaped(
         }
         let view = View {
             columns: question.columns,
-            allocated: allocated.clone().filter(|_| shows_all_stacks(format)),
+            allocated: allocated.clone().filter(|_| format.shows_stacks()),
             ..question.view(setup)
         };
         if format.is_read_whole() {

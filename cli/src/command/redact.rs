@@ -13,6 +13,7 @@ use hprof::bytes::GzipBlocks;
 use hprof::redaction::{Amount, Left, Redacted, Redaction, Rules};
 use regex::Regex;
 
+use crate::args::input;
 use crate::failure::{Exit, Failure, Result};
 use crate::inputs;
 use crate::interrupt;
@@ -41,7 +42,7 @@ Exit codes: 0 = done, 1 = --check found content that `heapdiff redact` replaces,
 #[command(after_help = HELP)]
 pub(crate) struct Redact {
     /// Heap dump (HPROF), gzipped or not; `-` is standard input
-    #[arg(value_name = "IN")]
+    #[arg(value_name = "IN", value_parser = input())]
     dump: PathBuf,
     /// File for the redacted dump, gzipped if its name ends in .gz; `-` is standard output
     #[arg(short, long, value_name = "OUT", required_unless_present = "check")]
@@ -50,7 +51,7 @@ pub(crate) struct Redact {
     /// IN without -o
     #[arg(long)]
     check: bool,
-    /// Also replace the numbers in fields with zeros, except lengths in JDK collections, strings and buffers
+    /// Also replace the numbers in fields, except lengths in JDK collections, strings and buffers
     #[arg(long)]
     numbers: bool,
     /// With --numbers, keep the numbers in fields whose name, CLASS.FIELD, matches; may be repeated
@@ -74,13 +75,8 @@ enum Place<'a> {
 }
 
 impl Redact {
-    pub(crate) fn run(mut self) -> Result<Exit> {
+    pub(crate) fn run(self) -> Result<Exit> {
         let is_standard = |path: &Path| path.as_os_str() == "-";
-        self.dump = if is_standard(&self.dump) {
-            PathBuf::from("/dev/stdin")
-        } else {
-            hprof::bytes::dump_of(&self.dump)
-        };
         let to = match self.output.as_deref() {
             Some(to) if is_standard(to) && self.check => {
                 let message = "--check cannot check a dump that is written to standard output";

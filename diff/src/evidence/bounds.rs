@@ -3,7 +3,7 @@
 //!
 //! A bound counts only if it belongs to the collection that grows, not to one above it. A bound is enforced if a
 //! library's own field states it for that instance. Any other number that is called a bound counts if it has been
-//! reached and not exceeded. Before that, it is a hint.
+//! reached and then kept (within 2 %). Before that, it is a hint.
 
 use heapdiff_model::diff::{difference, least};
 use heapdiff_sites::packages::is_jdk;

@@ -2,14 +2,19 @@
 //!
 //! Every verdict except `growth` requires evidence. So does the decision that something is not a suspect:
 //!
-//! - Leak, for one of these reasons: - a certain cause - growth at each of several steps (intervals between two dumps),
-//!   by more than random variation explains - objects that are still added, while almost no sample of them is collected
+//! - Leak, for one of these reasons:
+//!   - a certain cause
+//!   - growth at each of several steps (intervals between two dumps), by more than random variation explains
+//!   - objects that are still added, while almost no sample of them is collected
 //!   - a collection to which elements are added all the time, and from which none is removed or read
 //! - Cache: the growing collection has a bound that is enforced or reached, or growth has ended.
 //! - Warm-up: growth has ended, or the JDK's own tables grow while classes are loaded.
-//! - Not a suspect, for one of these reasons: - All content was replaced, and the growth is at most one and a half
-//!   times the size in the first dump. - All content was replaced, the size fell and rose, and far more content was
-//!   added and removed again than stayed. - Far more content was replaced than the size grew.
+//! - Not a suspect, for one of these reasons:
+//!   - All content was replaced, and the growth is at most one and a half times the size in the first dump.
+//!   - All content was replaced, the size fell and rose, and far more content was added and removed again than stayed.
+//!   - Far more content was replaced than the size grew.
+//!   - At least three dumps were compared, and in each step in which the content grew, it may only have moved from
+//!     another holder.
 //!
 //! Samples show what became of single objects, so they count more than the figures. For example, growth that looks
 //! finished is not finished if samples show that new objects stay.

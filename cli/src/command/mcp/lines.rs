@@ -59,7 +59,10 @@ fn line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
     let mut line = Vec::new();
     let mut is_long = false;
     loop {
-        let read = input.fill_buf()?;
+        let read = match input.fill_buf() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => read?,
+        };
         if read.is_empty() {
             return Ok(None);
         }

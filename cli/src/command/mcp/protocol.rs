@@ -118,18 +118,25 @@ pub(super) fn asked(method: &str, params: Map<String, Value>) -> Result<Asked, R
                 "instructions": INSTRUCTIONS,
             })
         }
-        "server/discover" => cached(json!({
-            "supportedVersions": versions(),
-            "capabilities": { "tools": {} },
-            "instructions": INSTRUCTIONS,
-            "_meta": { "io.modelcontextprotocol/serverInfo": server },
-        })),
-        "ping" => json!({}),
+        "server/discover" => {
+            let about = json!({
+                "supportedVersions": versions(),
+                "capabilities": { "tools": {} },
+                "instructions": INSTRUCTIONS,
+                "_meta": { "io.modelcontextprotocol/serverInfo": server },
+            });
+            completed(cached(about), true)
+        }
+        "ping" if !is_stateless => json!({}),
         "tools/list" => {
             let _: List = parsed(method, params)?;
             let tools: Vec<Value> = Tool::ALL.iter().map(Tool::described).collect();
             let tools = json!({ "tools": tools });
-            if is_stateless { cached(tools) } else { tools }
+            if is_stateless {
+                completed(cached(tools), true)
+            } else {
+                tools
+            }
         }
         "tools/call" => {
             let call: CallTool = parsed(method, params)?;
@@ -163,9 +170,16 @@ fn versions() -> Vec<&'static str> {
 
 /// Marks a result as private to this client and as expired, so that nobody caches it.
 fn cached(mut result: Value) -> Value {
-    result["resultType"] = json!("complete");
     result["ttlMs"] = json!(0);
     result["cacheScope"] = json!("private");
+    result
+}
+
+/// Marks a result as complete, which the version without `initialize` requires.
+pub(super) fn completed(mut result: Value, is_stateless: bool) -> Value {
+    if is_stateless {
+        result["resultType"] = json!("complete");
+    }
     result
 }
 
@@ -216,6 +230,8 @@ mod tests {
         assert_eq!(tools["cacheScope"], "private");
         let tools = answer("tools/list", json!({})).unwrap();
         assert!(tools["tools"].is_array() && tools.get("cacheScope").is_none());
+        let (code, _) = answer("ping", meta(STATELESS)).unwrap_err();
+        assert_eq!(code, METHOD_NOT_FOUND);
         let (code, _) = answer("tools/list", meta("2030-01-01")).unwrap_err();
         assert_eq!(code, UNSUPPORTED_VERSION);
     }

@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use super::answer::{self, Answer};
 use super::lines::{INVALID_REQUEST, Message, read, refusal};
-use super::protocol::{Asked, Call, Refused, asked};
+use super::protocol::{Asked, Call, Refused, asked, completed};
 use crate::failure::{Failure, Result};
 use crate::index;
-use crate::job::Setup;
+use crate::job::{Job, Setup};
 use crate::watch::{Followed, Step, Watch};
 
 /// After a pipe is closed, the last job and the writing of its index may take this long.
@@ -47,16 +47,27 @@ pub(super) struct Server {
 struct State {
     /// When a pipe was closed.
     closed: Option<Instant>,
+    /// True if nobody reads the answers.
+    is_output_closed: bool,
     is_other_protocol: bool,
-    /// Calls that wait or run. The key is the JSON of the call's id.
+    /// True while a job runs or its index is written.
+    is_working: bool,
+    /// Calls that are not answered yet. The key is the JSON of the call's id.
     calls: HashMap<String, Arc<Watch>>,
 }
 
 /// A call in the queue.
 struct Waiting {
     id: Value,
-    call: Call,
+    job: Job,
+    is_stateless: bool,
     watch: Arc<Watch>,
+}
+
+impl State {
+    fn is_busy(&self) -> bool {
+        self.is_working || !self.calls.is_empty()
+    }
 }
 
 impl Server {
@@ -72,9 +83,9 @@ impl Server {
         thread::spawn(move || worker.work(&waiting));
         let reader = Arc::clone(&server);
         thread::spawn(move || {
-            // A read error is treated like the end of the input.
-            let _ = reader.listen(&calls);
-            reader.close();
+            // A read error or a panic is treated like the end of the input.
+            let _ = catch_unwind(AssertUnwindSafe(|| reader.listen(&calls)));
+            reader.close(false);
         });
         server.stopped()
     }
@@ -83,8 +94,11 @@ impl Server {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn close(&self) {
-        self.state().closed.get_or_insert_with(Instant::now);
+    fn close(&self, is_output: bool) {
+        let mut state = self.state();
+        state.closed.get_or_insert_with(Instant::now);
+        state.is_output_closed |= is_output;
+        drop(state);
         self.changed.notify_all();
     }
 
@@ -99,13 +113,13 @@ impl Server {
         }
         let since = state.closed.map_or(GRACE, |closed| closed.elapsed());
         let left = GRACE.saturating_sub(since);
-        let is_busy = |state: &mut State| !state.calls.is_empty();
+        let is_busy = |state: &mut State| state.is_busy();
         let wait = self.changed.wait_timeout_while(state, left, is_busy);
         let (state, _) = wait.unwrap_or_else(PoisonError::into_inner);
-        if state.calls.is_empty() {
-            Stop::Idle
-        } else {
+        if state.is_busy() {
             Stop::Busy
+        } else {
+            Stop::Idle
         }
     }
 
@@ -134,11 +148,23 @@ impl Server {
                 }
                 Err(refusal) => self.send(&refusal),
             }
+            if self.state().is_output_closed {
+                break;
+            }
         }
         Ok(())
     }
 
+    /// Refuses a call with wrong arguments at once, and has the worker run the others.
     fn enqueue(self: &Arc<Self>, id: Value, call: Call, calls: &Sender<Waiting>) {
+        let is_stateless = call.is_stateless;
+        let job = match call.tool.job(&self.setup, call.arguments) {
+            Ok(job) => job,
+            Err(failure) => {
+                let result = completed(result(Err(failure)), is_stateless);
+                return self.send(&answered(&id, &result));
+            }
+        };
         let key = id.to_string();
         let watch = match &call.progress {
             Some(token) => {
@@ -161,8 +187,13 @@ impl Server {
         }
         state.calls.insert(key, Arc::clone(&watch));
         drop(state);
-        // Sending cannot fail: the receiving thread lives as long as the process.
-        let _ = calls.send(Waiting { id, call, watch });
+        // Sending cannot fail: the worker catches panics, so it lives as long as the process.
+        let _ = calls.send(Waiting {
+            id,
+            job,
+            is_stateless,
+            watch,
+        });
     }
 
     fn cancel(&self, id: Option<&Value>) {
@@ -174,32 +205,40 @@ impl Server {
 
     /// Runs the jobs one after the other, because two jobs at once would need the memory of both.
     fn work(&self, waiting: &Receiver<Waiting>) {
-        for Waiting { id, call, watch } in waiting {
-            if !watch.is_cancelled() {
-                let is_stateless = call.is_stateless;
-                let followed = Followed::by(Arc::clone(&watch));
-                let done = catch_unwind(AssertUnwindSafe(|| self.job(call)));
-                drop(followed);
-                let done = done.unwrap_or_else(|_| {
-                    let message = "the analysis failed; see the standard error of the server";
-                    Err(Failure::usage(message))
-                });
-                if watch.is_cancelled() {
-                    index::forget_pending();
-                } else {
-                    self.send(&answered(&id, &result(done, is_stateless)));
-                    // Write the index after the answer, as other commands do, so that the next question is answered
-                    // faster.
-                    index::write_pending();
-                }
-            }
-            self.state().calls.remove(&id.to_string());
+        for call in waiting {
+            self.state().is_working = true;
+            self.serve(&call);
+            let mut state = self.state();
+            // A cancelled call has no answer.
+            state.calls.remove(&call.id.to_string());
+            state.is_working = false;
+            drop(state);
             self.changed.notify_all();
         }
     }
 
-    fn job(&self, call: Call) -> Result<Answer> {
-        answer::of(&call.tool.job(&self.setup, call.arguments)?)
+    fn serve(&self, call: &Waiting) {
+        if call.watch.is_cancelled() || self.state().is_output_closed {
+            return;
+        }
+        let followed = Followed::by(Arc::clone(&call.watch));
+        let done = catch_unwind(AssertUnwindSafe(|| answer::of(&call.job)));
+        drop(followed);
+        let done = done.unwrap_or_else(|_| {
+            let message = "the analysis failed; see the standard error of the server";
+            Err(Failure::usage(message))
+        });
+        if call.watch.is_cancelled() {
+            return index::forget_pending();
+        }
+        // After the answer, the client may use the id again.
+        self.state().calls.remove(&call.id.to_string());
+        let result = completed(result(done), call.is_stateless);
+        self.send(&answered(&call.id, &result));
+        // Write the index after the answer, as other commands do, so that the next question is answered faster.
+        if catch_unwind(index::write_pending).is_err() {
+            index::forget_pending();
+        }
     }
 
     /// Writes a line. If writing fails, nobody reads the output, so the server stops.
@@ -208,7 +247,7 @@ impl Server {
         let sent = writeln!(output, "{message}").and_then(|()| output.flush());
         drop(output);
         if sent.is_err() {
-            self.close();
+            self.close(true);
         }
     }
 }
@@ -237,16 +276,12 @@ fn progress(token: &Value, step: &Step) -> Value {
 }
 
 /// Returns the result of a call: the report, or the message of the failure.
-fn result(done: Result<Answer>, is_stateless: bool) -> Value {
+fn result(done: Result<Answer>) -> Value {
     let text = |text: &str| json!([{ "type": "text", "text": text }]);
-    let mut result = match done {
+    match done {
         Ok(Answer { text: shown, data }) => {
             json!({ "content": text(&shown), "structuredContent": data, "isError": false })
         }
         Err(failure) => json!({ "content": text(&answer::refusal(&failure)), "isError": true }),
-    };
-    if is_stateless {
-        result["resultType"] = json!("complete");
     }
-    result
 }

@@ -241,6 +241,39 @@ fn other_messages_are_answered_during_an_analysis() {
     assert!(end.took < SOON, "{:?}", end.took);
 }
 
+/// A call with wrong arguments does not wait for the call before it.
+#[test]
+fn wrong_arguments_are_refused_during_an_analysis() {
+    let folder = folder();
+    let mut client = Client::begin(folder.path(), &[]);
+    let endless = json!({ "name": "query", "arguments": { "dumps": [AFTER], "sql": ENDLESS } });
+    client.request("tools/call", endless);
+    let refusal = client.refusal("summary", json!({ "dumb": AFTER }));
+    assert!(refusal.contains("wrong arguments"), "{refusal}");
+    let end = client.close();
+    assert!(
+        end.status.success() && end.took < SOON,
+        "{:?} {}",
+        end.took,
+        end.stderr
+    );
+}
+
+/// The id of a call is free as soon as the call is answered, even while its index is written.
+#[test]
+fn an_answered_id_can_be_used_again() {
+    let folder = folder();
+    let mut client = Client::begin(folder.path(), &[]);
+    let call = json!({ "jsonrpc": "2.0", "id": "same", "method": "tools/call",
+        "params": { "name": "summary", "arguments": { "dump": AFTER } } });
+    for _ in 0..5 {
+        client.send_line(call.to_string().as_bytes());
+        let answer = client.receive();
+        assert_eq!(answer["result"]["isError"], false, "{answer}");
+    }
+    assert!(client.close().status.success());
+}
+
 #[test]
 fn a_server_ends_with_its_standard_input() {
     let folder = folder();

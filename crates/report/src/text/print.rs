@@ -50,7 +50,7 @@ fn block(block: &Block, style: Style, out: &mut dyn Write) -> io::Result<()> {
             Ok(())
         }
         Block::Warning(warning) => {
-            let parts = wrapped(&printable(warning), WIDTH - WARNING.len());
+            let parts = wrapped(&printable(warning), WIDTH - WARNING.len() - 1);
             let mut parts = labelled(WARNING, &parts);
             parts.try_for_each(|(label, part)| {
                 writeln!(out, "{} {part}", style.yellow(format!("{label:<8}")))
@@ -203,7 +203,7 @@ pub(crate) fn table(table: &Table, style: Style, out: &mut dyn Write) -> io::Res
                 (None, _) => line += &style.fitted(cell, room),
             }
             if i + 1 < cells.len() {
-                line += "  ";
+                line += &" ".repeat(GAP);
             }
         }
         line.truncate(line.trim_end().len());
