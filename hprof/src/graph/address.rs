@@ -7,8 +7,8 @@
 //! pair of words has a count.
 //!
 //! If the file is in address order, ranks are object numbers. If the file consists of a few runs (Parallel and Serial
-//! GC), a table of the runs converts ranks to numbers. In any other order (merged dumps), a permutation does. If ids
-//! are not addresses, a sorted table of all ids is used instead.
+//! GC), a table of the runs converts ranks to numbers. For files in any other order (merged dumps), a table converts
+//! each rank. If ids are not addresses, a sorted table of all ids is used instead.
 
 #[cfg(test)]
 #[path = "address_tests.rs"]
@@ -26,11 +26,12 @@ use crate::graph::runs::RunTable;
 use crate::graph::scan::Scanned;
 use crate::ids::NONE;
 
-/// Address bits that slots leave out: one bit of the bitmap covers 2^3 = 8 bytes of heap.
+/// Number of low address bits that slots do not have. One slot covers 2^3 = 8 bytes of heap.
 pub(crate) const GRAIN: u32 = 3;
-/// Number of words for each 64 slots: one for objects with references, and one for leaves.
+/// Number of bitmap words for 64 slots: one word for objects with references, and one for leaves.
 const PAIR: usize = 2;
-/// Number of pairs of words (a line) that share one count. Four pairs are 64 bytes: one cache line.
+/// Number of pairs of words in a line. The words of a line take 64 bytes, a cache line. Each line has two counts, from
+/// which ranks are computed: one for objects with references, and one for leaves.
 pub(crate) const PAIRS_IN_LINE: usize = 4;
 
 /// A range of addresses.
@@ -48,8 +49,8 @@ impl Range {
         (self.end - self.base) >> GRAIN
     }
 
-    /// Returns the number of 8-byte grains from the base to an address; `None` if no object of the range can start
-    /// there.
+    /// Returns the distance of an address from the base, in units of 8 bytes. Returns `None` if the address is outside
+    /// of the range or not a multiple of 8.
     #[inline(always)]
     pub(crate) fn slot(self, address: u64) -> Option<u64> {
         let offset = address.wrapping_sub(self.base);
@@ -57,7 +58,8 @@ impl Range {
     }
 }
 
-/// The slots of a range: all slots, or only those of the blocks that contain objects.
+/// The slots of a range. Without `blocks`, every 8 bytes of the range are a slot. With `blocks`, only addresses in
+/// numbered blocks have slots.
 #[derive(Debug)]
 pub(crate) struct Space {
     pub(crate) range: Range,
@@ -74,7 +76,7 @@ impl From<Range> for Space {
 }
 
 impl Space {
-    /// Returns the slot of an address; `None` if no object of the range can start there.
+    /// Returns the slot of an address; `None` if the address has no slot.
     #[inline(always)]
     pub(crate) fn slot(&self, address: u64) -> Option<u64> {
         let grain = self.range.slot(address)?;
@@ -103,7 +105,7 @@ const fn words(slots: u64) -> usize {
     (slots.div_ceil(64) as usize).next_multiple_of(PAIRS_IN_LINE) * PAIR
 }
 
-/// The bitmaps, in the form in which several threads fill them.
+/// The two bitmaps of a dump while threads set bits in them. [`Marks::seal`] makes [`Ranks`] of them.
 pub(crate) struct Marks {
     space: Space,
     bits: Array<u64>,
@@ -117,8 +119,8 @@ impl Marks {
         })
     }
 
-    /// Creates bitmaps for at most `slots` slots of a range, to be used for the blocks that turn out to contain
-    /// objects.
+    /// Creates bitmaps for at most `slots` slots. The pass assigns the slots to those blocks of the range in which it
+    /// finds objects.
     pub(crate) fn in_blocks(
         range: Range,
         blocks: Blocks,
@@ -155,8 +157,8 @@ impl Marks {
         (marks, blocks)
     }
 
-    /// Sorts the blocks by address, converts the slots in `targets`, and frees the words of blocks that were not
-    /// needed.
+    /// Sorts the blocks by address, and changes the slots in `targets` to match. Frees the bitmap words of unused
+    /// blocks.
     pub(crate) fn order(&mut self, targets: &mut [u32], store: &Store) -> Result<()> {
         let Some(blocks) = &mut self.space.blocks else {
             return Ok(());
@@ -176,7 +178,7 @@ impl Marks {
         Ok(())
     }
 
-    /// Counts the ranks. Cost: one pass over the bitmaps.
+    /// Computes the counts from which ranks are derived. Cost: one pass over the bitmaps.
     pub(crate) fn seal(self, store: &Store) -> Result<Ranks> {
         let lines = self.bits.len() / (PAIR * PAIRS_IN_LINE);
         let mut counts = store.zeroed::<u32>(lines * 2)?;
@@ -197,8 +199,8 @@ impl Marks {
                         sum[1] += pair[1].count_ones();
                         both |= pair[0] & pair[1];
                     }
-                    // Only marked slots are looked up, so lines without marks need no counts. Pages that are never
-                    // written take no memory.
+                    // Only marked slots are looked up, so lines without marks need no counts. They stay unwritten,
+                    // because memory pages that are never written take no physical memory.
                     if sum != before {
                         count.copy_from_slice(&before);
                     }
@@ -236,14 +238,15 @@ impl Marks {
     }
 }
 
-/// Shared access to [`Marks`] for the scanning threads.
+/// The bitmaps of [`Marks`], shared by the scanning threads.
 #[derive(Clone, Copy)]
 pub(crate) struct MarkWriter<'a> {
     pub(crate) range: Range,
     bits: &'a [AtomicU64],
 }
 
-/// The marks of objects that are close together, collected so that most objects need no atomic operation.
+/// Marks of one word that are not in the bitmaps yet. Neighbouring objects are collected here, so that most of them
+/// need no atomic operation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pending {
     word: u64,
@@ -251,7 +254,7 @@ pub(crate) struct Pending {
 }
 
 impl MarkWriter<'_> {
-    /// Marks the start of an object. If two objects have one address, there are fewer marks than objects.
+    /// Marks the start of an object. If two objects of the same kind have one address, they set the same bit.
     #[inline(always)]
     pub(crate) fn mark(&self, pending: &mut Pending, slot: u64, leaf: bool) {
         let word = slot >> 6;
@@ -274,24 +277,24 @@ impl MarkWriter<'_> {
     }
 }
 
-/// The finished bitmaps.
+/// The finished bitmaps, and the counts from which ranks are computed.
 #[derive(Debug)]
 pub(crate) struct Ranks {
     pub(crate) space: Space,
     pub(crate) bits: Column<u64>,
     pub(crate) counts: Column<u32>,
-    /// Numbers of marked objects with references, and of marked leaves.
+    /// Number of marked objects with references, and number of marked leaves.
     pub(crate) marked: [u32; 2],
     /// True if an object with references and a leaf have the same address.
     pub(crate) doubled: bool,
 }
 
 impl Ranks {
-    /// Number of lines in a stretch. An index leaves out stretches without marks (see [`Ranks::stretches`]). The words
-    /// of a stretch take 4 KiB, a page of memory.
+    /// Number of lines in a stretch. A stretch is the unit in which an index stores the map: stretches without marks
+    /// are left out (see [`Ranks::stretches`]). The words of a stretch take 4 KiB, a page of memory.
     const STRETCH: usize = 64;
 
-    /// Returns the rank of a marked slot among the objects of its kind, and true if the kind is leaves.
+    /// Returns the rank of a marked slot, and true if its object is a leaf; `None` if the slot is not marked.
     #[inline(always)]
     pub(crate) fn rank(&self, slot: u64) -> Option<(u32, bool)> {
         self.view().rank(slot)
@@ -305,7 +308,7 @@ impl Ranks {
         }
     }
 
-    /// Returns the numbers of objects with references and of leaves before a slot.
+    /// Returns how many objects with references, and how many leaves, start before a slot.
     pub(crate) fn before(&self, slot: u64) -> [u32; 2] {
         let word = (slot >> 6) as usize;
         // Empty lines have no valid counts.
@@ -338,8 +341,8 @@ impl Ranks {
         before
     }
 
-    /// Returns the address of the object with a rank among the objects with references, or among the leaves. Counting
-    /// starts at the slot `from`, which must not come after the object.
+    /// Returns the address of an object from its rank, which counts leaves if `leaf` is true, otherwise objects with
+    /// references. Counting starts at the slot `from`, which must not come after the object.
     pub(crate) fn address(&self, rank: u32, leaf: bool, from: u64) -> Option<u64> {
         let kind = usize::from(leaf);
         let first = (from >> 6) as usize / PAIRS_IN_LINE;
@@ -429,8 +432,8 @@ impl Ranks {
         self.bits.len() / (PAIR * PAIRS_IN_LINE)
     }
 
-    /// Calls `visit` with each marked address in these lines, the rank of its object, and true if this object is a
-    /// leaf.
+    /// Calls `visit` for each marked address in these lines, with the address, the rank of its object, and true if the
+    /// object is a leaf.
     fn in_order(&self, lines: std::ops::Range<usize>, mut visit: impl FnMut(u64, u32, bool)) {
         for line in lines {
             let mut ranks = [self.counts[line * 2], self.counts[line * 2 + 1]];
@@ -445,8 +448,7 @@ impl Ranks {
                     if let Some(address) = self.space.address(slot) {
                         visit(address, ranks[leaf], leaf == 1);
                     }
-                    // One address may be marked both as an object with references and as a leaf. Each of these two
-                    // kinds has its own count.
+                    // Both bits are set if an object with references and a leaf have the same address.
                     ranks[0] += (pair[0] >> bit & 1) as u32;
                     ranks[1] += (pair[1] >> bit & 1) as u32;
                 }
@@ -455,7 +457,7 @@ impl Ranks {
     }
 }
 
-/// The arrays of [`Ranks`] as slices, so that a loop looks up the location of an array once and not for each slot.
+/// The arrays of [`Ranks`] as slices. In a loop, this saves a look-up of the array's location for each slot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RanksView<'a> {
     bits: &'a [u64],
@@ -504,7 +506,8 @@ impl RanksView<'_> {
     }
 }
 
-/// Copies each part to the index `number * size`. Only the last part of `all` can be shorter than `size`.
+/// Copies part `n` of `parts` to the index `numbers[n] * size` of `all`. All parts have `size` elements, except that
+/// the last part of `all` may be shorter. Returns `None` if the lengths do not match.
 fn place<T: bytemuck::Pod + Send + Sync>(
     all: &mut [T],
     numbers: &[u32],
@@ -515,7 +518,8 @@ fn place<T: bytemuck::Pod + Send + Sync>(
     if numbers.iter().map(len).sum::<usize>() != parts.len() {
         return None;
     }
-    // Each task covers many stretches, because most stretches of a sparse map need no work.
+    // Each task covers 64 stretches. Most stretches of a sparse map are empty, so a smaller task would have too little
+    // work.
     all.par_chunks_mut(size << 6)
         .enumerate()
         .for_each(|(task, all)| {
@@ -534,17 +538,17 @@ fn place<T: bytemuck::Pod + Send + Sync>(
 /// Maps ids to object numbers.
 #[derive(Debug)]
 pub(crate) enum AddressMap {
-    /// For files in address order: a rank is an object number.
+    /// For files in address order: the rank is the object's number.
     Ordered(Ranks),
-    /// For files of a few runs: the number is the rank plus a constant of the run.
+    /// For files of a few runs: the number is the rank plus a constant, which each run has.
     Runs { ranks: Ranks, runs: RunTable },
-    /// For files in any other order: a table converts ranks to numbers.
+    /// For files in any other order: two tables contain the number of each rank.
     Permuted {
         ranks: Ranks,
         with_refs: Column<u32>,
         leaves: Column<u32>,
     },
-    /// For ids that are not addresses: the sorted ids, and the number of each.
+    /// For ids that are not addresses: all ids, sorted, and the object number of each.
     Sorted {
         ids: Column<u64>,
         numbers: Column<u32>,
@@ -566,7 +570,7 @@ impl AddressMap {
         self.view().map_or(NONE, |view| view.by_slot(slot, split))
     }
 
-    /// Returns a view of the map for loops over many slots; `None` if ids are not addresses.
+    /// Returns the map with its arrays as slices, for loops over many slots; `None` if ids are not addresses.
     #[inline(always)]
     pub(crate) fn view(&self) -> Option<MapView<'_>> {
         Some(match self {
@@ -603,8 +607,8 @@ impl AddressMap {
         }
     }
 
-    /// Calls `visit` with the id and the number of each object in one of `parts` equal parts of the map, in the order
-    /// of ids.
+    /// Divides the map into `parts` equal parts, and visits the objects of the part with the index `part`. Calls
+    /// `visit` with the id and the number of each object, in the order of ids.
     pub(crate) fn in_order(
         &self,
         part: usize,
@@ -684,8 +688,8 @@ impl MapView<'_> {
     }
 }
 
-/// Sorts ids that are not addresses. If several objects have one id, the id maps to the first of them. Also returns the
-/// number of objects that have the id of an earlier object.
+/// Creates the map for ids that are not addresses. If several objects have one id, the id maps to the first of them.
+/// Also returns the number of objects that have the id of an earlier object.
 pub(crate) fn sort_ids(
     scanned: &mut Scanned,
     split: Split,

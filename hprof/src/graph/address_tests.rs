@@ -1,10 +1,11 @@
-//! Tests of address maps that cover several stretches, shares of tasks, and chunks, and of maps for files in any order.
+//! Tests of address maps that are larger than the units of work (stretches, tasks, chunks), and of maps for files in
+//! any order.
 
 use super::*;
 use crate::graph::runs::Runs;
 
 const BASE: u64 = 0x7_0000_0000;
-/// Number of slots in one stretch, in one task's share of the stretches, and in one chunk for counting.
+/// Numbers of slots: in a stretch, in the 64 stretches that one task handles, and in a chunk that is counted at once.
 const STRETCH: u64 = (Ranks::STRETCH * PAIRS_IN_LINE * 64) as u64;
 const SHARE: u64 = STRETCH * 64;
 const PART: u64 = (PAIRS_IN_LINE as u64 * 64) << 14;
@@ -15,8 +16,8 @@ const RANGE: Range = Range {
     end: BASE + 8 * (PART * 2 + STRETCH * 3 + 3 * 256 + 128),
 };
 
-/// Returns the slots to mark: the first and the last slot of some stretches, shares and chunks, and the slots next to
-/// these. Most stretches have no marks.
+/// Returns the slots to mark. They are at the start and the end of some stretches, shares and chunks. Most stretches
+/// have no marks.
 fn slots() -> Vec<u64> {
     let mut slots = vec![0, 1, 2, 63, 64, 65, 255, 256, 1000];
     for edge in [STRETCH, 5 * STRETCH, SHARE, 2 * SHARE, PART, 2 * PART] {
@@ -26,7 +27,7 @@ fn slots() -> Vec<u64> {
     slots
 }
 
-/// Selects irregular leaves, not every second or third slot, so that both kinds of objects lie at edges of stretches.
+/// Selects leaves irregularly, so that both kinds of objects lie at edges of stretches.
 fn is_leaf(slot: u64) -> bool {
     slot.count_ones().is_multiple_of(2)
 }
@@ -42,7 +43,8 @@ fn ranks_of(range: Range, slots: impl IntoIterator<Item = u64>) -> Ranks {
     marks.seal(&store).unwrap()
 }
 
-/// Checks that each marked slot has its rank, and that each rank leads to its address from any start.
+/// Checks that each marked slot has the expected rank, and that the address is found from this rank, from whichever
+/// slot counting starts.
 fn check(ranks: &Ranks) {
     let mut next = [0, 0];
     for slot in slots() {
@@ -111,7 +113,7 @@ fn stretches_that_are_kept_make_the_same_map() {
     let same = again(&numbers, &bits, &counts).unwrap();
     assert_eq!(same.bits[..], ranks.bits[..]);
     check(&same);
-    // Maps without the last stretch, which is shorter than the others, and maps with only the first stretch.
+    // An index may lack the shorter last stretch, and it may have no stretches.
     let (words, lines) = (STRETCH as usize / 64 * PAIR, Ranks::STRETCH * 2);
     let few = numbers.len() - 1;
     let fewer = again(
@@ -138,7 +140,7 @@ fn stretches_that_are_kept_make_the_same_map() {
     assert!(again(&numbers, &bits, &counts[..count]).is_none());
 }
 
-/// Checks that a map in `parts` parts visits each object once, in the order of ids.
+/// Checks that each object is visited once, in the order of ids, if the map is divided into several parts.
 fn check_map(map: &AddressMap, split: Split, objects: &[(u64, u32)]) {
     for parts in [1, 2, 7] {
         let mut seen = Vec::new();
@@ -190,7 +192,7 @@ fn maps_of_any_order_lead_to_the_same_numbers() {
     let map = AddressMap::Ordered(ranks_of(range, at.iter().copied()));
     check_map(&map, split, &numbered(&at));
 
-    // The upper half comes first.
+    // The file has the objects with high addresses first.
     let (low, high) = at.split_at(450);
     let file = [high, low].concat();
     let ranks = ranks_of(range, file.iter().copied());

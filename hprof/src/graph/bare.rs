@@ -26,13 +26,12 @@ use crate::records::record::Kind;
 use crate::records::walk::RootKind;
 use crate::sizes::shape::{ShapeClasses, Shapes};
 
-/// The bare objects that stay among the objects with references.
+/// The rule that selects which bare objects stay among the objects with references.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
-    /// In each piece of the file (about a megabyte), this number of bare objects of each class stay among the objects
-    /// with references: the first ones.
+    /// The first bare objects of each class stay, in each piece of the file (about a megabyte). This is their number.
     first: u32,
-    /// Of the later bare objects, every n-th one stays among the objects with references.
+    /// Of the later bare objects in the piece, every n-th one stays.
     every: u32,
 }
 
@@ -43,12 +42,13 @@ impl Kept {
     }
 }
 
-/// Decides which bare objects are leaves. The decision depends only on the order of the file, so that all passes agree.
+/// Decides which bare objects are leaves. The decision depends only on the order of objects in the file, so all passes
+/// over the file decide alike.
 #[derive(Debug)]
 pub(crate) struct Sifter {
     kept: Kept,
     piece: u32,
-    /// For each class: the piece in which a bare object was seen last, the number of bare objects seen in that piece,
+    /// For each class: the last piece with a bare object of the class, the number of bare objects in that piece so far,
     /// and true if any bare object of the class is a leaf.
     seen: Vec<(u32, u32, bool)>,
 }
@@ -62,13 +62,12 @@ impl Sifter {
         }
     }
 
-    /// Continues with the next piece of the file.
+    /// Tells the rule that the next piece of the file begins.
     pub(crate) fn next_piece(&mut self) {
         self.piece = self.piece.wrapping_add(1);
     }
 
-    /// Returns true if the next object of this class, in file order, that refers only to its class is treated as a leaf
-    /// (an object without references).
+    /// Decides on the next bare object of this class in the file. Returns true if it is treated as a leaf.
     #[inline(always)]
     pub(crate) fn is_leaf(&mut self, class: u32) -> bool {
         let Some((piece, seen, leaves)) = self.seen.get_mut(class as usize) else {
@@ -83,15 +82,15 @@ impl Sifter {
         is_leaf
     }
 
-    /// Returns the classes that have leaves so far.
+    /// Returns the classes of the leaves so far.
     pub(crate) fn classes(&self) -> impl Iterator<Item = u32> {
         let classes = (0..).zip(&self.seen);
         classes.filter(|(_, seen)| seen.2).map(|(class, _)| class)
     }
 }
 
-/// Returns, for each shape (class, and length of an array), the class object of its objects, if a reference to it could
-/// keep the class alive.
+/// Returns a table from shapes (class, and length of an array) to class objects. It contains only classes that an
+/// object might keep alive by its reference to the class.
 pub(crate) fn shape_classes(
     shapes: &Shapes,
     classes: &Classes,
@@ -100,7 +99,7 @@ pub(crate) fn shape_classes(
 ) -> ShapeClasses {
     ShapeClasses::new(shapes, |class| {
         let element = classes[class].element;
-        // Arrays of primitives are leaves, whatever their class.
+        // Arrays of primitives are leaves, whether or not their class is a GC root.
         class.0 < split.classes
             && !pinned[class.index()]
             && element.is_none_or(|kind| kind == Kind::Object)
@@ -110,10 +109,10 @@ pub(crate) fn shape_classes(
 /// The references from leaves to their classes.
 #[derive(Debug)]
 pub(crate) struct LeafClasses {
-    /// For each word of the bitmap: the word, and the number of set bits before it. A leaf's bit is set if the leaf
-    /// refers to its class.
+    /// A bitmap in which the bit of a leaf is set if the leaf refers to its class. Each word is stored with the number
+    /// of set bits in the words before it.
     words: Vec<(u64, u32)>,
-    /// The class objects of the leaves whose bit is set, in the order of leaves.
+    /// For each set bit, the class object of the leaf.
     classes: Array<u32>,
 }
 
@@ -125,7 +124,8 @@ impl LeafClasses {
         })
     }
 
-    /// Creates the table from the class object of each leaf; [`NONE`] if a leaf does not refer to its class.
+    /// Creates the table. `leaves` yields the class object of each leaf, or [`NONE`] if the leaf does not refer to its
+    /// class.
     pub(crate) fn new(leaves: impl Iterator<Item = u32>, store: &Store) -> Result<Self> {
         const BATCH: usize = 1 << 12;
         let mut all = Self::none(store)?;
@@ -156,7 +156,7 @@ impl LeafClasses {
         self.classes.len()
     }
 
-    /// Returns the number of the last leaf that refers to its class plus one; 0 if there is no such leaf.
+    /// Returns the number of leaves up to the last one that refers to its class.
     pub(crate) fn rows(&self) -> u32 {
         let mut words = self.words.iter().enumerate().rev();
         let last = words.find(|(_, (word, _))| *word != 0);
@@ -179,9 +179,9 @@ impl LeafClasses {
     }
 }
 
-/// The adjacency lists of a heap, before the references that no record contains are inserted.
+/// The adjacency lists of a heap. They contain only references from records. All other references are in `extra`.
 pub(crate) struct Linked<'a> {
-    /// The split of object numbers. The lists cover class objects and objects with references.
+    /// The ranges of object numbers. Class objects and objects with references have a list. Leaves have none.
     pub(crate) split: Split,
     pub(crate) offsets: &'a [u32],
     pub(crate) targets: &'a [u32],
@@ -191,11 +191,11 @@ pub(crate) struct Linked<'a> {
     pub(crate) held: &'a BTreeMap<u32, RootKind>,
 }
 
-/// Maximum number of objects close to GC roots that are examined.
+/// Maximum number of objects close to GC roots whose references are examined.
 const NEAR: usize = 1 << 14;
 const LONG: usize = 1 << 10;
-/// Maximum number of references through leaves that are recorded. The later check of dominators detects if the other
-/// references are needed.
+/// Maximum number of replacing references that are recorded. If more are needed, the later check of dominators detects
+/// it.
 const PAIRS: usize = 1 << 16;
 
 impl Linked<'_> {
@@ -212,14 +212,12 @@ impl Linked<'_> {
         own.map(|e| e.1)
     }
 
-    /// Returns references that replace paths through bare leaves close to GC roots: (referrer of the leaf, class
-    /// object), sorted.
+    /// Returns references that replace paths through bare leaves close to GC roots. Each pair is the referrer of the
+    /// leaf, and the class object of the leaf. The pairs are sorted.
     ///
-    /// ```text
-    /// root -> A -> leaf -> class     becomes     root -> A -> class
-    /// ```
+    /// ```text root -> A -> leaf -> class     becomes     root -> A -> class ```
     ///
-    /// Only classes that are also reached without instances are included, so the leaf itself dominates none of them.
+    /// A class that is reached only through its instances is left out, because then a leaf may dominate the class.
     pub(crate) fn by_leaves(&self, class_of: impl Fn(u32) -> u32) -> Vec<(u32, u32)> {
         let Split { classes, inner } = self.split;
         let mut seen: FxHashSet<u32> = FxHashSet::default();
@@ -261,15 +259,15 @@ impl Linked<'_> {
         pairs
     }
 
-    /// Marks the classes that GC roots reach without an instance of them, judging only by the references of class
-    /// objects and of the objects in `near`.
+    /// Marks the classes that are reachable from GC roots without passing through their instances. Examines only the
+    /// references of class objects, and the references from the objects in `near` that no record contains.
     fn reached_classes(&self, near: &[u32]) -> Vec<bool> {
         let count = self.split.classes;
         let mut reached = vec![false; count as usize];
         let held = self.held.keys().copied();
         let mut stack: Vec<u32> = held.filter(|&object| object < count).collect();
         let mut seen: FxHashSet<u32> = FxHashSet::default();
-        // An object that is not a class is usually a class loader. No record contains the references to its classes.
+        // This object is not a class. It is usually a class loader, whose references to its classes are in no record.
         let mut pass = |object: u32, stack: &mut Vec<u32>| {
             if seen.insert(object) {
                 stack.extend(self.extra_of(object).filter(|&target| target < count));
@@ -315,7 +313,7 @@ mod tests {
         assert!((0..1000).all(|_| none.is_leaf(0)));
     }
 
-    /// A heap of class objects, then objects with these adjacency lists, then leaves.
+    /// A heap in which class objects come first, then the other objects in `rows`, then leaves.
     struct Drawn {
         classes: u32,
         rows: Vec<Vec<u32>>,
@@ -323,7 +321,7 @@ mod tests {
     }
 
     impl Drawn {
-        /// The adjacency lists of class objects contain only the references in `of_classes`.
+        /// `of_classes` has the references from class objects, and `rows` the adjacency lists of the other objects.
         fn new(classes: u32, of_classes: &[(u32, u32)], rows: Vec<Vec<u32>>) -> Self {
             let mut all = vec![Vec::new(); classes as usize];
             for &(class, to) in of_classes {
@@ -341,8 +339,8 @@ mod tests {
             self.rows.len() as u32
         }
 
-        /// Returns the references through leaves. The first leaf is an instance of class 1, the second of class 2, and
-        /// so on. After the last class, class 1 follows again.
+        /// Returns the references that replace paths through leaves. The leaves are instances of class 1, 2, and so on,
+        /// and then of class 1 again.
         fn by_leaves(&self, held: impl IntoIterator<Item = u32>) -> Vec<(u32, u32)> {
             let lens = self.rows.iter().map(|row| row.len() as u32);
             let ends = lens.scan(0, |sum, len| {
@@ -370,22 +368,24 @@ mod tests {
         let drawn = Drawn::new(2, &[], rows());
         assert_eq!(drawn.by_leaves([1, 2]), [(2, 1)]);
         assert_eq!(drawn.by_leaves([1, 2, 3]), [(2, 1), (3, 1)]);
-        // Nothing else reaches the class, or no object close to a GC root refers to the leaf.
+        // No reference is inserted if only the leaf reaches the class, or if no object close to a GC root refers to the
+        // leaf.
         assert_eq!(drawn.by_leaves([2]), []);
         assert_eq!(drawn.by_leaves([1, 4]), []);
-        // The class is reached through another class, or through its loader.
+        // Here, a reference is inserted, because the class is also reached through another class or through its loader.
         assert_eq!(Drawn::new(2, &[(0, 1)], rows()).by_leaves([0, 2]), [(2, 1)]);
         let mut of_loader = Drawn::new(2, &[(0, 4)], rows());
         of_loader.extra = vec![(4, 1)];
         assert_eq!(of_loader.by_leaves([0, 2]), [(2, 1)]);
         assert_eq!(of_loader.by_leaves([2, 4]), [(2, 1)]);
         assert_eq!(of_loader.by_leaves([2]), []);
-        // Object 2 is not a class object but the first object after them, so references to it do not count as
-        // references to a class.
+        // Class objects are 0 and 1. Object 2 is the first other object, so references to it are not references to a
+        // class.
         let mut first = Drawn::new(2, &[(0, 2)], rows());
         first.extra = vec![(2, 2), (2, 3), (4, 1)];
         assert_eq!(first.by_leaves([0, 2, 4]), [(2, 1), (3, 1)]);
-        // The object refers to the class itself, in a record or by a reference that no record contains.
+        // If the object already refers to the class, no reference is inserted. The reference to the class may be in a
+        // record, or in no record.
         let itself = Drawn::new(2, &[], vec![vec![4, 1], vec![4]]);
         assert_eq!(itself.by_leaves([1, 2, 3]), [(3, 1)]);
         let mut unwritten = Drawn::new(2, &[], vec![vec![4], vec![4]]);
@@ -395,7 +395,7 @@ mod tests {
 
     #[test]
     fn of_what_is_near_to_roots_so_much_is_looked_at() {
-        // The limit on the number of examined objects.
+        // The number of examined objects is limited.
         let near = NEAR as u32;
         for objects in [near - 1, near, near + 1] {
             let leaf = 2 + objects;
@@ -403,8 +403,8 @@ mod tests {
             let found = drawn.by_leaves(1..2 + objects);
             assert_eq!(found.len() as u32, objects.min(near));
         }
-        // The limit on the number of references of one object: a longer list is not read to its end, and its object
-        // gets no references to the classes of its leaves.
+        // The number of references of one object is limited. A longer list is read only up to the limit, and no
+        // reference is inserted for its object.
         for more in [0, 1] {
             let mut long = vec![4; LONG - 1 + more];
             long.push(3);
@@ -412,7 +412,7 @@ mod tests {
             let expected: &[(u32, u32)] = if more == 0 { &[(2, 1), (3, 1)] } else { &[] };
             assert_eq!(drawn.by_leaves([1, 2]), expected);
         }
-        // The limit on the number of references that no record contains.
+        // The number of references that no record contains is limited, too.
         let objects = LONG as u32 + 10;
         let leaf = 3 + objects;
         let mut rows = vec![vec![leaf]; objects as usize + 1];

@@ -24,15 +24,15 @@ use crate::error::Result;
 use crate::graph::address::{GRAIN, Range};
 use crate::ids::NONE;
 
-/// Minimum and maximum number of slots in a block, as powers of two: 2 MiB to 64 MiB of addresses.
+/// Minimum and maximum number of slots in a block, as exponents of two. The blocks cover 2 MiB to 64 MiB of addresses.
 const SMALLEST: u32 = 21 - GRAIN;
 const LARGEST: u32 = 26 - GRAIN;
-/// Maximum number of table entries. Blocks are as small as this limit allows.
+/// Maximum number of blocks in a range. Blocks are as small as this limit allows.
 const MOST_ENTRIES: u64 = 1 << 22;
 /// Minimum extension of a range beyond the sampled addresses, in bytes. An empty block costs only its table entry.
 const MARGIN: u64 = 1 << 40;
 
-/// Extends a range so that few dumps have objects outside of it.
+/// Extends a range in both directions, so that few dumps have objects outside of it.
 pub(crate) fn widened(range: Range) -> Range {
     let margin = MARGIN.max(range.end - range.base);
     let end = range.end.saturating_add(margin) & !(Range::ALIGN - 1);
@@ -42,15 +42,15 @@ pub(crate) fn widened(range: Range) -> Range {
     }
 }
 
-/// The numbered blocks of a range.
+/// The blocks of a range, with the numbers that the pass assigned to some of them.
 #[derive(Debug)]
 pub(crate) struct Blocks {
     range: Range,
-    /// Number of slots in a block, as a power of two.
+    /// Number of slots in a block, as an exponent of two.
     shift: u32,
     /// For each block of the range, its number plus one; 0 if it has no number.
     table: Array<u32>,
-    /// The numbered blocks of the range, in the order of their numbers.
+    /// For each number, its block.
     numbered: Vec<u32>,
 }
 
@@ -59,12 +59,12 @@ impl Blocks {
         (SMALLEST..=LARGEST).find(|shift| range.slots() >> shift < MOST_ENTRIES)
     }
 
-    /// Returns true if a range can be cut into blocks without exceeding the maximum number of table entries.
+    /// Returns true if a range can be cut into blocks: if it has at most [`MOST_ENTRIES`] blocks of the largest size.
     pub(crate) fn fit(range: Range) -> bool {
         Self::shift(range).is_some()
     }
 
-    /// Creates the table of a range, with no block numbered; `None` if even the largest blocks would be too many.
+    /// Creates the table of a range, with no block numbered; `None` if the range is too large.
     pub(crate) fn new(range: Range, store: &Store) -> Result<Option<Self>> {
         let Some(shift) = Self::shift(range) else {
             return Ok(None);
@@ -77,7 +77,7 @@ impl Blocks {
         }))
     }
 
-    /// Creates the table from the numbered blocks in an index; `None` if they do not fit this range.
+    /// Creates the table from the numbered blocks that an index stores; `None` if they do not fit this range.
     pub(crate) fn of_numbered(range: Range, numbered: Vec<u32>, store: &Store) -> Option<Self> {
         let mut blocks = Self::new(range, store).ok()??;
         if !numbered.is_sorted_by(|a, b| a < b) {
@@ -90,7 +90,7 @@ impl Blocks {
         Some(blocks)
     }
 
-    /// Returns the number of slots in `blocks` blocks of a range.
+    /// Returns the number of slots in `blocks` blocks, if this range is cut into blocks.
     pub(crate) fn slots_in(range: Range, blocks: usize) -> Option<u64> {
         (blocks as u64).checked_shl(Self::shift(range)?)
     }
@@ -99,7 +99,7 @@ impl Blocks {
         &self.numbered
     }
 
-    /// Returns the number of slots in a number of blocks.
+    /// Returns the number of slots in `blocks` blocks.
     pub(crate) const fn slots_of(&self, blocks: usize) -> u64 {
         (blocks as u64) << self.shift
     }
@@ -109,26 +109,28 @@ impl Blocks {
         self.slots_of(self.numbered.len())
     }
 
-    /// Returns the number of whole blocks in a number of slots.
+    /// Returns the number of whole blocks that have `slots` slots in total.
     pub(crate) const fn in_slots(&self, slots: u64) -> usize {
         (slots >> self.shift) as usize
     }
 
-    /// Returns the slot of an address of the range, given as grains from its base.
+    /// Returns the slot of an address. `grain` is the distance of the address from the start of the range, in units of
+    /// 8 bytes. Returns `None` if the block of the address has no number.
     #[inline]
     pub(crate) fn slot(&self, grain: u64) -> Option<u64> {
         let number = *self.table.get((grain >> self.shift) as usize)?;
         slot_in(number, self.shift, grain)
     }
 
-    /// Returns the address of a slot of a numbered block.
+    /// Returns the address of a slot; `None` if the slot is in no numbered block.
     pub(crate) fn address(&self, slot: u64) -> Option<u64> {
         let block = *self.numbered.get((slot >> self.shift) as usize)?;
         let grain = u64::from(block) << self.shift | slot & ((1 << self.shift) - 1);
         Some(self.range.base + (grain << GRAIN))
     }
 
-    /// Returns shared access for a pass that numbers at most `most` blocks.
+    /// Returns a [`BlockWriter`], with which several threads number blocks. In total, at most `most` blocks get a
+    /// number.
     pub(crate) fn writer(&mut self, most: usize) -> BlockWriter<'_> {
         BlockWriter {
             range: self.range,
@@ -139,8 +141,8 @@ impl Blocks {
         }
     }
 
-    /// Sorts the numbered blocks by address. Returns their old numbers in the new order; `None` if they were in order
-    /// already.
+    /// Numbers the blocks by ascending address. Returns, for each new number, the old number of its block; `None` if
+    /// the numbers did not change.
     pub(crate) fn order(&mut self) -> Option<Vec<u32>> {
         if self.numbered.is_sorted() {
             return None;
@@ -154,7 +156,7 @@ impl Blocks {
         Some(old)
     }
 
-    /// Converts slots with old block numbers to slots with the new ones.
+    /// Converts slots to the new numbers of their blocks. `old` is the result of [`Self::order`].
     pub(crate) fn renumber(&self, slots: &mut [u32], old: &[u32]) {
         let mut new = vec![0; old.len()];
         for (number, &old) in (0_u32..).zip(old) {
@@ -175,7 +177,7 @@ fn slot_in(number: u32, shift: u32, grain: u64) -> Option<u64> {
     Some(number << shift | grain & ((1 << shift) - 1))
 }
 
-/// Shared access to [`Blocks`] for the scanning threads.
+/// The blocks of [`Blocks`], shared by the scanning threads.
 #[derive(Debug)]
 pub(crate) struct BlockWriter<'a> {
     range: Range,

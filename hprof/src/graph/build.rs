@@ -39,8 +39,8 @@ pub(crate) struct Built {
     pub(crate) roots: Vec<Root>,
     pub(crate) warnings: Vec<Warning>,
     pub(crate) missing: Option<MissingRoots>,
-    /// True if an object that is treated as a leaf because it refers only to its class (a bare leaf) holds objects by
-    /// references that no record contains.
+    /// True if a bare leaf holds objects by references that no record contains. (A bare leaf is an object that is
+    /// treated as a leaf because it refers only to its class.)
     pub(crate) bare_holder: bool,
 }
 
@@ -85,8 +85,8 @@ impl Context<'_> {
         }
     }
 
-    /// Returns the rule that selects the bare objects that are not leaves; `None` if no bare object is a leaf, because
-    /// the plan says so or because there are no bitmaps to mark leaves.
+    /// Returns the rule that selects which bare objects stay among the objects with references. Returns `None` if no
+    /// bare object is a leaf: the plan may forbid it, or there are no bitmaps to mark leaves.
     fn kept(&self, plan: &Plan) -> Option<Kept> {
         let told = plan.bare_leaves && plan.reach.is_some();
         told.then(|| Kept::new(self.options.thresholds))
@@ -145,7 +145,7 @@ fn measure_by_address(context: &Context<'_>, plan: &mut Plan) -> Result<Scanned>
     Ok(scanned)
 }
 
-/// Measures the distances between neighbours in the heap.
+/// Measures the distances between objects that are neighbours in the heap.
 pub(crate) fn measure_gaps(
     classes: &Classes,
     map: &AddressMap,
@@ -247,7 +247,7 @@ pub(crate) fn build(context: &Context<'_>, plan: &mut Plan) -> Result<Built> {
     })
 }
 
-/// Results of the pass that ran with a complete plan.
+/// The results of the pass whose plan turned out to be complete.
 struct Pass {
     /// For each class, true if it is certainly a GC root.
     pinned: Vec<bool>,
@@ -314,7 +314,7 @@ fn has_doubles(scanned: &Scanned, ranks: &Ranks) -> bool {
     records as u64 > marks || ranks.doubled
 }
 
-/// Returns the ranges of the object numbers of a pass.
+/// Returns which object numbers belong to class objects, objects with references, and leaves.
 fn split(classes: &Classes, scanned: &Scanned) -> Split {
     Split {
         classes: classes.dumped() as u32,
@@ -392,7 +392,7 @@ fn link(
             let id = ranks.and_then(|r| r.space.address(u64::from(slot)));
             let id = id.unwrap_or(0);
             let class = classes.by_id(ObjectId(id)).map_or(NONE, |c| c.0);
-            // A class without a record has no class object.
+            // Only a class with a record has a class object.
             if class < split.classes { class } else { NONE }
         });
     } else {
@@ -408,8 +408,10 @@ fn link(
     Ok(())
 }
 
-/// Adds the GC roots and the references that no record contains. If `near` is given, it returns the classes of leaves.
-/// Then paths that lead through leaves to classes are replaced by direct references.
+/// Creates the graph from the recorded references. Adds the GC roots and the references that no record contains.
+///
+/// `near` has the class for each shape of leaves. If it is given, direct references replace paths that lead from an
+/// object close to a GC root through a leaf to the class of the leaf.
 fn assemble(
     scanned: &mut Scanned,
     classes: &Classes,

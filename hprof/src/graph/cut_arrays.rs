@@ -21,7 +21,7 @@ pub(crate) struct CutArray {
 }
 
 impl CutArray {
-    /// A cut array has at least this many elements, of any kind.
+    /// HotSpot cuts no array with fewer elements than this, whatever their type.
     pub(crate) const FEWEST: u32 = 500_000_000;
 
     /// Returns the number of elements to which HotSpot cuts an array that is too long for one record. The length of a
@@ -35,7 +35,7 @@ impl CutArray {
     }
 }
 
-/// Returns a warning for each array. For each array, `next` has the address of the next object in the heap, if it is
+/// Returns a warning for each array. `next` has, for each array, the address of the next object in the heap if it is
 /// known.
 pub(crate) fn warnings(
     arrays: &[CutArray],
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn records_have_room_for_as_many_elements_as_hotspot_writes() {
-        // The number of elements that a JVM of JDK 17 wrote of a `long[]` that it truncated.
+        // A JVM of JDK 17 cut a `long[]` to this number of elements.
         assert_eq!(CutArray::most_elements(Kind::Long, 8), 536_870_909);
         for kind in [Kind::Object, Kind::Int, Kind::Short, Kind::Byte] {
             for id_size in [4, 8] {

@@ -31,8 +31,8 @@ use crate::records::walk::RootKind;
 /// ```
 #[derive(Debug)]
 pub struct HeapGraph {
-    /// For each object with references, the start of its list in `targets`. The last element is the end of the last
-    /// list.
+    /// For each class object and each object with references, the start of its list in `targets`. The last element is
+    /// the end of the last list.
     pub(crate) offsets: Array<u32>,
     /// Target object numbers; [`NONE`] for dangling references.
     pub(crate) targets: Array<u32>,
@@ -41,16 +41,16 @@ pub struct HeapGraph {
     pub(crate) objects: u32,
     /// Objects that GC roots hold: sorted, each once, with the first kind of root that holds it.
     pub(crate) roots: Vec<(u32, RootKind)>,
-    /// Referents of soft references, then of final references, as (source, target).
+    /// References to referents: first those of soft references, then those of final references. Each pair is the
+    /// reference object and its referent.
     pub(crate) weaker: [Vec<(u32, u32)>; 2],
     /// References from leaves (objects without other references) to their classes, if the graph contains references to
     /// classes.
     pub(crate) leaf_classes: LeafClasses,
-    /// References that were inserted into the lists in place of a path that leads through a leaf to its class: (source,
-    /// target).
+    /// References that were inserted in place of a path through a leaf to its class. Each pair is the referrer of the
+    /// leaf and the class.
     pub(crate) by_leaves: Vec<(u32, u32)>,
-    /// Classes with instances that are leaves and refer to their class, if `leaf_classes` does not contain these
-    /// references.
+    /// Classes to which leaves refer, if `leaf_classes` does not contain these references.
     pub(crate) of_leaves: Vec<u32>,
 }
 
@@ -87,8 +87,7 @@ impl HeapGraph {
         Self::from_rows(objects, &rows, &roots, &Store::new(None))
     }
 
-    /// Creates a graph from edges that are sorted by source. All of the `nodes` objects are numbered as objects that
-    /// may have references.
+    /// Creates a graph from edges that are sorted by source. None of the `nodes` objects is a class object or a leaf.
     pub(crate) fn from_rows(
         nodes: u32,
         rows: &[impl Copy + Into<(u32, u32)>],
@@ -127,7 +126,8 @@ impl HeapGraph {
         })
     }
 
-    /// Converts leaves to objects with references, up to the last leaf that refers to its class.
+    /// Moves the references from leaves to their classes to the other adjacency lists. The leaves up to the last one
+    /// with a reference become objects with references.
     pub(crate) fn with_rows_of_leaves(mut self, store: &Store) -> Result<Self> {
         if self.leaf_classes.len() == 0 {
             return Ok(self);
@@ -177,7 +177,7 @@ impl HeapGraph {
     }
 }
 
-/// Returns an error if the list ends do not fit in 32 bits.
+/// Returns an error if there are too many references to number them with 32 bits.
 fn check_references(count: usize) -> Result<()> {
     if count < NONE as usize {
         return Ok(());
@@ -222,7 +222,7 @@ struct Translation<'a, F> {
 impl<F: Fn(u32) -> u32> BitCounting for Translation<'_, F> {
     #[inline(always)]
     fn run(self) {
-        /// Distance, in references, at which the map is prefetched.
+        /// Number of references between the conversion and the prefetch.
         const AHEAD: usize = 16;
         for at in 0..self.slots.len() {
             if let Some(&later) = self.slots.get(at + AHEAD) {

@@ -15,8 +15,8 @@ use crate::records::record::Kind;
 use crate::records::walk::{Root, RootKind};
 use crate::sizes::shape;
 
-/// Returns for each class true if it is certainly a GC root, so that no object is needed to keep it alive. The last
-/// pass over a dump with these roots gives the same result.
+/// Returns for each class true if it is certainly a GC root, so that no object is needed to keep it alive. The result
+/// is the same as in the last pass over the dump.
 pub(crate) fn pinned_classes(classes: &Classes, roots: &[Root]) -> Vec<bool> {
     let rooted = rooted_classes(classes, roots);
     let pinned = |(i, c): (ClassIndex, &Class)| {
@@ -44,14 +44,14 @@ pub(crate) fn class_references<'a>(
         .filter(|&id| id != 0)
 }
 
-/// Returns true if the boot loader keeps a class alive although no GC root refers to it. Array classes live as long as
-/// the class of their elements, but have no root. A dump without roots for system classes leaves out all of these
-/// roots.
+/// Returns true if the boot loader keeps a class alive although no GC root refers to the class. This is so for array
+/// classes, which live as long as the class of their elements. `sticky` is true if the dump has GC roots for system
+/// classes. If it has none, this is so for all classes of the boot loader.
 fn held_by_boot_loader(class: &Class, sticky: bool) -> bool {
     class.loader.is_null() && class.dumped && (!sticky || class.element.is_some())
 }
 
-/// Returns for each class true if a root holds it directly.
+/// Returns for each class true if the boot loader holds it, or a GC root that belongs to no thread.
 pub(crate) fn rooted_classes(classes: &Classes, roots: &[Root]) -> Vec<bool> {
     let mut rooted = vec![false; classes.len()];
     let mut sticky = false;
@@ -127,8 +127,8 @@ pub(crate) fn unwritten(
     (extra, held)
 }
 
-/// Returns the instances whose records have the id of a class object, each with the class. References to the id lead to
-/// the instance, so the instance needs a reference to the class object.
+/// Returns the instances that have the same id as a class object, each with the class object. References to the id lead
+/// to the instance, so the instance needs a reference to the class object.
 pub(crate) fn written_twice(
     classes: &Classes,
     split: Split,
@@ -149,8 +149,8 @@ pub(crate) fn hold_classes(held: &mut BTreeMap<u32, RootKind>, split: Split) {
     }
 }
 
-/// Returns true if the thread object of a root is a leaf that `is_bare` accepts. A leaf has no list for the objects it
-/// holds.
+/// Returns true if a thread object is a bare leaf according to `is_bare`. A leaf has no adjacency list, so it cannot
+/// refer to the objects that the thread holds.
 pub(crate) fn have_bare_holder(
     split: Split,
     roots: &[Root],

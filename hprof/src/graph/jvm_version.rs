@@ -15,7 +15,7 @@ const TEXT: usize = 256;
 
 /// Returns the system property `java.vm.version`.
 ///
-/// Cost: a walk over a few hundred records for each of its objects.
+/// Cost: for each object that is read, a walk over a few hundred records.
 pub(crate) fn read(parts: &Parts<'_>) -> Option<String> {
     let system = *parts.classes.by_name("java.lang.System").first()?;
     let mut statics = parts.classes[system].statics.iter();

@@ -5,10 +5,10 @@
 //! and JNI locals as roots. Objects that only the missing roots hold are in such a dump, but no path from a root leads
 //! to them.
 //!
-//! Among these objects, those without a referrer become roots with a root kind of their own. In a dump that was written
-//! after a full GC, nearly all of them were alive. Objects that refer to each other in a cycle have referrers, so a
-//! cycle stays unreachable unless an object outside of it refers to it. A class loader and its classes always are such
-//! a cycle, so an unreachable loader becomes a root as well.
+//! Among these objects, those without a referrer become GC roots of a special kind. In a dump that was written after a
+//! full GC, nearly all of them were alive. Objects that refer to each other in a cycle have referrers, so a cycle stays
+//! unreachable unless an object outside of it refers to it. A class loader and its classes always are such a cycle, so
+//! an unreachable loader becomes a root as well.
 
 use rustc_hash::FxHashMap;
 
@@ -70,7 +70,7 @@ impl Snapshot {
     }
 }
 
-/// The parts of a dump that exist when its graph is complete.
+/// Data about a dump that is available when its graph is complete.
 pub(crate) struct Parts<'a> {
     pub(crate) source: &'a [u8],
     pub(crate) id_size: usize,
@@ -227,7 +227,7 @@ struct Search<'a> {
     parts: &'a Parts<'a>,
     /// For each shape (class, and length of an array), the class that objects of this shape keep alive.
     of_shape: ShapeClasses,
-    /// Referents of soft and final references, by reference object.
+    /// For each soft or final reference object, its referents.
     referents: FxHashMap<u32, Vec<u32>>,
     reached: Bits,
     stack: Vec<u32>,

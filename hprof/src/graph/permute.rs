@@ -71,8 +71,8 @@ pub(crate) fn permute(
             next,
         };
         let Segment { start, end } = piece.segment;
-        // Errors of the walk are ignored, because the previous pass already reported any damage. This walk ends at the
-        // same offset as that pass.
+        // Errors of the walk are ignored, because the previous pass already reported them. It stopped at the same
+        // offset.
         let _ = walk::walk(context.source, start, end, id_size, &mut place);
     });
     Ok(AddressMap::Permuted {

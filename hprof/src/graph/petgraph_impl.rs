@@ -224,7 +224,7 @@ impl Iterator for AllEdges<'_> {
                 return None;
             }
             self.edges = self.graph.edges(GraphNode(self.next));
-            // Leaves after the last one with a reference are skipped. The super-root is next.
+            // Skip the leaves at the end that have no references, and continue with the super-root.
             let (inner, leaves) = (self.graph.split.inner, self.graph.leaf_classes.rows());
             self.next = match self.next + 1 {
                 next if next == inner + leaves => self.graph.objects,

@@ -60,9 +60,10 @@ pub(crate) struct Plan {
     pub(crate) classes_end: usize,
     /// Power of two. Object addresses are multiples of it.
     pub(crate) alignment: u64,
-    /// True if the graph gets references from objects to their classes, except classes that are certainly GC roots.
+    /// True if the graph has references from objects to their classes. References to classes that are certainly GC
+    /// roots are always left out.
     pub(crate) class_references: bool,
-    /// True if an object that refers only to its class may be a leaf even if the class is perhaps not a GC root.
+    /// True if an object may be a leaf although it refers to its class and the class may not be a GC root.
     pub(crate) bare_leaves: bool,
     pub(crate) late_classes: LateClasses,
     pub(crate) reach: Option<Reach>,
@@ -73,7 +74,7 @@ pub(crate) struct Plan {
 pub(crate) struct LateClasses {
     /// Offsets of class records that come after objects.
     pub(crate) late: Vec<usize>,
-    /// Ids of classes that have no record, and, among these, the ids of the classes of arrays.
+    /// Ids of classes that have no record, and the ids of those that are classes of object arrays.
     pub(crate) unknown: Vec<u64>,
     pub(crate) arrays: Vec<u64>,
     /// Hidden classes that only their class loaders keep alive, sorted.
@@ -115,8 +116,8 @@ impl Plan {
     }
 
     /// Guesses the address range and the alignment from the class ids and the first object of each piece. The guess of
-    /// the alignment is a multiple of the true alignment, because few addresses are examined. It is halved while the
-    /// counters of array lengths, which use it as modulus, would take too much memory.
+    /// the alignment is a multiple of the true alignment, because few addresses are examined. It is halved if it would
+    /// need too much memory: the number of counters of array lengths is proportional to it.
     fn sample(&mut self, source: &Source, id_size: usize) {
         let mut ids: Vec<u64> = self.dumps.iter().map(|c| c.id).collect();
         let starts = self
@@ -134,8 +135,8 @@ impl Plan {
             is_object.then(|| id.iter().fold(0, |v, &b| v << 8 | u64::from(b)))
         });
         let firsts: Vec<u64> = firsts.collect();
-        // Older forked dumps contain arrays that the child process invented. Only the objects before the first such
-        // array are aligned like the JVM's.
+        // Older forked dumps contain arrays that the child process invented, with addresses that may not be aligned
+        // like the JVM's objects. So only the addresses of classes are used for forked dumps.
         let classes_only = ids.iter().fold(0, |a, b| a | b);
         ids.extend(&firsts);
         let bits = match self.classes.forked {
@@ -158,8 +159,8 @@ impl Plan {
             .map(|p| p.len() as u64)
             .max()
             .unwrap_or(0);
-        // The objects of a piece lie within little more than the length of the piece, in both directions from the
-        // first.
+        // The objects of a piece lie close to its first object, at lower or higher addresses. The distance is at most
+        // little more than the length of the piece.
         let margin = longest * 2 + (1 << 20);
         let aligned = low.trailing_zeros() >= GRAIN;
         let below = runs::with_margin(low, margin);
@@ -168,8 +169,8 @@ impl Plan {
         self.reach = Reach::new(below, above, source.len(), in_order).filter(|_| aligned);
     }
 
-    /// Extends the address range to class records that come late. References can lead to their class objects, so these
-    /// need slots.
+    /// Extends the address range to class objects whose records come after other objects. References can lead to class
+    /// objects, so these need slots.
     fn cover_classes(&mut self, file: usize) {
         let ids = || self.dumps.iter().map(|c| c.id);
         let (Some(reach), Some(low), Some(high)) = (self.reach, ids().min(), ids().max()) else {
@@ -188,7 +189,7 @@ impl Plan {
         let id_size = context.header.id_size;
         let late = scanned.late_classes.len();
         if late > 0 {
-            // The records are read again and not moved, because they are few and `scanned` is dropped.
+            // The records are few, so they are read again.
             let mut again = LateClassVisitor {
                 dumps: Vec::new(),
                 places: Vec::new(),
@@ -221,8 +222,7 @@ impl Plan {
         found
     }
 
-    /// Returns true if the plan covered everything that a pass found. If not, extends the plan, and the pass has to run
-    /// again.
+    /// Returns true if the plan covered everything that a pass found. If it did not, extends the plan for another pass.
     pub(crate) fn is_settled(&mut self, context: &Context<'_>, scanned: &Scanned) -> bool {
         if self.learn_classes(context, scanned) {
             return false;

@@ -47,7 +47,7 @@ fn plan(source: &Source) -> Plan {
 /// The signature of [`build::build`] and [`build::measure`].
 type Pass<T> = fn(&Context<'_>, &mut Plan) -> Result<T>;
 
-/// Returns the result of a pass for a heap, the resulting plan, and the number of passes.
+/// Runs `pass` on a heap. Returns its result, the resulting plan, and the number of passes over the objects.
 fn passed<T>(heap: &HeapBuilder, pass: Pass<T>) -> (T, Plan, usize) {
     let source = source(heap);
     let header = record::header(&source).unwrap();
@@ -90,7 +90,7 @@ fn the_alignment_is_that_of_classes_and_first_objects() {
         for (classes, first, expected) in [
             ([0x100, 0x200], 0x1000, 256),
             ([0x120, 0x200], 0x1000, 32),
-            // Two class addresses with the same alignment give the same result.
+            // Both classes are aligned to 32 bytes, and not to 64.
             ([0x120, 0x160], 0x1000, 32),
             ([0x100, 0x200], 0x1010, 16),
             ([0x108, 0x208], 0x1010, 8),
@@ -107,8 +107,8 @@ fn the_alignment_is_that_of_classes_and_first_objects() {
 fn many_array_classes_are_counted_by_a_smaller_alignment() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build();
     let pool = pool.unwrap();
-    // 256 counters of 8 bytes for each class on each of 4 threads. For 4096 classes, this is 32 MiB plus 4 times the
-    // file size.
+    // Each class needs 256 counters of 8 bytes on each of 4 threads, so 4096 classes need 32 MiB. The limit is 32 MiB
+    // plus 4 times the file size.
     for (classes, expected) in [(3000, 256), (4090, 256), (4200, 256), (5500, 128)] {
         let mut heap = HeapBuilder::new(writer::Options::default());
         let mut class = heap.add_class("A", None, &[], &[]);
@@ -179,7 +179,7 @@ fn class_objects_far_from_all_objects_are_referred_to() {
         heap.set_class_address(array_class, BASE + 0x100);
         let phases = Phases::default();
         let graph = HeapGraph::of(&source(&heap), &Options::default(), &phases).unwrap();
-        // The file has three class objects, then the array.
+        // Objects 0 to 2 are class objects. Object 3 is the array.
         let held: Vec<u32> = graph.references(ObjectIndex(3)).map(|o| o.0).collect();
         let classes: Vec<u32> = held.into_iter().filter(|&o| o < 3).collect();
         assert!(classes.starts_with(&[1, 0]), "{classes:?}");
@@ -190,7 +190,7 @@ fn class_objects_far_from_all_objects_are_referred_to() {
 fn classes_that_are_certainly_roots_are_told_from_others() {
     for (sticky, passes, pinned) in [
         (true, 1, [true, true, false, false]),
-        // Only the pass shows that a class of the boot loader is not a root.
+        // Only after a pass is it known that no GC root refers to `Plain`, so another pass is needed.
         (false, 2, [true, false, false, false]),
     ] {
         let mut heap = HeapBuilder::new(writer::Options {
@@ -213,10 +213,10 @@ fn classes_that_are_certainly_roots_are_told_from_others() {
             heap.add_root(Root::JniGlobal { global_ref: 1 }, object);
         }
         let (built, took) = build(&heap);
-        // In a file in address order, ranks are numbers.
+        // The objects of the file are in address order.
         assert!(matches!(built.map, AddressMap::Ordered(_)));
         assert_eq!((&built.pinned[..4], took), (&pinned[..], passes));
-        // A class without a record has no class object that something could hold, so it counts as a GC root.
+        // Classes without a record have no class object that could be unreachable, so they count as GC roots.
         assert!(built.pinned[4..].iter().all(|&pinned| pinned));
     }
 }

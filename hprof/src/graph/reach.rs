@@ -7,23 +7,24 @@ use crate::graph::address::{GRAIN, Marks, Range};
 use crate::graph::blocks::{self, Blocks};
 use crate::ids::NONE;
 
-/// Number of slots that a file of any size may have: 8 MiB of bitmaps.
+/// Number of slots that even the smallest file may have. Their bitmaps take 8 MiB.
 const FREE: u64 = 32 << 20;
 
-/// A range of addresses, and the way in which bitmaps cover it.
+/// The range of addresses of a dump, and whether its bitmaps cover all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reach {
     pub(crate) range: Range,
-    /// True if only blocks with objects have bitmaps.
+    /// True if the range is divided into blocks, and only blocks with objects get bitmaps.
     in_blocks: bool,
-    /// True if only the size of the file limits the number of blocks. False for the first guess, which allows fewer
-    /// blocks.
+    /// Determines the maximum number of slots in blocks, in addition to [`FREE`]. If true, there are at most 16 slots
+    /// for each byte of the file. If false, as at first, there is at most one slot for two bytes.
     is_roomy: bool,
 }
 
 impl Reach {
-    /// Creates the reach from the lowest and the highest address; `None` if ids are not addresses, or very sparse. If
-    /// the file is not `in_order`, samples do not show where its objects are, so only blocks with objects get bitmaps.
+    /// Guesses the range from the lowest and the highest sampled address. Returns `None` if ids are not addresses, or
+    /// if the range is too large even for blocks. `in_order` is false if the file is not in address order. Then samples
+    /// do not show where objects are, so only blocks with objects get bitmaps.
     pub(crate) fn new(low: u64, high: u64, file: usize, in_order: bool) -> Option<Self> {
         let base = low & !(Range::ALIGN - 1);
         let end = high.checked_next_multiple_of(Range::ALIGN)?;
@@ -47,8 +48,9 @@ impl Reach {
         })
     }
 
-    /// Returns the reach for the next pass, after a pass found objects from `low` to `high` without a slot; `None` if
-    /// no other reach helps, so that ids have to be sorted.
+    /// Returns the range for the next pass, after a pass found objects without a slot at addresses from `low` to
+    /// `high`. The new range is wider, or allows more slots in blocks. Returns `None` if neither helps, so that ids
+    /// have to be sorted.
     pub(crate) fn with(self, low: u64, high: u64, file: usize) -> Option<Self> {
         let (low, high) = (low.min(self.range.base), high.max(self.range.end));
         if (low, high) == (self.range.base, self.range.end) {
@@ -73,7 +75,8 @@ impl Reach {
         }
     }
 
-    /// Returns true if all slots fit in the 32 bits that hold a reference until it is translated.
+    /// Returns true if all slots fit in 32 bits. Then a pass can record references as slots, which are translated
+    /// later.
     pub(crate) fn is_one_step(self, file: usize) -> bool {
         self.room(file) < u64::from(NONE)
     }
@@ -94,13 +97,13 @@ fn most(file: usize) -> u64 {
     file as u64 * 16 + FREE
 }
 
-/// Returns true if a file of this size may have bitmaps over this number of slots.
+/// Returns true if a file of this size may have this number of slots.
 pub(crate) fn is_flat(slots: u64, file: usize) -> bool {
     slots <= most(file)
 }
 
-/// Returns true if bitmaps over all slots are best: if the addresses cover at most 8 times the file size, or 4 times if
-/// slots do not fit in 32 bits.
+/// Returns true if the bitmaps should cover the whole range. This is so if the range is at most 8 times as large as the
+/// file. If slots do not fit in 32 bits, the limit is 4 times.
 fn is_compact(slots: u64, file: usize) -> bool {
     let file = file as u64;
     slots <= file + FREE && (slots < u64::from(NONE) || slots <= file / 2)
@@ -112,7 +115,7 @@ mod tests {
 
     const BASE: u64 = 0x7_0000_0000;
 
-    /// The reach of `slots` slots from `BASE` on, for a file of `file` bytes.
+    /// Returns the range of `slots` slots that starts at `BASE`, for a file of `file` bytes.
     fn of(slots: u64, file: u64, in_order: bool) -> Reach {
         Reach::new(BASE, BASE + (slots << GRAIN), file as usize, in_order).unwrap()
     }
@@ -122,10 +125,10 @@ mod tests {
         let of = |low, high| Reach::new(low, high, 1000, true).map(|r| (r.range.base, r.range.end));
         assert_eq!(of(BASE + 72, BASE + 136), Some((BASE + 64, BASE + 192)));
         assert_eq!(of(BASE + 64, BASE + 192), Some((BASE + 64, BASE + 192)));
-        // A range has at least one word.
+        // A range has at least 64 bytes: a word of the bitmap has a bit for each 8 bytes.
         assert_eq!(of(BASE, BASE), Some((BASE, BASE + 64)));
         assert_eq!(of(BASE + 128, BASE), Some((BASE + 128, BASE + 192)));
-        // These ids are not addresses of objects.
+        // Addresses of objects are multiples of 8, and a range cannot end at the largest number.
         assert_eq!(of(BASE + 4, BASE + 64), None);
         assert_eq!(of(BASE, u64::MAX), None);
     }
@@ -147,7 +150,7 @@ mod tests {
         ] {
             let reach = of(slots, file, in_order);
             assert_eq!(reach.in_blocks, expected, "{slots} slots, {file} bytes");
-            // A range in blocks extends beyond the samples at no cost.
+            // A range in blocks is extended beyond the sampled addresses.
             assert_eq!(reach.range.slots() > slots, expected);
             if slots < all - WORD {
                 let mut marks = reach.marks(file as usize, &store).unwrap();
@@ -161,7 +164,7 @@ mod tests {
         let file = 1 << 20;
         let flat = of(1 << 10, file, true);
         let end = flat.range.end;
-        // No object is outside the range, so another pass would give the same result.
+        // All objects are in the range, so another pass would not help.
         assert_eq!(flat.with(BASE, end, file as usize), None);
         assert_eq!(flat.with(BASE + 64, end - 64, file as usize), None);
         let wider = flat.with(BASE - 64, end, file as usize).unwrap();
@@ -176,7 +179,7 @@ mod tests {
         assert_eq!((roomy.range, roomy.in_blocks), (blocks.range, true));
         assert!(roomy.is_roomy);
         assert_eq!(roomy.with(base, end, file as usize), None);
-        // Extending the range does not change the other properties of a reach.
+        // If the range is extended, the other fields stay unchanged.
         for (reach, is_roomy) in [(blocks, false), (roomy, true)] {
             let wider = reach.with(base, end + 64, file as usize).unwrap();
             assert!(wider.in_blocks && wider.range.end > end);

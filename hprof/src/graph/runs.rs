@@ -14,14 +14,15 @@
 
 use crate::graph::address::{Range, Ranks};
 
-/// Maximum number of runs in a piece of the file (about a megabyte). If a piece has more, the file counts as unordered.
+/// Maximum number of runs in a piece of the file (about a megabyte). If a piece has more, the whole file counts as
+/// unordered.
 const MOST_IN_PIECE: usize = 256;
-/// Maximum number of runs, beyond one for each piece, that are stored until the whole file is read.
+/// Maximum number of runs that are stored before the whole file is read. One run for each piece does not count.
 const MOST_KEPT: usize = 1 << 16;
 /// Maximum number of runs in a table. For more runs, a table of all objects is faster.
 const MOST: usize = 1 << 12;
 
-/// A run, or a part of one.
+/// A run, or the part of a run that is in one piece of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
     /// Ids of its first and its last object.
@@ -46,7 +47,8 @@ impl Runs {
         self.scattered = false;
     }
 
-    /// Begins a run at an object. `before` has the numbers of objects with references and of leaves before it.
+    /// Begins a run at an object. `before` is the number of objects with references, and the number of leaves, that
+    /// come before the object.
     #[cold]
     pub(crate) fn begin(&mut self, id: u64, before: [usize; 2]) {
         if self.scattered || self.runs.len() == MOST_IN_PIECE {
@@ -60,7 +62,7 @@ impl Runs {
         });
     }
 
-    /// Ends the current run at an object.
+    /// Ends the current run. `id` is the id of its last object.
     #[inline]
     pub(crate) fn end(&mut self, id: u64) {
         if let Some(run) = self.runs.last_mut() {
@@ -68,8 +70,8 @@ impl Runs {
         }
     }
 
-    /// Adds the runs of the next piece. `base` has the numbers of objects with references and of leaves before the
-    /// piece.
+    /// Adds the runs of the next piece. `base` is the number of objects with references, and the number of leaves, in
+    /// all earlier pieces.
     pub(crate) fn append(&mut self, piece: &mut Self, base: [usize; 2]) {
         self.pieces += 1;
         if piece.scattered || self.runs.len() + piece.runs.len() > self.pieces + MOST_KEPT {
@@ -92,8 +94,8 @@ impl Runs {
         self.runs = Vec::new();
     }
 
-    /// Returns the runs in address order; `None` if they overlap. If they overlap, neighbours in the file may not be
-    /// neighbours in the heap.
+    /// Returns the runs sorted by address; `None` if their address ranges overlap or there are too many runs. If ranges
+    /// overlap, objects that follow each other in the file may not be neighbours in the heap.
     ///
     /// Cost: sorts the runs.
     fn by_address(&self) -> Option<Vec<Run>> {
@@ -103,12 +105,13 @@ impl Runs {
         (apart && !self.scattered).then_some(runs)
     }
 
-    /// Returns true if neighbours within a run are neighbours in the heap, too.
+    /// Returns true if no address ranges of runs overlap. Then objects that follow each other in a run are also
+    /// neighbours in the heap.
     pub(crate) fn are_apart(&self) -> bool {
         self.by_address().is_some()
     }
 
-    /// Returns the table that converts ranks to numbers; `None` if a permutation is needed.
+    /// Returns the table that converts ranks to numbers; `None` if there are too many runs or if they overlap.
     pub(crate) fn table(&self, ranks: &Ranks) -> Option<RunTable> {
         let row = |run: &Run| {
             let slot = ranks.space.slot(run.first)?;
@@ -119,19 +122,19 @@ impl Runs {
             })
         };
         let mut rows: Vec<Row> = self.by_address()?.iter().map(row).collect::<Option<_>>()?;
-        // Objects whose class is not in the dump have no number. A run with only such objects is left out.
+        // Objects whose class is not in the dump have no number. If a run contains only such objects, it is left out.
         let mut above = ranks.marked;
         let mut holds_objects = |r: &Row| std::mem::replace(&mut above, r.ranks) != r.ranks;
         let holds: Vec<bool> = rows.iter().rev().map(&mut holds_objects).collect();
         let mut holds = holds.into_iter().rev();
         rows.retain(|_| holds.next() == Some(true));
-        // Two runs that follow each other in the file and in the heap become one.
+        // If two runs follow each other both in the file and in the heap, they become one.
         rows.dedup_by_key(|r| r.offsets());
         (rows.len() <= MOST).then(|| RunTable::new(rows))
     }
 }
 
-/// A run in the table.
+/// A run, as a row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     /// The slot of its first object.
@@ -143,7 +146,8 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Returns the differences between number and rank, for objects with references and for leaves.
+    /// Returns the constants that convert a rank to a number by addition: one for objects with references, and one for
+    /// leaves.
     const fn offsets(&self) -> [u32; 2] {
         [
             self.numbers[0].wrapping_sub(self.ranks[0]),
@@ -155,11 +159,11 @@ impl Row {
 /// The table of runs of a file whose runs do not overlap.
 #[derive(Debug)]
 pub(crate) struct RunTable {
-    /// The first slot of each run except the lowest run, ascending.
+    /// The first slot of each run, ascending. The run with the lowest addresses is left out.
     starts: Vec<u64>,
     offsets: Vec<[u32; 2]>,
     rows: Vec<Row>,
-    /// The indices of the table's rows, in file order.
+    /// Indices into `rows`, in the order of the runs in the file.
     in_file: Vec<u32>,
 }
 
@@ -175,7 +179,7 @@ impl RunTable {
         }
     }
 
-    /// Creates the table from rows; `None` if they do not fit a file whose addresses have these ranks.
+    /// Creates the table from rows that an index stores; `None` if they contradict `ranks`.
     ///
     /// Cost: sorts the rows.
     pub(crate) fn of_rows(rows: Vec<Row>, ranks: &Ranks) -> Option<Self> {
@@ -222,14 +226,16 @@ impl RunTable {
         }
     }
 
-    /// Returns the number, among its kind, of the object that has a slot and a rank.
+    /// Returns the number of the object that has this slot and this rank. Objects with references and leaves are
+    /// numbered separately.
     #[inline(always)]
     pub(crate) fn number(&self, slot: u64, rank: u32, leaf: bool) -> u32 {
         rank.wrapping_add(self.offsets[self.row_of(slot)][usize::from(leaf)])
     }
 
-    /// Returns the rank of the object that has a number among its kind. Also returns a slot, not after the object, from
-    /// which the caller can count. This slot is `near` if `near` is in the same run.
+    /// Returns the rank of the object with this number. Objects with references and leaves are numbered separately.
+    /// Also returns the slot at which [`Ranks::address`] can start to count: `near` if it is in the same run, otherwise
+    /// the start of the run.
     pub(crate) fn rank(&self, number: u32, leaf: bool, near: u64) -> Option<(u32, u64)> {
         let kind = usize::from(leaf);
         let numbers = |&row: &u32| self.rows[row as usize].numbers[kind];
@@ -245,15 +251,16 @@ impl RunTable {
     }
 }
 
-/// Returns the start of a range, lowered by a margin. A piece of the file may begin in one run and continue in a lower
-/// one, so objects may have lower addresses than all samples.
+/// Returns the lowest address at which objects are expected: the lowest sampled address minus a margin. A piece of the
+/// file may begin in one run and continue in a run at lower addresses, so its objects may lie below all samples.
 pub(crate) const fn with_margin(low: u64, margin: u64) -> u64 {
     low.saturating_sub(margin) & !(Range::ALIGN - 1)
 }
 
-/// Returns true if a file may consist of a few runs, judging by the first object of each of its pieces.
+/// Returns true if a file may consist of a few runs. `firsts` are the addresses of the first objects of its pieces.
 pub(crate) fn may_be_few(firsts: &[u64]) -> bool {
-    /// Maximum number of steps to a lower address: the number of spaces in a heap.
+    /// Maximum number of pieces that start at a lower address than the piece before. A heap has few spaces, and HotSpot
+    /// writes one after the other.
     const FEW: usize = 8;
     firsts.windows(2).filter(|w| w[1] < w[0]).count() <= FEW
 }
@@ -266,8 +273,8 @@ mod tests {
 
     const BASE: u64 = 0x1_0000;
 
-    /// Returns the ranks and runs of objects at these slots, given in file order. A piece has `piece` objects. Every
-    /// third slot is a leaf.
+    /// Returns the ranks and runs of a file with objects at these slots, in this order. Each piece of the file has
+    /// `piece` objects. Objects at multiples of 3 are leaves.
     fn of(slots: &[u64], piece: usize) -> (Ranks, Runs) {
         let store = Store::new(None);
         let end = BASE + 8 * (slots.iter().max().unwrap() + 1);
@@ -308,7 +315,7 @@ mod tests {
             let number = table.number(slot, rank, leaf);
             assert_eq!(number, next[usize::from(leaf)], "slot {slot}");
             next[usize::from(leaf)] += 1;
-            // Count from the start of another run, from the start of the same run, and from the object itself.
+            // `near` is the first object of the file, the last one, or the object itself.
             for near in [slots[0], slots[slots.len() - 1], slot] {
                 let (same, from) = table.rank(number, leaf, near).unwrap();
                 assert_eq!(same, rank, "slot {slot}");
@@ -347,7 +354,7 @@ mod tests {
         let odd_then_even: Vec<u64> = (0..100).step_by(2).chain((1..100).step_by(2)).collect();
         let (ranks, all) = of(&odd_then_even, 1_000);
         assert!(!all.are_apart() && all.table(&ranks).is_none());
-        // If each piece of the file has only one object, there are many runs, and they do not overlap.
+        // If each piece has only one object, each object is a run, so no runs overlap.
         let (ranks, all) = of(&odd_then_even, 1);
         assert!(all.are_apart());
         check(&odd_then_even, &all.table(&ranks).unwrap(), &ranks);

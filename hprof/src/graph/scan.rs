@@ -37,13 +37,14 @@ use crate::sizes::stats::{Last, Stats};
 /// The referent of a soft or final reference. The reference counts only if no stronger path reaches the referent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Referent {
-    /// The reference object, as its number among the objects with references.
+    /// The number of the reference object. Only objects with references are counted.
     pub(crate) from: u32,
     pub(crate) target: u64,
     pub(crate) kind: Reference,
 }
 
-/// A piece of the file, and the numbers of its first objects: among objects with references, and among leaves.
+/// A piece of the file. Its first object with references has the number `first_inner`, and its first leaf the number
+/// `first_leaf`. The two kinds are counted separately.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub(crate) segment: Segment,
@@ -68,11 +69,11 @@ pub(crate) struct Scanned {
     pub(crate) roots: Vec<Root>,
     /// Class records that come after the first objects.
     pub(crate) late_classes: Vec<ClassDump>,
-    /// The ids of classes that objects refer to but that have no record, and the class ids that object arrays refer to.
+    /// Ids of classes without a record: the classes of any objects, and the classes of object arrays.
     pub(crate) unknown_classes: BTreeSet<u64>,
     pub(crate) unknown_arrays: BTreeSet<u64>,
-    /// Objects whose allocation site is known: the object's number among objects of its kind, true for a leaf, and the
-    /// serial number of the stack trace.
+    /// Objects whose allocation site is known. Each element has the number of the object (leaves are counted
+    /// separately), true if it is a leaf, and the serial number of its stack trace.
     pub(crate) sites: Vec<(u32, bool, u32)>,
     pub(crate) stats: Stats,
     /// The runs of ascending ids.
@@ -81,7 +82,7 @@ pub(crate) struct Scanned {
     pub(crate) warnings: Vec<Warning>,
     /// Number of ids that are outside of the expected range or not aligned.
     pub(crate) misplaced: u64,
-    /// Classes with instances that are leaves and refer to their class.
+    /// Classes to which leaves refer. (These leaves are instances of the class, without other references.)
     pub(crate) bare: BTreeSet<u32>,
     pub(crate) cut_arrays: Vec<CutArray>,
 }
@@ -96,12 +97,12 @@ pub(crate) struct Job<'a, T: Targets> {
     pub(crate) pinned: &'a [bool],
     /// True if references from objects to their classes are recorded like other references.
     pub(crate) class_references: bool,
-    /// Rule that selects the objects that refer only to their class and are not leaves. `None` if no such object is a
-    /// leaf.
+    /// Rule for objects that refer only to their class. It selects those that are not leaves. `None` if all of them are
+    /// not.
     pub(crate) bare: Option<Kept>,
     pub(crate) refs: Refs,
-    /// True if positions in an adjacency list must identify fields. Shapes then record which fields are null. If a
-    /// shape has no room for this, the list has [`NONE`] for null fields.
+    /// True if the position of a reference in an adjacency list must show its field. Then a shape records which fields
+    /// are null. If the shape has no room for this, the list contains [`NONE`] for each null field.
     pub(crate) tells_fields: bool,
     pub(crate) modulus: usize,
     pub(crate) marks: Option<MarkWriter<'a>>,
@@ -113,11 +114,11 @@ pub(crate) struct Job<'a, T: Targets> {
     pub(crate) store: &'a Store,
 }
 
-/// Maximum number of bytes of a piece that are mapped before it is read. A larger piece consists of one large array.
-/// The elements of an array of primitives are not read.
+/// Maximum number of bytes of a piece that are prefetched from the file. A larger piece consists of one large array,
+/// and if this is an array of primitives, its elements are not read.
 const MOST_PREPARED: usize = 16 << 20;
 
-/// The results of one piece. Numbers are relative to the piece.
+/// The results of one piece. Objects and offsets are counted from the start of the piece.
 #[derive(Default)]
 struct ScannedPiece {
     ends: Vec<u32>,
@@ -434,7 +435,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
             return;
         }
         if !self.job.class_references {
-            // The reference still counts, so the object is not a leaf.
+            // The graph does not have this reference, but the object still does not count as a leaf.
             *count += 1;
         } else {
             let id = self.job.classes[crate::ids::ClassIndex(class)].id.0;
@@ -442,7 +443,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         }
     }
 
-    /// Returns true if an object that refers only to its class is a leaf.
+    /// Returns true if the next object of this class that refers only to its class is treated as a leaf.
     fn is_bare_leaf(&mut self, class: u32) -> bool {
         let layout = self.job.classes.layout(class);
         let has_referent = layout.referent != RecordLayout::NO_REFERENT;
@@ -452,7 +453,8 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         }
     }
 
-    /// Records the referent of a `java.lang.ref` object. Returns true if it is stored as a soft or final referent.
+    /// Records the referent of a `java.lang.ref` object. Returns true if the referent is stored in `referents`, where
+    /// soft and final referents are.
     fn referent(&mut self, layout: &RecordLayout, body: &[u8], count: &mut u32) -> bool {
         let at = layout.referent as usize;
         if body.len() < at + ID {
@@ -480,8 +482,8 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         false
     }
 
-    /// Returns the shape of an instance whose class is treated like an array class: a stack chunk, whose size varies.
-    /// In a damaged dump, it can also be an instance of an array class.
+    /// Returns the shape of an instance with a variable size, which is a stack chunk. In a damaged dump, it can also be
+    /// an instance of an array class.
     #[cold]
     fn odd_instance(&mut self, class: u32, array: u32, body: &[u8]) -> u32 {
         let classes = self.job.classes;
@@ -494,9 +496,9 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         self.array_shape(class, array, words)
     }
 
-    /// Records the references of an object whose adjacency list has all fields, including null. If the record ends
-    /// before some fields of the class, returns a shape that records this. The missing fields are not in the list,
-    /// because a short record can have very many missing fields.
+    /// Records the references of an object whose adjacency list also contains its null fields. If the record is too
+    /// short for all fields of the class, returns a shape that says so. The missing fields are not in the list, because
+    /// there can be very many.
     #[cold]
     fn all_fields(
         &mut self,
@@ -565,7 +567,8 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
                 .last()
                 .is_some_and(|&at| at as usize + ID > body.len())
             {
-                // Offsets ascend, so a binary search finds those that fit in a short body.
+                // If the record is too short, find the fields that it contains. Offsets ascend, so this is a binary
+                // search.
                 let fit = offsets.partition_point(|&at| at as usize + ID <= body.len());
                 self.worker.stats.short_bodies += (offsets.len() - fit) as u64;
                 offsets = &offsets[..fit];
@@ -575,7 +578,7 @@ impl<T: Targets, const ID: usize> Visitor for PieceVisitor<'_, '_, T, ID> {
                     self.reference(read_id::<ID>(body, at as usize), &mut count);
                 }
             } else if layout.array == RecordLayout::NO_ARRAY && shape::has_mask(class, fields) {
-                // Fields beyond the end of the body count as null.
+                // Fields that the record is too short to contain count as null.
                 let mut nulls = (1 << fields) - (1 << offsets.len());
                 for (k, &at) in offsets.iter().enumerate() {
                     let id = read_id::<ID>(body, at as usize);
@@ -684,7 +687,7 @@ impl Scanned {
         let (mut target_base, mut long_base) = (self.targets.len(), self.shapes.longs.len());
         let (mut inner_base, mut leaf_base) = (self.inner_shapes.len(), self.leaf_shapes.len());
         let first_long = self.shapes.first_long();
-        // Convert numbers that are relative to the piece: add the totals of all pieces before it.
+        // Object numbers and offsets of a piece start at 0. Add the totals of all pieces before it.
         let mut bases = Vec::with_capacity(parts.len());
         for (part, &segment) in parts.iter_mut().zip(batch) {
             bases.push((target_base as u32, long_base as u32));

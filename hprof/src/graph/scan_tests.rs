@@ -124,7 +124,7 @@ fn a_class_without_a_record_is_not_referred_to() {
         assert_eq!(built.map.ranks().is_some(), odd == 0);
         let split = built.graph.split;
         let found = classes.by_id(ObjectId(unknown)).unwrap();
-        // The first class without a class object.
+        // It is the first class that has no class object.
         assert_eq!(found, ClassIndex(split.classes));
         let one = number(&built, &classes, heap.address(one));
         let held: Vec<u32> = built
@@ -255,8 +255,8 @@ fn objects_that_do_not_go_with_their_class_are_counted_as_its_instances() {
         let [plain, array] = [plain, array].map(|id| classes.by_id(ObjectId(id)).unwrap());
         let counts = [plain, array].map(|c| built.scanned.stats.classes[c.index()].instances);
         assert_eq!(counts, [3, 2]);
-        // The last objects are arrays whose class is not an array class. Their shapes show this only if fields must be
-        // identified.
+        // The last two objects are arrays, but their class is not an array class. Their shapes show this only if they
+        // record fields.
         let shapes = &built.scanned.inner_shapes;
         assert_eq!(shapes.len(), 3);
         let expected = if tells {
@@ -302,7 +302,7 @@ fn of_many_fields_those_cut_off_are_told_and_null_ones_are_in_the_row() {
     let mut heap = heap();
     let many = class(&mut heap, "Many", FIELDS);
     let held = class(&mut heap, "Held", 0);
-    // The class of an array has no fields, but in a damaged file it may have some.
+    // Only in a damaged file can the class of an array have fields.
     let array = class(&mut heap, "[LHeld;", FIELDS);
     let to = heap.address(held);
     heap.add_instance(many, &[Ref::from(held).into()]);

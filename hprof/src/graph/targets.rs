@@ -10,7 +10,7 @@ pub(crate) trait Targets: Copy + Sync {
     /// True if references are recorded at all.
     const COLLECT: bool;
     fn encode(&self, id: u64) -> u32;
-    /// Returns the slot of an object's start.
+    /// Returns the slot at which to mark the start of the object with this id.
     #[inline(always)]
     fn start(&self, marks: &MarkWriter<'_>, id: u64) -> Option<u64> {
         marks.range.slot(id)
@@ -28,7 +28,8 @@ impl Targets for NoTargets {
     }
 }
 
-/// Records references as slots of the address range. They are translated when all objects are marked.
+/// Records references as slots of the address range. When all objects are marked, the slots are converted to object
+/// numbers.
 #[derive(Clone, Copy)]
 pub(crate) struct SlotTargets(pub(crate) Range);
 
@@ -40,7 +41,8 @@ impl Targets for SlotTargets {
     }
 }
 
-/// Records references as slots of blocks, if `COLLECT` is true. Blocks are numbered when the pass first finds them.
+/// Records references as slots in blocks, or nothing if `COLLECT` is false. A block gets its number when the pass first
+/// finds an object or a reference in it.
 #[derive(Clone, Copy)]
 pub(crate) struct BlockTargets<'a, 'b, const COLLECT: bool>(pub(crate) &'a BlockWriter<'b>);
 

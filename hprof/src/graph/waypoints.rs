@@ -1,5 +1,8 @@
-//! Waypoints: the offsets of some records, which the pass over all objects stores. To find an object, a walk starts at
-//! the last waypoint before it and reads a few hundred records instead of a piece of the file.
+//! Waypoints: the file offsets of some object records, one for every [`EVERY`] objects. The pass over all objects
+//! stores them.
+//!
+//! To find an object in the file, a walk starts at the last waypoint before it. It reads a few hundred records instead
+//! of a whole piece of the file.
 
 /// Number of objects between two waypoints.
 pub(crate) const EVERY: usize = 512;
@@ -22,7 +25,8 @@ impl Waypoints {
         self.0.is_empty()
     }
 
-    /// Adds the waypoints of a piece. `objects` has the numbers of objects of both kinds before the piece.
+    /// Adds the waypoints of a piece. `objects` is the number of objects with references, and the number of leaves, in
+    /// all earlier pieces.
     pub(crate) fn append(&mut self, piece: &mut Vec<Waypoint>, objects: [usize; 2]) {
         self.0.extend(piece.drain(..).map(|w| Waypoint {
             before: [0, 1].map(|kind| w.before[kind] + objects[kind] as u32),
@@ -30,8 +34,8 @@ impl Waypoints {
         }));
     }
 
-    /// Returns the offset at which to begin the search for the `nth` object with references, or leaf; `None` if there
-    /// is no waypoint before it.
+    /// Returns the offset of the last waypoint before an object; `None` if there is none. The object is the `nth` leaf
+    /// if `leaf` is true, otherwise the `nth` object with references.
     pub(crate) fn before(&self, leaf: bool, nth: u32) -> Option<usize> {
         let kind = usize::from(leaf);
         let after = self.0.partition_point(|w| w.before[kind] <= nth);
