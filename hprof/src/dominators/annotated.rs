@@ -22,12 +22,13 @@ pub(crate) struct AnnotatedGraph {
     pub(crate) targets: Array<u32>,
     pub(crate) split: Split,
     pub(crate) roots: Vec<(u32, RootKind)>,
-    /// Referents of soft references, then of final references, as (source, target).
+    /// References to referents: first those of soft references, then those of final references. Each pair is the
+    /// reference object and its referent.
     pub(crate) weaker: [Vec<(u32, u32)>; 2],
-    /// References that were inserted into the lists in place of a path that leads through a leaf to its class: (source,
-    /// target), sorted by target.
+    /// References that were inserted into the lists in place of a path through a leaf to its class. Each pair is the
+    /// referrer of the leaf and the class. The pairs are sorted by class.
     pub(crate) by_leaves: Vec<(u32, u32)>,
-    /// Classes with instances that are leaves and refer to their class.
+    /// Classes to which leaves refer. (These leaves are instances of the class, without other references.)
     pub(crate) of_leaves: Vec<u32>,
 }
 
@@ -68,7 +69,8 @@ impl AnnotatedGraph {
         })
     }
 
-    /// Returns the lists' starts and the notes, so that several threads can write them, and the lists' targets.
+    /// Returns the starts of the lists and the notes as atomics, so that several threads can write them. Also returns
+    /// the targets of all references.
     pub(crate) fn shared(&mut self) -> (Cells<'_>, &[u32]) {
         (Cells(mem::as_atomic_u32(&mut self.cells)), &self.targets)
     }
@@ -137,8 +139,8 @@ impl AnnotatedGraph {
     }
 }
 
-/// The lists and notes of an [`AnnotatedGraph`] as slices, so that a loop looks up the location of an array once and
-/// not for each object.
+/// The lists and notes of an [`AnnotatedGraph`] as slices. In a loop, this saves a look-up of the array's location for
+/// each object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GraphView<'a> {
     cells: &'a [u32],
@@ -157,7 +159,7 @@ impl GraphView<'_> {
     }
 }
 
-/// The lists' starts and the notes of an [`AnnotatedGraph`], shared between threads.
+/// The starts of the lists and the notes of an [`AnnotatedGraph`], shared between threads.
 #[derive(Clone, Copy)]
 pub(crate) struct Cells<'a>(&'a [AtomicU32]);
 
@@ -286,7 +288,7 @@ impl BitsView<'_> {
     }
 }
 
-/// Calls `visit` with each object whose bit is set in a word. `at` is the index of the word.
+/// Calls `visit` with each object whose bit is set in `word`, a word of the bitmap. `at` is the index of the word.
 #[inline(always)]
 pub(crate) fn each_bit(at: usize, mut word: u64, mut visit: impl FnMut(u32)) {
     while word != 0 {

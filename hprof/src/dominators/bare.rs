@@ -12,12 +12,12 @@ use crate::dominators::annotated::{AnnotatedGraph, CHUNK};
 use crate::dominators::preorder::WeaklyReached;
 use crate::ids::NONE;
 
-/// The tree to check.
+/// The dominator tree to check. It was computed without the references from leaves to their classes.
 pub(super) struct Checked<'a> {
-    /// The graph. Its notes are nodes of the tree.
+    /// The graph. The note of an object is its node in the tree.
     pub(super) graph: &'a AnnotatedGraph,
-    /// For each class object, its level of reachability (0 for strong, 1 for soft, 2 for final references) and the
-    /// nodes that its dominator dominates.
+    /// For each class object, its reachability level (0 for strong, 1 for soft, 2 for final references), and the nodes
+    /// that its dominator dominates.
     pub(super) of_class: &'a [(usize, Range<u32>)],
     /// The node that immediately dominates each leaf.
     pub(super) leaf_parent: &'a [u32],

@@ -12,22 +12,22 @@
 //!         A -> C -> D           E has one referrer, D, which is its dominator. So E is not in the core.
 //! ```
 //!
-//! Every dominator of a core object is in the core. So the dominators computed in the core are those in the whole
-//! graph.
+//! Every dominator of a core object is in the core. So a core object has the same dominator in the core and in the
+//! whole graph.
 //!
 //! References that lead back to an object's only referrer do not count (see `ways_back.rs`).
 //!
 //! A terminal merge node (`sink` in the code) is a merge node from which neither another merge node nor, by a field, a
-//! class object can be reached. An example is a string with many referrers. It cannot change the dominator of any other
+//! class object can be reached. An example is a string with many referrers. It cannot change the dominator of any
 //! object outside of its subtree. So terminal merge nodes are left out of the core, and with them the objects that are
 //! in the core only because they lead to one. Their dominators are computed when the rest of the tree is laid out (see
 //! `sinks.rs`).
 //!
 //! Every object also refers to its class. The adjacency lists do not contain these references, since the class is known
-//! without them. They would put all objects into the core. But few of these references are needed to find the dominator
-//! of a class object: those of some objects, the witnesses. All other references to the class change nothing if the
-//! dominator found also dominates their sources. This is checked for each object when the tree is laid out. Objects
-//! that fail the check become witnesses, and the computation is repeated.
+//! without them. They would put all objects into the core. To find the dominator of a class object, the references from
+//! a few objects to the class are enough. These objects are called witnesses. All other references to the class change
+//! nothing if the dominator that was found also dominates their sources. This is checked for each object when the tree
+//! is laid out. Objects that fail the check become witnesses, and the computation is repeated.
 
 #[cfg(test)]
 #[path = "core_tests.rs"]
@@ -52,15 +52,15 @@ pub(crate) const SEVERAL: u32 = NONE - 1;
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) members: MappedBits,
-    /// Merge nodes among the members: members with several referrers, members that GC roots or weaker references hold,
-    /// and class objects.
+    /// Members that are merge nodes: they have several referrers, or GC roots or weaker references hold them, or they
+    /// are class objects.
     pub(crate) joins: MappedBits,
-    /// The witnesses: members whose reference to their own class is followed in the computation.
+    /// Witnesses. For these members, the computation also follows the reference to their class.
     pub(crate) witnesses: MappedBits,
     pub(crate) count: u32,
     /// Members with a long adjacency list.
     pub(crate) long: Vec<u32>,
-    /// Terminal merge nodes, which are not members. Their notes count down from [`SEVERAL`].
+    /// Terminal merge nodes, which are not members. The note of number `n` is [`SEVERAL`]` - n`.
     pub(crate) sinks: Array<u32>,
 }
 
@@ -91,7 +91,7 @@ impl Core {
         Ok(core)
     }
 
-    /// Finds the core. `also` has additional witnesses, which proved necessary.
+    /// Finds the core. `also` has more witnesses, which an earlier attempt lacked.
     ///
     /// Cost: two passes over all references.
     pub(crate) fn find(
@@ -211,8 +211,9 @@ impl Core {
     }
 }
 
-/// Returns the merge nodes from which no other merge node can be reached. `reaching` has the objects that are members
-/// for other reasons, the objects that refer to merge nodes, and the objects that refer to class objects.
+/// Returns the terminal merge nodes. `reaching` has three sets: the objects that are members for other reasons, the
+/// objects that refer to merge nodes, and the objects that refer to class objects. A merge node is terminal if it is in
+/// none of these sets, and no object below it along single referrers is.
 fn find_sinks(
     cells: Cells<'_>,
     joins: &MappedBits,
@@ -237,7 +238,7 @@ fn find_sinks(
     Ok(above)
 }
 
-/// Returns true if enough merge nodes are terminal to make their separate handling worthwhile.
+/// Returns true if enough merge nodes are terminal to save time by their separate handling.
 fn worthwhile(sinks: &MappedBits, joins: &MappedBits, classes: u32) -> bool {
     let joins = joins.count().saturating_sub(u64::from(classes));
     // Notes from 2^31 on are those of terminal merge nodes, so all object numbers have to be smaller.
@@ -245,10 +246,10 @@ fn worthwhile(sinks: &MappedBits, joins: &MappedBits, classes: u32) -> bool {
     fits && sinks.count() * 8 >= joins
 }
 
-/// Sets the note of each object to its only referrer, or to [`SEVERAL`]. Returns the number of references to each class
-/// object.
+/// Sets the note of each object to its only referrer, or to [`SEVERAL`] if it has several. Returns the number of
+/// references to each class object.
 fn only_referrers(graph: &mut AnnotatedGraph, class_of: &(impl Fn(u32) -> u32 + Sync)) -> Vec<u32> {
-    /// Distance, in references, at which targets are prefetched.
+    /// Number of references between the prefetch of a target and its use.
     const AHEAD: usize = 32;
     graph.clear_notes();
     let (inner, classes) = (graph.split.inner, graph.split.classes);
@@ -311,7 +312,7 @@ fn only_referrers(graph: &mut AnnotatedGraph, class_of: &(impl Fn(u32) -> u32 + 
         })
 }
 
-/// Chooses as witnesses the objects closest to GC roots (no class objects), up to a limit.
+/// Chooses the objects closest to GC roots as witnesses, at most `limit`. Class objects are left out.
 fn near_roots(graph: &AnnotatedGraph, limit: usize, witnesses: &mut MappedBits) {
     let (inner, classes) = (graph.split.inner, graph.split.classes);
     let roots = graph.roots.iter().map(|r| r.0);
@@ -333,7 +334,7 @@ fn near_roots(graph: &AnnotatedGraph, limit: usize, witnesses: &mut MappedBits) 
     }
 }
 
-/// The criteria for witnesses.
+/// The data from which witnesses are chosen.
 struct Choice<'a, F> {
     class_of: &'a F,
     /// The number of references to each class object.
@@ -341,7 +342,7 @@ struct Choice<'a, F> {
     thresholds: Thresholds,
 }
 
-/// Properties of objects, found in one pass over the adjacency lists.
+/// Sets of objects, found in one pass over the adjacency lists.
 struct Marks {
     /// Objects that are always in the core, whatever objects they refer to: witnesses, and objects with a long
     /// adjacency list.
@@ -349,7 +350,7 @@ struct Marks {
     witnesses: MappedBits,
     /// Objects that refer to merge nodes.
     to_joins: MappedBits,
-    /// Objects whose list contains class objects.
+    /// Objects whose adjacency list contains class objects.
     to_classes: MappedBits,
 }
 
@@ -443,7 +444,7 @@ fn mark(
     long
 }
 
-/// Adds the ancestors of members along single referrers, up to the next merge node.
+/// Adds the ancestors of members along single referrers, up to and including the next merge node.
 fn close_upwards(cells: Cells<'_>, joins: &MappedBits, members: &mut MappedBits) {
     let joins = joins.view();
     let shared = mem::as_atomic_u64(members.words_mut());
@@ -456,7 +457,7 @@ fn close_upwards(cells: Cells<'_>, joins: &MappedBits, members: &mut MappedBits)
                     break;
                 }
                 let bit = 1 << (object % 64);
-                // If the bit was already set, the task that set it continues from there.
+                // If the bit was already set, the task that set it adds the ancestors from there on.
                 if shared[object as usize / 64].fetch_or(bit, Ordering::Relaxed) & bit != 0 {
                     break;
                 }

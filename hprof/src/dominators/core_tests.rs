@@ -32,24 +32,24 @@ fn members_of(bits: &MappedBits) -> Vec<u32> {
 
 #[test]
 fn joins_and_what_lies_above_them_are_the_core() {
-    // Neighbours are in different words of the bitmaps.
+    // The objects are spread over several words of the bitmaps.
     const STEP: u32 = 37;
     const INNER: u32 = 20 * STEP;
     let rows = [
         (0, 1),
         (0, 2),
         (1, 3),
-        // The path to the merge node has several references.
+        // A long path to merge node 3.
         (2, 14),
         (14, 15),
         (15, 11),
         (11, 10),
         (10, 3),
-        // A reference back to a root. Because of it, the merge node is not terminal.
+        // Merge node 3 refers back to a root, so it is not terminal.
         (3, 0),
         (3, 4),
         (4, 5),
-        // Two references from one object to 7, and one from 7 to itself.
+        // Object 6 refers to 7 twice, and 7 refers to itself.
         (0, 6),
         (6, 7),
         (6, 7),
@@ -82,7 +82,7 @@ fn joins_and_what_lies_above_them_are_the_core() {
     assert_eq!(graph.note(12 * STEP), NONE);
 }
 
-/// Two objects below a root, the merge nodes 3 and 8 below both, and a subtree below 3.
+/// Below root 2 are objects 4 and 5. Both refer to the merge nodes 3 and 8. Merge node 3 has a subtree.
 const SHARED: [(u32, u32); 9] = [
     (2, 4),
     (2, 5),
@@ -110,24 +110,25 @@ fn sinks_with(more: &[(u32, u32)], also: &[u32], held_softly: Option<u32>) -> (V
 
 #[test]
 fn joins_that_lead_to_no_other_are_no_members() {
-    // A reference to a terminal merge node does not make an object a member.
+    // Objects 4 and 5 are not members, because they refer only to terminal merge nodes.
     assert_eq!(sinks_with(&[], &[], None), (vec![3, 8], vec![0, 1, 2]));
-    // Through its subtree, a merge node may reach another merge node, itself, or a class object.
+    // Merge node 3 is not terminal if another merge node, 3 itself, or a class object is reachable through its subtree.
     let above = vec![0, 1, 2, 3, 4, 5];
     assert_eq!(sinks_with(&[(6, 8)], &[], None), (vec![8], above));
     let circle = vec![0, 1, 2, 3, 4, 5, 6];
     assert_eq!(sinks_with(&[(6, 3)], &[], None), (vec![8], circle));
     let to_class = sinks_with(&[(7, 1), (9, 1)], &[], None);
     assert_eq!(to_class, (vec![8], vec![0, 1, 2, 3, 4, 5, 6, 7]));
-    // Witnesses are members, and so are objects that weaker references hold.
+    // Merge node 3 is not terminal either if a witness or a softly referenced object is in its subtree.
     assert_eq!(sinks_with(&[], &[7], None).0, [8]);
     assert_eq!(sinks_with(&[], &[], Some(6)).0, [8]);
 }
 
 #[test]
 fn references_that_lead_back_make_no_joins() {
-    // Below 1 is a tree with references to parents. Its top refers to its first child twice. Below 2 is a list, whose
-    // end has a second referrer, 9.
+    // The objects below 1 form a tree in which children refer back to their parents. Object 3, at the top, refers to 4
+    // twice. The objects below 2 form a list in which nodes refer back to the previous node. The last node, 8, has a
+    // second referrer: 9.
     let tree = [
         (1, 3),
         (3, 4),
@@ -160,14 +161,14 @@ fn references_that_lead_back_make_no_joins() {
     let (joins, notes) = found(&[], None);
     assert_eq!(joins, [0, 2, 7, 8]);
     assert_eq!(notes[1..7], [0, 0, 1, 3, 3, 5]);
-    // If a node gets another referrer or a weaker reference holds it, the nodes above it are merge nodes again.
+    // If object 5 gets another referrer or a weaker reference holds it, the nodes above it become merge nodes again.
     assert_eq!(found(&[(9, 5)], None).0, [0, 1, 2, 3, 5, 7, 8]);
     assert_eq!(found(&[], Some(5)).0, [0, 1, 2, 3, 5, 7, 8]);
 }
 
 #[test]
 fn few_sinks_among_many_joins_stay_members() {
-    // Pairs of objects that refer to each other. The same object refers to both, so all of them are merge nodes.
+    // Each object of a pair refers to the other, and object 2 refers to both. So all of them are merge nodes.
     let first = |pair: u32| 10 + 2 * pair;
     let pairs = |count: u32| -> Vec<(u32, u32)> {
         let of_pair = |at: u32| [(2, at), (2, at + 1), (at, at + 1), (at + 1, at)];
@@ -223,8 +224,8 @@ fn witnesses_are_few() {
         assert_eq!(members_of(&core.members), members_of(&core.witnesses));
         members_of(&core.witnesses)
     };
-    // The witnesses are the class objects, all objects of the rare class, and for each other class one object in each
-    // group of neighbours.
+    // The witnesses are: the class objects; all objects of class 1, which has few referrers; and, for each other class,
+    // one object in each group of neighbouring objects.
     assert_eq!(
         witnesses(64, &[]),
         [0, 1, 2, 10, 30, 31, 32, 40, 70, 90, 140]
@@ -259,7 +260,8 @@ fn what_is_near_to_roots_is_a_witness() {
         let core = Core::find(&mut graph, &|_| NONE, &[], thresholds, &store).unwrap();
         members_of(&core.witnesses)
     };
-    // Class objects are always witnesses. The first object that refers to a class object is a witness, too.
+    // Class objects 0 and 1 are always witnesses. Object 9 is one because it is the first that refers to a class
+    // object.
     assert_eq!(near(0), [0, 1, 9]);
     assert_eq!(near(1), [0, 1, 5, 9]);
     assert_eq!(near(5), [0, 1, 5, 6, 7, 8, 9]);

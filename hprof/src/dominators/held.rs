@@ -13,7 +13,7 @@ use crate::ids::NONE;
 use crate::records::classes::{Classes, RecordLayout};
 use crate::sizes::shape::{self, InRow, Shape, Shapes};
 
-/// Codes for references other than fields. A reference field has the number of the field, from 1 on.
+/// Codes of references that are not fields. The code of a reference field is its number, which counts from 1.
 pub(crate) mod code {
     pub(crate) const ELEMENT: u16 = u16::MAX;
     pub(crate) const CLASS: u16 = u16::MAX - 1;
@@ -25,24 +25,25 @@ pub(crate) mod code {
     pub(crate) const LAST_FIELD: u16 = u16::MAX - 6;
 }
 
-/// An iterator over the codes of the references in an object's list. It does not return codes for the last references
-/// in the list, which no record contains.
+/// An iterator over the codes of the references in an adjacency list. References that no record contains come last in
+/// the list, and they have no code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RowCodes {
     Elements,
     Fields {
-        /// A bit for each field that is not null, for lists without null fields.
+        /// Used if the list leaves out null fields: one bit for each field, which is set if the field is not null.
         bits: u32,
-        /// The fields from this one to `end`, for lists that contain null fields.
+        /// Used if the list contains null fields: the number of fields returned so far, and the number of fields to
+        /// return.
         next: u16,
         end: u16,
-        /// True if the referent comes after the fields.
+        /// True if the referent follows after the fields.
         referent: bool,
     },
 }
 
 impl RowCodes {
-    /// Returns the codes of an object with this shape.
+    /// Returns the codes for the adjacency list of an object with this shape.
     #[inline]
     pub(crate) fn of(classes: &Classes, shapes: &Shapes, shape: u32) -> Self {
         let in_row = shape::in_row(shape);
@@ -108,7 +109,7 @@ impl Iterator for RowCodes {
     }
 }
 
-/// The graph's adjacency lists after dominators are known. The notes are nodes of the tree.
+/// The adjacency lists, together with the dominators. The note of an object is its node in the tree.
 #[derive(Clone, Copy)]
 pub(crate) struct LaidOut<'a> {
     pub(crate) graph: &'a AnnotatedGraph,
@@ -118,7 +119,7 @@ pub(crate) struct LaidOut<'a> {
     pub(crate) leaf_parent: &'a [u32],
 }
 
-/// A function that reads the adjacency lists before they are freed.
+/// A function that uses the adjacency lists before they are freed.
 pub(crate) type Note<'a> = &'a mut dyn FnMut(LaidOut<'_>) -> Result<()>;
 
 /// Number of references processed together.
@@ -126,7 +127,8 @@ const BATCH: usize = 256;
 /// Minimum length of a list that is split between tasks.
 const LONG: usize = 1 << 16;
 
-/// A reference in a batch: its source node, its target, the target's node, and its code.
+/// A reference in a batch: the node of its source, its target, the target's node (if the target has references), and
+/// the code of the reference.
 #[derive(Clone, Copy)]
 struct Passing {
     from: u32,
@@ -136,9 +138,9 @@ struct Passing {
 }
 
 impl LaidOut<'_> {
-    /// Stores for each object the code of the reference by which its dominator holds it. If there are several, stores
-    /// the first. Leaves out objects that class objects hold, and references that are in no adjacency list. `codes`
-    /// returns the codes of an object's list.
+    /// Stores for each object the code of the reference by which its dominator holds it. If the dominator has several
+    /// references to the object, stores the code of the first. Leaves out objects that class objects hold, and
+    /// references that are in no adjacency list. `codes` returns the codes for an object's adjacency list.
     ///
     /// Cost: one pass over the references, in parallel.
     pub(crate) fn note(self, codes: impl Fn(u32) -> RowCodes + Sync, slots: &[AtomicU16]) {
@@ -158,7 +160,7 @@ impl LaidOut<'_> {
                 }
                 let codes = codes(object);
                 if row.len() >= LONG && codes == RowCodes::Elements {
-                    // All elements have the same code, so the order of the tasks does not matter.
+                    // All elements have the same code, so it does not matter which task stores it.
                     let parts = row.clone().into_par_iter().step_by(LONG);
                     parts.for_each(|at| {
                         let mut batch: Vec<Passing> = Vec::with_capacity(BATCH);
@@ -212,8 +214,8 @@ impl LaidOut<'_> {
         }
     }
 
-    /// Returns true if a reference to a class object only replaces a path through a leaf. Then the source has no other
-    /// reference to the class.
+    /// Returns true if a reference to a class object was inserted in place of a path through a leaf. Then its source
+    /// has no other reference to the class.
     #[inline(always)]
     fn is_by_leaf(self, passing: Passing) -> bool {
         if passing.target >= self.graph.split.classes {
@@ -227,8 +229,10 @@ impl LaidOut<'_> {
         of_class.any(|&(from, _)| self.graph.note(from) == passing.from)
     }
 
+    /// Stores the codes of the references in a batch, and clears the batch.
+    ///
     /// Each reference needs look-ups at unrelated addresses. Each look-up is done for the whole batch before the next
-    /// one, so that prefetching has time to load the data.
+    /// look-up, so that prefetching has time to load the data.
     fn flush(self, batch: &mut Vec<Passing>, slots: &[AtomicU16]) {
         let inner = self.graph.split.inner;
         for passing in batch.iter_mut() {

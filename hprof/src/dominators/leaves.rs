@@ -28,14 +28,16 @@ use crate::ids::NONE;
 const SEVERAL: u32 = NONE - 1;
 /// Number of leaves in one task.
 const CHUNK: usize = 1 << 14;
-/// Maximum number of referrers that are recorded, 8 bytes each. If there are more, a second pass reads the adjacency
-/// lists again.
+/// Maximum number of referrers that are recorded in addition to [`Thresholds::noted`]. Each takes 8 bytes. If there are
+/// more, a second pass reads the adjacency lists again.
 const MOST_NOTED: usize = 1 << 20;
-/// The span of a leaf that has no referrer yet. A span is the first and the last referrer in preorder.
+/// The span of a leaf for which no referrer was found yet. A span consists of the first and the last referrer in
+/// preorder.
 pub(super) const UNSEEN: u64 = (NONE as u64) << 32;
 
-/// Returns the immediate dominator of each leaf, or [`NONE`] for unreachable leaves. Only the strongest referrers of a
-/// leaf count. Also returns the leaves that only weaker references reach, as numbers among leaves.
+/// Returns the immediate dominator of each leaf, or [`NONE`] for unreachable leaves. Also returns the leaves that only
+/// weaker references reach, each as its number among the leaves. If referrers of a leaf have different reachability
+/// levels, only those with the strongest level count.
 ///
 /// Cost: one pass over the adjacency lists, and a second one if leaves with several referrers have many references.
 /// Memory: four bytes for each leaf, and eight for each leaf with several referrers.
@@ -67,7 +69,8 @@ pub(super) fn dominators(
                     Err(seen) => old = seen,
                 }
             }
-            // If a GC root holds a leaf, the super-root is its dominator, whatever other referrers it has.
+            // The value 0 means that a GC root holds the leaf. Then the super-root is its dominator, whatever other
+            // referrers it has.
             if old == node || old == 0 {
                 return;
             }
@@ -123,14 +126,14 @@ pub(super) fn dominators(
     Ok((hung, weak))
 }
 
-/// Returns the number of a leaf among the leaves.
+/// Returns the number of a leaf, counted from the first leaf; `None` if `target` is not a leaf.
 #[inline(always)]
 fn slot(graph: &AnnotatedGraph, leaves: u32, target: u32) -> Option<usize> {
     let inner = graph.split.inner;
     (target.wrapping_sub(inner) < leaves).then(|| (target - inner) as usize)
 }
 
-/// Returns a function that is true for objects that strong references reach.
+/// Returns a function that returns true if strong references reach an object.
 pub(super) fn strong(
     graph: &AnnotatedGraph,
     weak: &WeaklyReached,
@@ -147,13 +150,14 @@ pub(super) fn strong(
     move |object: u32| is_weak.is_empty() || is_weak[object as usize / 64] & 1 << (object % 64) == 0
 }
 
-/// References to leaves: (number of the leaf, referring node).
+/// References to leaves. Each pair is the number of the leaf and the node of its referrer.
 type Noted = Vec<(u32, u32)>;
 
-/// Calls `visit` with each reference from a strongly reached node to a leaf: the number of the leaf, the node, and a
-/// list in which it can record references. Returns these lists. Prefetches the element of `read` at the number of each
-/// leaf before `visit` uses it. Without this, an atomic operation that misses the cache would delay all operations
-/// after it.
+/// Calls `visit` for each reference from a strongly reached node to a leaf. The arguments are the number of the leaf,
+/// the node, and a list in which `visit` can record references. Returns all recorded references.
+///
+/// `read` is an array with an element for each leaf, which `visit` accesses. The element is prefetched before `visit`
+/// is called, because an atomic operation that misses the cache would delay all operations after it.
 fn each_reference<T: Sync>(
     graph: &AnnotatedGraph,
     leaves: u32,
@@ -201,8 +205,8 @@ fn each_reference<T: Sync>(
         .collect()
 }
 
-/// Replaces the mark of leaves with several referrers by numbers that count down from [`SEVERAL`]. Returns the number
-/// of these leaves.
+/// Numbers the leaves that are marked with [`SEVERAL`]. The numbers count down from [`SEVERAL`] and replace the marks.
+/// Returns how many leaves were marked.
 fn number(hung: &mut [u32]) -> usize {
     let is_one = |node: &&mut u32| **node == SEVERAL;
     let counts: Vec<usize> = hung
@@ -224,8 +228,8 @@ fn number(hung: &mut [u32]) -> usize {
     counts.iter().sum()
 }
 
-/// Computes the dominators of leaves that only weaker references reach. Also returns these leaves if some leaves refer
-/// to their classes. Otherwise nothing needs their level of reachability, and the result is empty.
+/// Computes the dominators of leaves that only weaker references reach. Also returns these leaves, but only if some
+/// leaves refer to their classes. If none does, their reachability level is not needed, and the result is empty.
 fn weakly(
     graph: &AnnotatedGraph,
     weak: &WeaklyReached,
@@ -235,7 +239,7 @@ fn weakly(
 ) -> Result<WeaklyReached> {
     let mut reached: WeaklyReached = [store.zeroed(0)?, store.zeroed(0)?];
     let leaves = hung.len() as u32;
-    // A soft reference is treated like a final reference if only finalizers reach its source.
+    // If only finalizers reach the source of a soft reference, the reference counts as a final reference.
     let is_last = |from: u32| usize::from(weak[1].binary_search(&from).is_ok());
     for (level, of_level) in weak.iter().enumerate() {
         let softly = graph.weaker[0].iter().filter(|e| is_last(e.0) == level);
@@ -283,7 +287,7 @@ pub(super) fn widen(span: &std::sync::atomic::AtomicU64, node: u32) {
     }
 }
 
-/// Returns a span extended like in [`widen`].
+/// Returns a span that includes one more node.
 #[inline(always)]
 pub(super) fn widened(span: u64, node: u32) -> u64 {
     let (low, high) = ((span >> 32) as u32, span as u32);
@@ -292,8 +296,8 @@ pub(super) fn widened(span: u64, node: u32) -> u64 {
 
 /// Returns the nearest common dominator of the two ends of a span.
 ///
-/// In preorder, the nearest common ancestor of two nodes is the smallest parent among the nodes after the first, up to
-/// and including the second.
+/// In preorder, take the nodes after the first end, up to and including the second. The nearest common ancestor of the
+/// two ends is the smallest parent of these nodes.
 pub(super) fn common(minima: &Minima<'_>, span: u64) -> u32 {
     let (low, high) = ((span >> 32) as u32, span as u32);
     if low == high {

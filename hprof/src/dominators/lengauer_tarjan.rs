@@ -20,14 +20,15 @@ use crate::graph::heap_graph::HeapGraph;
 use crate::ids::NONE;
 use crate::progress::Progress;
 
-/// Immediate dominators of all reached members of the core. The number of a member is stored as its note.
+/// Immediate dominators of all reached members of the core. The members are numbered, and the note of a member is its
+/// number.
 #[derive(Debug)]
 pub(crate) struct Dominators {
-    /// For each member's number, the number of its immediate dominator, which is always the smaller of the two. 0 is
-    /// the super-root.
+    /// The number of each member's immediate dominator, indexed by the number of the member. Dominators have smaller
+    /// numbers than the members that they dominate. 0 is the super-root.
     pub(crate) idom: Array<u32>,
-    /// The last number that strong references reach, the last that soft references reach, and the last that final
-    /// references reach.
+    /// The last number of a member that strong references reach, of one that soft references reach, and of one that
+    /// final references reach.
     pub(crate) levels: [u32; 3],
     pub(crate) core: Core,
 }
@@ -35,8 +36,8 @@ pub(crate) struct Dominators {
 /// Computes dominators over strong references. Then extends them to objects that only soft references reach, and to
 /// objects that only finalizers reach.
 ///
-/// Time: O(m log n) in the core. Memory: four 32-bit numbers for each core object, or two for each core object and one
-/// for each referrer of a merge node, whichever is more.
+/// Time: O(m log n) in the core. Memory: the larger of two amounts. The first is four 32-bit numbers for each core
+/// object. The second is two for each core object, and one for each referrer of a merge node.
 pub(crate) fn dominators(
     graph: &mut AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
@@ -67,13 +68,13 @@ pub(crate) fn dominators(
     Ok(all)
 }
 
-/// Returns the memory that is certainly needed right after the search: for the references to merge nodes, and the first
+/// Returns a lower bound of the memory needed right after the search, for the references to merge nodes and the first
 /// vertices.
 fn later_bytes(core: &Core) -> u64 {
     u64::from(core.count) * 8
 }
 
-/// References to merge nodes among reached members, grouped by target.
+/// References from reached members to merge nodes, grouped by target.
 struct Predecessors {
     offsets: Array<u32>,
     sources: Array<u32>,
@@ -113,9 +114,11 @@ impl Predecessors {
     }
 }
 
-/// Calls `visit` with the source number and the target number of each reference to a merge node. `visit` writes to
-/// `out` at the target's number. First prefetches the data of objects that come some references later, then the
-/// elements of `out`. Without this, an atomic operation that misses the cache would delay all operations after it.
+/// Calls `visit` for each reference to a merge node, with the number of the source and the number of the target.
+///
+/// `out` is an array indexed by target number, to which `visit` writes. First the data of later objects is prefetched,
+/// then the elements of `out`. Without this, an atomic operation that misses the cache would delay all operations after
+/// it.
 fn for_each_edge<T: Sync>(
     graph: &mut AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
@@ -203,15 +206,16 @@ fn for_each_edge<T: Sync>(
 
 /// Runs Lengauer and Tarjan's algorithm on numbers.
 ///
-/// Vertices are processed from the last to the first. Memory for their results is touched at the same pace as the
-/// memory of the input is freed, so the input and the results are never both completely in memory.
+/// Vertices are processed from the last to the first. Meanwhile, memory for the results is filled as fast as memory of
+/// the input is freed. So the input and the results are never both completely in memory.
 fn immediate(
     predecessors: Predecessors,
     parent: Array<u32>,
     reached: u32,
     store: &Store,
 ) -> Result<Array<u32>> {
-    /// Memory is freed each time this number of vertices has been processed. Their results fill a large page.
+    /// Memory of the input is freed each time this number of vertices has been processed. The results of this number of
+    /// vertices fill a large page.
     const STRETCH: usize = 1 << 17;
     let count = reached as usize + 1;
     let Predecessors {
@@ -260,12 +264,12 @@ fn immediate(
     Ok(words)
 }
 
-/// Distance, in predecessors, at which vertices are prefetched.
+/// Number of predecessors between the prefetch of a vertex and its use.
 const AHEAD: usize = 24;
 
-/// The state of a vertex, in a quarter of a cache line.
+/// The state of a vertex. It takes a quarter of a cache line.
 ///
-/// The words are read one by one after all vertices are processed.
+/// When all vertices are processed, the array of vertices is read as an array of words.
 #[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 struct Vertex {
@@ -278,24 +282,24 @@ struct Vertex {
     idom: u32,
 }
 
-/// The data of the vertices that are not processed yet.
+/// The input for the vertices that are not processed yet.
 struct Unprocessed<'a> {
-    /// For a vertex with an empty bucket: its parent, which has a smaller number than the vertex. Otherwise: the first
-    /// member of the bucket, which has a larger number than the vertex. Then the link of the bucket's last member is
-    /// the parent.
+    /// If the bucket of a vertex is empty: the vertex's parent, which has a smaller number than the vertex. If it is
+    /// not empty: the first member of the bucket, which has a larger number. Then the last member of the bucket links
+    /// to the parent.
     parent: &'a mut [u32],
     offsets: &'a [u32],
     sources: &'a [u32],
 }
 
-/// The link-eval forest. A vertex is linked if it is larger than a limit, which decreases.
+/// The link-eval forest. The vertices above a limit are linked to their parents. The limit decreases.
 struct LinkEvalForest<'a> {
     vertices: &'a mut [Vertex],
     path: Vec<u32>,
 }
 
 impl LinkEvalForest<'_> {
-    /// Processes the vertices from `last` down to `first`, after all vertices behind `last`.
+    /// Processes the vertices from `last` down to `first`. All vertices after `last` must be processed already.
     fn process(&mut self, first: u32, last: u32, known: Unprocessed<'_>) {
         let Unprocessed {
             parent,
@@ -326,7 +330,8 @@ impl LinkEvalForest<'_> {
                     std::mem::replace(&mut parent[best as usize], w)
                 },
             };
-            // From here on, `w` is linked to `p`: empty the bucket of `p`.
+            // From here on, `w` is linked to `p`. Find the dominators of the vertices in the bucket of `p`, and empty
+            // it.
             if p != 0 {
                 let mut v = parent[p as usize];
                 while v > p {
@@ -355,7 +360,7 @@ impl LinkEvalForest<'_> {
         self.vertices[label as usize].semi
     }
 
-    /// Returns the vertex that has this semidominator, and compresses the path.
+    /// Returns the vertex with the smallest semidominator on this path (see [`Self::eval`]), and compresses the path.
     #[inline]
     fn eval_vertex(&mut self, v: u32, limit: u32) -> u32 {
         let vertices = &mut *self.vertices;
@@ -458,8 +463,8 @@ fn extend(
     }
     drop(weaker);
     let found = found.into_array()?;
-    // The part of the dominator tree above the references. It is collected from the last node to the first, because
-    // dominators have smaller numbers.
+    // The part of the dominator tree above the reference objects. It is collected from the last node to the first,
+    // because dominators have smaller numbers.
     let mut above = MappedBits::new(base as usize + 1, store)?;
     for &[from, to] in seeds.iter() {
         let (from, to) = (graph.note(from), graph.note(to));
@@ -479,7 +484,7 @@ fn extend(
         }
     }
     let above = above.list(store)?;
-    // Numbers in the small graph: first the nodes above the references, then the new objects.
+    // Numbers in the small graph: first the nodes above the reference objects, then the new objects.
     let small = |n: u32| -> u32 {
         if n > base {
             above.len() as u32 + (n - base - 1)
@@ -506,7 +511,8 @@ fn extend(
     let reached = search.reached;
     let predecessors = Predecessors::new(&mut little, &|_| NONE, &whole, reached, store)?;
     let idom = immediate(predecessors, search.parent, reached, store)?;
-    // New objects are numbered in the order of the small search, so that dominators have smaller numbers.
+    // The new objects are numbered in the order of the search in the small graph, so that dominators have smaller
+    // numbers.
     let mut order: Array<u32> = store.zeroed(reached as usize + 1)?;
     for node in 0..nodes as u32 {
         let n = little.note(node);
@@ -532,7 +538,7 @@ fn extend(
     Ok(())
 }
 
-/// Returns references of several kinds, sorted by source.
+/// Returns the references of `weaker` as one list, sorted by source.
 fn sorted(weaker: &[Vec<(u32, u32)>], store: &Store) -> Result<Array<[u32; 2]>> {
     let count = weaker.iter().map(Vec::len).sum();
     let mut sorted: Array<[u32; 2]> = store.zeroed(count)?;

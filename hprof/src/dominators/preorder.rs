@@ -1,5 +1,5 @@
-//! Lays out the dominator tree: puts all reached objects with references in preorder. The place of an object is its
-//! position in preorder.
+//! Lays out the dominator tree: puts all reached objects with references in preorder. In the code, the place of an
+//! object is its position in preorder.
 //!
 //! The dominator tree of the core is known. Every other object has one referrer, and following single referrers upwards
 //! leads to a core member. In preorder, it comes after this member and before the next member. So each task follows the
@@ -11,7 +11,7 @@
 //!                task 1                   task 2
 //! ```
 //!
-//! Terminal merge nodes and their subtrees are appended last. They are inserted at their places when their dominators
+//! Terminal merge nodes and their subtrees are appended last. They are moved to their positions when their dominators
 //! are known.
 
 use std::ops::Range;
@@ -30,29 +30,30 @@ use crate::dominators::thresholds::Thresholds;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// Objects with references that only soft references reach, and those that only finalizers reach, ascending.
+/// Two ascending lists of object numbers: the objects that are reachable only through soft references, and the objects
+/// that are reachable only through finalizers.
 pub(super) type WeaklyReached = [Array<u32>; 2];
 
-/// The nodes of the tree in preorder. The first is the super-root. The note of each object is its place.
+/// The nodes of the tree in preorder. The first node is the super-root. The note of each object is its position.
 pub(super) struct Preorder {
-    /// The place of each node's parent.
+    /// The position of each node's parent.
     pub(super) parent: Array<u32>,
     pub(super) weak: WeaklyReached,
-    /// For each class object, its level of reachability (0 for strong, 1 for soft, 2 for final references) and the
-    /// nodes that its dominator dominates.
+    /// For each class object, its reachability level (0 for strong, 1 for soft, 2 for final references), and the nodes
+    /// that its dominator dominates.
     pub(super) of_class: Vec<(usize, Range<u32>)>,
 }
 
 /// The result of laying the tree out.
 pub(super) enum Outcome {
     Done(Preorder),
-    /// Some computed dominators differ from those of the whole graph. The computation has to be repeated with these
-    /// objects as witnesses.
+    /// Some computed dominators are wrong. The computation has to be repeated with these objects as additional
+    /// witnesses.
     Missing(Vec<u32>),
 }
 
-/// Lays the tree out. Overwrites the notes: afterwards they hold each object's place, or [`NONE`] if the object is
-/// unreachable.
+/// Lays the tree out. Overwrites the notes. Afterwards, the note of an object is its position, or [`NONE`] if the
+/// object is unreachable.
 ///
 /// Cost: one visit of each reference.
 pub(super) fn lay_out(
@@ -77,7 +78,8 @@ pub(super) fn lay_out(
         .map(|number| members.place[number as usize])
         .collect();
     long.sort_unstable();
-    // First holds the object of each member. When a member is laid out, its place replaces its object.
+    // Indexed by the position of a member among all members. At first, each element is the object of the member. When
+    // the member is laid out, it becomes the member's position in the whole tree.
     let mut place = objects(graph, &core, &members.place, store)?;
     let mut level: Array<u8> = store.zeroed(0)?;
     if levels[0] != levels[2] {
@@ -89,7 +91,7 @@ pub(super) fn lay_out(
     }
     members.place = store.zeroed(0)?;
     let tasks = tasks::tasks(graph, nodes as u32, &long, &place, thresholds);
-    // From here on, `placed` contains the objects that have a place or will certainly get one.
+    // From here on, `placed` contains the objects that have a position or will certainly get one.
     let Core {
         members: mut placed,
         sinks,
@@ -232,7 +234,8 @@ pub(super) fn lay_out(
     }
 }
 
-/// Converts a place that is relative to a task's start. [`NONE`] means the member that the task belongs to.
+/// Converts a position that is relative to a task's start. `base` is the position of the task's start. [`NONE`] is
+/// converted to `above`, the position of the member that the task belongs to.
 #[inline(always)]
 fn placed_at(at: u32, base: u32, above: u32) -> u32 {
     match at {
@@ -250,10 +253,10 @@ struct Hanging<'a> {
 }
 
 impl Hanging<'_> {
-    /// Follows the adjacency lists of terminal merge nodes. The nodes that are found, including the merge nodes, get
-    /// the places after all other nodes. Returns for each terminal merge node how many of these nodes come before it,
-    /// and as one more element their total. Also returns the parent of each of these nodes, as a place before the
-    /// insertion.
+    /// Lays out the terminal merge nodes and their subtrees after all other nodes.
+    ///
+    /// Returns two arrays. The first has, for each terminal merge node, the number of these nodes before it, and their
+    /// total as the last element. The second has the parent of each of these nodes, as a position before the insertion.
     fn follow(
         &self,
         graph: &mut AnnotatedGraph,
@@ -309,7 +312,7 @@ impl Hanging<'_> {
     }
 }
 
-/// Sets the notes of objects with consecutive places.
+/// Sets the notes of objects to consecutive positions, from `first` on.
 fn note(cells: Cells<'_>, objects: &[u32], first: u32) {
     const AHEAD: usize = 32;
     for (i, (&object, place)) in objects.iter().zip(first..).enumerate() {
@@ -320,8 +323,8 @@ fn note(cells: Cells<'_>, objects: &[u32], first: u32) {
     }
 }
 
-/// Sets the notes of objects without a place to [`NONE`]. Unreached members of the core have the note 0, which is the
-/// place of no object.
+/// Sets the notes of objects without a position to [`NONE`]. Unreached members of the core have the note 0, which is
+/// the position of the super-root.
 fn forget_unplaced(graph: &mut AnnotatedGraph, placed: &MappedBits) {
     let inner = graph.split.inner;
     let (cells, _) = graph.shared();
@@ -340,7 +343,7 @@ fn forget_unplaced(graph: &mut AnnotatedGraph, placed: &MappedBits) {
         });
 }
 
-/// Returns the objects at the given places, ascending.
+/// Returns the objects at the given positions, ascending.
 fn objects_at(
     graph: &AnnotatedGraph,
     places: impl Iterator<Item = Range<u32>>,
@@ -369,8 +372,8 @@ fn objects_at(
 }
 
 /// Finds objects that the dominator of their class does not dominate. Returns one of them for each class in each part
-/// of the heap. `dominated` has the level of each class object, and the places of the nodes that its dominator
-/// dominates.
+/// of the heap. `dominated` has, for each class object, its reachability level and the positions of the nodes that its
+/// dominator dominates.
 fn misplaced_classes(
     graph: &AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
@@ -415,24 +418,24 @@ fn misplaced_classes(
         .collect()
 }
 
-/// The places of core members in the preorder of the core's dominator tree.
+/// The positions of core members in the preorder of the core's dominator tree. Both arrays are indexed by the number of
+/// a member.
 struct Places {
-    /// For each number of a member, the member's place.
+    /// The position of the member.
     place: Array<u32>,
-    /// For each number of a member, the end of the member's subtree.
+    /// The first position after the member's subtree.
     end: Array<u32>,
 }
 
 impl Places {
-    /// Computes places from numbers in which dominators come first.
+    /// Computes positions from `idom`. Each dominator has a smaller number than the members that it dominates.
     ///
-    /// # Panics
-    /// Panics if a dominator does not come first. The order of the search rules this out.
+    /// # Panics Panics if a dominator has a larger number. The order of the search rules this out.
     fn new(idom: &[u32], store: &Store) -> Result<Self> {
         let nodes = idom.len();
-        // Holds the subtree size of each number first, then its place.
+        // First the size of each member's subtree, then the position of the member.
         let mut place: Array<u32> = store.zeroed(nodes)?;
-        // Holds the next free place below each number. In the end this is the place after its subtree.
+        // The next free position below each member. In the end, this is the first position after the member's subtree.
         let mut end: Array<u32> = store.zeroed(nodes)?;
         let (places, next) = (&mut place[..], &mut end[..]);
         for n in (1..nodes).rev() {
@@ -456,10 +459,10 @@ impl Places {
 
 /// The dominator tree of the core, in preorder.
 struct Members {
-    /// For each number of a member, the member's place.
+    /// The position of each member, indexed by its number.
     place: Array<u32>,
-    /// The place of each member's parent, from the last member to the first, so that the memory of the first members
-    /// can be freed first.
+    /// The position of each member's parent. The array starts with the last member, so that the memory of the first
+    /// members can be freed first.
     above: Array<u32>,
     nodes: u32,
 }
@@ -490,7 +493,7 @@ impl Members {
         }
     }
 
-    /// Frees the data of the members before a place.
+    /// Frees the data of the members before the position `first`.
     fn shed(&mut self, first: u32) {
         self.above
             .shed((self.nodes - first.min(self.nodes)) as usize);
@@ -505,14 +508,14 @@ struct MembersView<'a> {
 }
 
 impl MembersView<'_> {
-    /// Returns the place of the parent of the member at a place.
+    /// Returns the position of the parent of the member at position `q`.
     #[inline(always)]
     fn above(self, q: u32) -> u32 {
         self.above[(self.nodes - 1 - q) as usize]
     }
 }
 
-/// Returns the member at each place.
+/// Returns the member at each position.
 fn objects(
     graph: &mut AnnotatedGraph,
     core: &Core,
@@ -552,14 +555,13 @@ fn objects(
     Ok(object)
 }
 
-/// The ranges of places in which an object that refers to a class object must lie. If it lies elsewhere, the dominator
-/// of the class object is wrong.
+/// For each class object, the range of positions in which an object that refers to it must lie. If an object lies
+/// elsewhere, the computed dominator of the class object is wrong.
 pub(super) struct Checks {
-    /// For each class object, its level of reachability and the members that its dominator dominates.
+    /// For each class object, its reachability level and the positions of the members that its dominator dominates.
     of_class: Vec<(usize, Range<u32>)>,
-    /// For each level of the referring object and each class object: the range of places that the class's dominator
-    /// dominates. The referring object has to be below a member in this range. The range is stored as its first place
-    /// and its length.
+    /// For each reachability level of a referring object, and for each class object: the range of positions, as its
+    /// start and its length. The referring object must be a member in this range, or lie below one.
     pub(super) of_level: [Vec<(u32, u32)>; 3],
 }
 

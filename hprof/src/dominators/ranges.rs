@@ -7,7 +7,7 @@ use crate::bytes::mem;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// A table for minima of ranges: it has the minimum of each block, and of each sequence of 2^n blocks.
+/// A table for finding the minimum of a range. It has the minimum of each block, and of each sequence of 2^n blocks.
 pub(super) struct Minima<'a> {
     values: &'a [u32],
     blocks: usize,
@@ -65,11 +65,11 @@ fn smallest(values: &[u32]) -> u32 {
     values.iter().fold(NONE, |least, &v| least.min(v))
 }
 
-/// Prefix sums in little memory: 16 bits each, relative to the first sum of their block. If the range of a block does
-/// not fit in 16 bits, its sums are stored elsewhere as 64-bit numbers.
+/// Prefix sums that take little memory: 16 bits each, relative to the first sum of their block. If the sums of a block
+/// do not fit in 16 bits, they are stored elsewhere as 64-bit numbers.
 #[derive(Debug)]
 pub(crate) struct Sums {
-    /// The sum before each block. If [`Sums::FAR`] is set, the index of the block's sums in `far`.
+    /// For each block, its first sum. If [`Sums::FAR`] is set, the index of the block's sums in `far`.
     pub(crate) bases: Column<u64>,
     pub(crate) rest: Column<u16>,
     pub(crate) far: Column<u64>,
@@ -79,11 +79,11 @@ impl Sums {
     const BLOCK: usize = 32;
     /// Number of elements in one task.
     const CHUNK: usize = Self::BLOCK << 9;
-    /// Flag bit in `bases`. All sums are smaller.
+    /// Flag bit in `bases`. No sum is large enough to set it.
     const FAR: u64 = 1 << 63;
 
-    /// Sums up `len` amounts. Element `i` is the sum of all amounts before it, and element `len` is the total.
-    /// `amounts` returns the amounts from an index on.
+    /// Computes the sums of `len` amounts. Element `i` is the sum of all amounts before it, and element `len` is the
+    /// total. `amounts(i)` returns the amounts from index `i` on.
     pub(super) fn new<I: Iterator<Item = u64>>(
         len: usize,
         amounts: impl Fn(usize) -> I + Sync,
@@ -133,7 +133,8 @@ impl Sums {
         })
     }
 
-    /// Creates sums from the arrays in a file; `None` if they do not ascend or do not fit together.
+    /// Creates the sums from arrays that an index stores; `None` if the sums do not ascend or the arrays do not fit
+    /// together.
     pub(crate) fn of_parts(
         bases: Column<u64>,
         rest: Column<u16>,
@@ -186,7 +187,7 @@ impl Sums {
     }
 }
 
-/// Packs the sums of one block. Returns its base.
+/// Stores the sums of one block. Returns the block's element of [`Sums::bases`].
 #[inline(always)]
 fn pack(sums: &[u64], rest: &mut [u16], far: &mut Vec<u64>) -> u64 {
     let (Some(&base), Some(&last)) = (sums.first(), sums.last()) else {

@@ -9,11 +9,11 @@ use crate::dominators::core::Core;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// Distance, in references, at which targets are prefetched.
+/// Number of references between the prefetch of a target and its use.
 pub(crate) const AHEAD: usize = 16;
 
-/// A depth-first spanning tree of the core. Members are numbered in preorder from 1, and the number becomes their note.
-/// 0 is the super-root, which refers to every root. 0 is also the note of unreached members.
+/// A depth-first spanning tree of the core. Members are numbered in preorder from 1, and the note of a member is set to
+/// its number. The number of the super-root, which refers to every root, is 0. Unreached members also have the note 0.
 #[derive(Debug)]
 pub(crate) struct SpanningTree {
     /// The number of each member's parent.
@@ -40,7 +40,8 @@ pub(crate) fn search(
     let mut reached = 0_u32;
     {
         let parent = &mut parent[..];
-        // The unread part of each list between the root and the current node: start, end, and the number of the node.
+        // For each node between the root and the current node, the part of its adjacency list that is still to be read:
+        // start, end, and the number of the node.
         let mut stack: List<[u32; 3]> = List::new(store)?;
         let mut queue = PrefetchQueue::new(cells, targets);
         for root in roots {

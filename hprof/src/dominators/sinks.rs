@@ -1,7 +1,7 @@
 //! Terminal merge nodes (sinks) of the core: merge nodes from which no other merge node can be reached. Terminal merge
 //! nodes take no part in the search.
 //!
-//! When all other nodes of the tree have their place in preorder, the dominator of a terminal merge node can be found:
+//! When all other nodes of the tree have their position in preorder, the dominator of a terminal merge node can be found:
 //! it is the nearest common dominator of its referrers. The first and the last referrer in preorder are enough to
 //! compute it. Then the terminal merge nodes, with their subtrees, are inserted into the preorder right behind their
 //! dominators, and the nodes after them move:
@@ -26,20 +26,20 @@ use crate::dominators::ranges::Minima;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// For each terminal merge node, the places of its referrers.
+/// The referrers of terminal merge nodes.
 pub(super) struct Referrers {
-    /// For each terminal merge node, the first and the last place of a referrer.
+    /// For each terminal merge node, the positions of its first and its last referrer.
     spans: Array<u64>,
-    /// For each terminal merge node, the level of the strongest path to it (0 strong, 1 soft, 2 final). Empty if strong
-    /// references reach all terminal merge nodes.
+    /// For each terminal merge node, the reachability level of the strongest path to it (0 strong, 1 soft, 2 final).
+    /// Empty if strong references reach all terminal merge nodes.
     level: Array<u8>,
 }
 
-/// A terminal merge node that is reached.
+/// A terminal merge node that is reachable.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub(super) struct Sink {
-    /// The place of its dominator, not counting terminal merge nodes and their subtrees.
+    /// The position of its dominator before terminal merge nodes and their subtrees are inserted.
     pub(super) above: u32,
     pub(super) object: u32,
     pub(super) level: u32,
@@ -53,13 +53,13 @@ impl Referrers {
         Ok(Self { spans, level })
     }
 
-    /// Returns the spans, so that several threads can widen them.
+    /// Returns the spans as atomics, so that several threads can extend them.
     pub(super) fn spans(&mut self) -> Spans<'_> {
         Spans(mem::as_atomic_u64(&mut self.spans))
     }
 
     /// Adds all references from strongly reached objects, after all other nodes are laid out. `placed` has the objects
-    /// that have a place, and the members that have none.
+    /// that have a position, and the members that have none.
     ///
     /// Cost: one pass over all references.
     pub(super) fn widen_by_rows(
@@ -84,8 +84,8 @@ impl Referrers {
             });
     }
 
-    /// Adds references from objects that only weaker references reach. They count only for targets that no stronger
-    /// reference reaches.
+    /// Adds references from objects that only weaker references reach. A reference counts only if no stronger reference
+    /// reaches its target.
     pub(super) fn widen_weakly(
         &mut self,
         graph: &AnnotatedGraph,
@@ -113,10 +113,10 @@ impl Referrers {
         Ok(())
     }
 
-    /// Returns the terminal merge nodes that are reached, sorted by the places of their dominators.
+    /// Returns the reachable terminal merge nodes, sorted by the positions of their dominators.
     ///
     /// Cost: one pass over the parents of all nodes, and a few look-ups for each terminal merge node. Memory: twelve
-    /// bytes for each.
+    /// bytes for each terminal merge node.
     pub(super) fn hang(
         self,
         objects: &[u32],
@@ -151,8 +151,8 @@ impl Referrers {
     }
 }
 
-/// Returns the references from an object to terminal merge nodes that have no place yet: (number of the merge node,
-/// place of the object).
+/// Returns the references from an object to terminal merge nodes that have no position yet. Each pair is the number of
+/// the merge node and the position of the object.
 fn references<'a>(
     graph: &'a AnnotatedGraph,
     object: u32,
@@ -161,7 +161,7 @@ fn references<'a>(
 ) -> impl Iterator<Item = (u32, u32)> + 'a {
     let place = graph.note(object);
     let others = graph.split.classes..graph.split.inner;
-    // A member that is not reached has the place of the root.
+    // The note of a member that is not reached is 0, the position of the super-root.
     let row = if place == 0 { &[] } else { graph.row(object) };
     row.iter()
         .filter(move |target| others.contains(target) && !placed.contains(**target))
@@ -174,13 +174,13 @@ fn references<'a>(
 pub(super) struct Spans<'a>(&'a [AtomicU64]);
 
 impl Spans<'_> {
-    /// Adds references: (number of the terminal merge node, place of the referrer).
+    /// Adds references. Each pair is the number of the terminal merge node and the position of the referrer.
     fn widen(self, references: impl Iterator<Item = (u32, u32)>) {
         references.for_each(|(sink, place)| widen(&self.0[sink as usize], place));
     }
 
-    /// Adds references that a task recorded: the number of the terminal merge node, and a relative place of the
-    /// referrer, which `place` converts.
+    /// Adds references that a task recorded. Each pair is the number of the terminal merge node and a relative position
+    /// of the referrer, which `place` converts.
     pub(super) fn widen_noted(self, references: &[(u32, u32)], place: impl Fn(u32) -> u32) {
         const AHEAD: usize = 16;
         for (i, &(sink, from)) in references.iter().enumerate() {
@@ -192,7 +192,7 @@ impl Spans<'_> {
     }
 }
 
-/// Marked places, and the number of marks before each word.
+/// A set of marked positions as a bitmap, and the number of marks before each of its words.
 struct Ranks {
     words: Array<u64>,
     before: Array<u32>,
@@ -214,7 +214,7 @@ impl Ranks {
         Ok(Self { words, before })
     }
 
-    /// Returns the number of marks before a place.
+    /// Returns the number of marks before a position.
     #[inline(always)]
     fn before(&self, place: u32) -> u32 {
         let (word, bit) = (place as usize / 64, place % 64);
@@ -222,17 +222,18 @@ impl Ranks {
     }
 }
 
-/// The insertion of terminal merge nodes and their subtrees: the places of all nodes before and after it.
+/// The insertion of terminal merge nodes and their subtrees into the preorder. Converts positions before the insertion
+/// to positions after it.
 pub(super) struct Insertion<'a> {
     sinks: &'a [Sink],
     /// For each terminal merge node, the number of inserted nodes before it. The last element is the number of all
     /// inserted nodes.
     starts: &'a [u32],
-    /// The number of nodes that are not inserted.
+    /// Number of nodes that were laid out before, without the inserted nodes.
     nodes: u32,
     dominators: Ranks,
-    /// For each dominator of terminal merge nodes, the element of `starts` of its first terminal merge node. The last
-    /// element is the number of all inserted nodes.
+    /// For each dominator of terminal merge nodes: the value in `starts` for the first terminal merge node that it
+    /// dominates. One more element at the end is the number of all inserted nodes.
     first: Array<u32>,
     of_sink: Ranks,
 }
@@ -267,13 +268,13 @@ impl<'a> Insertion<'a> {
         })
     }
 
-    /// Returns the new place of a node that is not inserted. `place` may also be the place after all nodes.
+    /// Returns the new position of a node that is not inserted. `place` may also be the position after all nodes.
     #[inline(always)]
     pub(super) fn moved(&self, place: u32) -> u32 {
         place + self.first[self.dominators.before(place) as usize]
     }
 
-    /// Returns the new place of a node. Before the insertion, inserted nodes come after all others.
+    /// Returns the new position of any node. Before the insertion, the inserted nodes come after all other nodes.
     #[inline(always)]
     pub(super) fn place(&self, place: u32) -> u32 {
         match place.checked_sub(self.nodes) {
@@ -285,14 +286,16 @@ impl<'a> Insertion<'a> {
         }
     }
 
-    /// Returns the places, before the insertion, of the terminal merge nodes of a level and of their subtrees.
+    /// Returns the positions of the terminal merge nodes with this reachability level, and of their subtrees. These are
+    /// positions before the insertion.
     pub(super) fn of_level(&self, level: u32) -> impl Iterator<Item = Range<u32>> {
         let ends = self.starts.windows(2).zip(self.sinks);
         let of_level = ends.filter(move |(_, sink)| sink.level == level);
         of_level.map(|(ends, _)| self.nodes + ends[0]..self.nodes + ends[1])
     }
 
-    /// Inserts nodes into `parent`. `hung` has the parents of the inserted nodes, as places before the insertion.
+    /// Inserts nodes into `parent`, the array of parents. `hung` has the parents of the inserted nodes, as positions
+    /// before the insertion.
     pub(super) fn insert(&self, parent: &mut [u32], hung: &[u32]) {
         let (own, _) = parent.split_at_mut(self.nodes as usize);
         own.par_iter_mut()

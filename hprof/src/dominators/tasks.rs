@@ -1,4 +1,4 @@
-//! The tasks that lay the tree out, and the walk over the objects below the members of a task.
+//! The tasks that lay the tree out. Each task walks over the objects below some members of the core.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,23 +15,24 @@ use crate::dominators::thresholds::Thresholds;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// Maximum and minimum number of tasks whose results are combined at a time. While results are combined, they are in
-/// memory twice, so the number is only large enough to keep all threads busy.
+/// Maximum and minimum number of tasks in a batch. While the results of a batch are combined, they are in memory twice,
+/// so a batch is only large enough to keep all threads busy.
 const BATCH: usize = 64;
 const LEAST_BATCH: usize = 16;
-/// Maximum and minimum number of members or references that one task gets. The tasks of a batch have a part of the tree
-/// in memory twice. In a small heap, this part must be small, too.
+/// Maximum and minimum number of members, or of references, that one task gets. The results of a batch are in memory
+/// twice. So tasks are smaller in a small heap.
 const LARGEST_SHARE: usize = 1 << 10;
 const LEAST_SHARE: usize = 1 << 6;
-/// Minimum number of batches into which the members are divided, unless a task would then get less than the minimum.
+/// Minimum number of batches. If there are few members, there are fewer batches, because a task gets at least
+/// [`LEAST_SHARE`] members.
 const BATCHES: usize = 1 << 5;
 
-/// Returns the number of results in a batch.
+/// Returns the number of tasks in a batch.
 fn batch() -> usize {
     (rayon::current_num_threads() * 8).clamp(LEAST_BATCH, BATCH)
 }
 
-/// Returns the number of members in a task, if a batch has `tasks` tasks.
+/// Returns the number of members that each task gets, if a batch has `tasks` tasks.
 pub(super) fn share(members: usize, tasks: usize) -> usize {
     (members / (tasks * BATCHES)).clamp(LEAST_SHARE, LARGEST_SHARE)
 }
@@ -57,14 +58,14 @@ impl Task {
     }
 }
 
-/// Returns the last member of each part of the preorder. A part ends with each member that has a long adjacency list,
-/// and with the last member.
+/// Divides the preorder into parts, and returns the last member of each part. A member with a long adjacency list ends
+/// a part. So does the last of all members.
 fn ends(long: &[u32], nodes: u32) -> impl Iterator<Item = u32> {
     let rest = Some(nodes - 1).filter(|last| long.last() != Some(last));
     long.iter().copied().chain(rest)
 }
 
-/// Returns the tasks for all members. `long` has the places of members with a long list.
+/// Returns the tasks for all members. `long` has the positions of members with a long adjacency list.
 pub(super) fn tasks(
     graph: &AnnotatedGraph,
     nodes: u32,
@@ -83,8 +84,8 @@ pub(super) fn tasks(
         let object = object_at[last as usize];
         if object != NONE && graph.row(object).len() >= thresholds.long {
             let (first, end) = (graph.begin(object) as u32, graph.begin(object + 1) as u32);
-            // A large part of the heap may be below one list. It is then laid out in smaller parts. If there are many
-            // long lists, there are enough tasks without splitting.
+            // If the list has at least an eighth of all references, a large part of the heap may be below it. It is
+            // then divided into smaller parts, so that all threads have work.
             let references = (end - first) as usize;
             let share = if references * 8 < graph.targets.len() {
                 LARGEST_SHARE
@@ -103,26 +104,26 @@ pub(super) fn tasks(
     tasks
 }
 
-/// The result of a task. Places are relative to the task's start. Later tasks reuse its memory.
+/// The result of a task. Positions are relative to the task's start. Later tasks reuse its memory.
 pub(super) struct TaskOutput {
     pub(super) object: List<u32>,
-    /// Parents; [`NONE`] for objects whose parent is the member that the task belongs to.
+    /// The position of each object's parent. [`NONE`] if the parent is the member that the task belongs to.
     pub(super) parent: List<u32>,
-    /// Places of the members.
+    /// The positions of the members.
     pub(super) members: Vec<u32>,
     pub(super) missing: Vec<u32>,
-    /// References to terminal merge nodes from strongly reached objects: the number of the merge node, and the place of
-    /// the referrer, or [`NONE`] if the referrer is the member that the task belongs to.
+    /// References from strongly reached objects to terminal merge nodes. Each pair is the number of the merge node and
+    /// the position of the referrer. The position is [`NONE`] if the referrer is the member that the task belongs to.
     pub(super) to_sinks: Vec<(u32, u32)>,
-    /// True if there were more references to terminal merge nodes than a task may record.
+    /// True if the task found more references to terminal merge nodes than it may record.
     pub(super) more_to_sinks: bool,
-    /// The unread part of each list above the current one: start, end, the object that has the list, and the object's
-    /// place.
+    /// For each object above the current one, the part of its adjacency list that is still to be read: start, end, the
+    /// object, and the object's position.
     stack: List<[u32; 4]>,
 }
 
 impl TaskOutput {
-    /// Creates the results of a batch.
+    /// Creates empty results for the tasks of a batch.
     pub(super) fn batch(store: &Store) -> Result<Vec<Self>> {
         (0..batch()).map(|_| Self::new(store)).collect()
     }
@@ -139,7 +140,7 @@ impl TaskOutput {
         })
     }
 
-    /// Adds an object, and returns its place.
+    /// Adds an object, and returns its position.
     #[inline(always)]
     fn add(&mut self, object: u32, parent: u32) -> Result<u32> {
         let place = self.object.len() as u32;
@@ -153,8 +154,9 @@ impl TaskOutput {
         self.parent.settle()
     }
 
-    /// Calls `visit` with groups of objects that only weaker references reach. The first argument is 0 for soft
-    /// references or 1 for finalizers, and the second contains the objects. `level` has the level of each member.
+    /// Calls `visit` with groups of objects that only weaker references reach. The first argument of `visit` is 0 if
+    /// soft references reach the group, and 1 if finalizers do. The second argument is the objects. `level` has the
+    /// reachability level of each member.
     pub(super) fn each_weak(
         &self,
         task: &Task,
@@ -194,14 +196,14 @@ pub(super) struct Walk<'a> {
     pub(super) targets: &'a [u32],
     pub(super) inner: u32,
     pub(super) classes: u32,
-    /// Number of terminal merge nodes whose referrers are recorded.
+    /// Number of terminal merge nodes whose referrers are recorded. Their numbers are smaller than this.
     pub(super) sinks: u32,
-    /// One bit for each object. The bits of objects in the core are set from the start. Another object's bit is set
-    /// when a task has placed the object.
+    /// One bit for each object. The bits of objects in the core are set from the start. The bit of another object is
+    /// set when a task has laid the object out.
     pub(super) placed: &'a [AtomicU64],
     pub(super) object_at: &'a [u32],
     pub(super) checks: &'a Checks,
-    /// The level of each member; empty if strong references reach all members.
+    /// The reachability level of each member; empty if strong references reach all members.
     pub(super) level: &'a [u8],
     pub(super) thresholds: Thresholds,
 }
@@ -236,7 +238,7 @@ impl Walk<'_> {
         part.settle()
     }
 
-    /// Places terminal merge nodes and the objects below them.
+    /// Lays out terminal merge nodes and the objects below them.
     pub(super) fn fill_sinks(&self, part: &mut TaskOutput, sinks: &[Sink]) -> Result<()> {
         part.clear();
         for (i, sink) in sinks.iter().enumerate() {
@@ -253,7 +255,7 @@ impl Walk<'_> {
         part.settle()
     }
 
-    /// Returns true if an object has no place yet.
+    /// Returns true if a target has to be laid out: it is no class object, has references, and has no position yet.
     #[inline(always)]
     fn hangs(&self, target: u32) -> bool {
         let placed = |target: u32| {
@@ -262,7 +264,8 @@ impl Walk<'_> {
         target >= self.classes && target < self.inner && placed(target) == 0
     }
 
-    /// Lays out the objects to which a part of an object's list leads. `above` is the place of the object.
+    /// Lays out the objects that are reached from `row`, a part of the adjacency list of `object`. `above` is the
+    /// position of `object`.
     fn follow(
         &self,
         q: u32,
@@ -278,7 +281,7 @@ impl Walk<'_> {
             let (low, len) = checks[class as usize];
             q.wrapping_sub(low) >= len
         };
-        // The walk reads the first element next, so prefetching it does not help.
+        // The walk reads the first element next, so prefetching it would be too late.
         let fetch_first = |queue: &mut PrefetchQueue<'_>, row: &Range<u32>| {
             if row.len() > 2 {
                 let row = row.start as usize..row.end as usize;
@@ -334,7 +337,7 @@ impl Walk<'_> {
                 }
                 let place = part.add(target, above)?;
                 let below = self.cells.begin(target)..self.cells.begin(target + 1);
-                // Boxed values refer only to their class.
+                // The list of a boxed value is empty, because the value refers only to its class.
                 if !below.is_empty() {
                     fetch_first(&mut queue, &below);
                     // The rest of a linked-list node's adjacency list usually consists of leaves (objects without
@@ -363,7 +366,7 @@ mod tests {
         let all = |long: &[u32], nodes| ends(long, nodes).collect::<Vec<_>>();
         assert_eq!(all(&[], 10), [9]);
         assert_eq!(all(&[3, 5], 10), [3, 5, 9]);
-        // The adjacency list of the last member can be long, too.
+        // The last member can also have a long adjacency list.
         assert_eq!(all(&[3, 9], 10), [3, 9]);
     }
 }

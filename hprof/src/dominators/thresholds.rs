@@ -1,5 +1,5 @@
 //! Sizes at which the dominator computation switches algorithms. Small heaps never reach them, so tests lower them and
-//! count how often each path was taken.
+//! count how often each code path was taken.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,24 +8,27 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub struct Thresholds {
     /// An object is a witness if it refers to a class object that has at most this many referrers.
     pub rare: u32,
-    /// In each group of this many consecutive objects, the first that refers to each class object is a witness.
+    /// In each group of this many consecutive objects, and for each class object, the first object that refers to it is
+    /// a witness.
     pub every: usize,
-    /// Number of objects closest to GC roots that are witnesses. The reason: the other instances of a class that a
-    /// thread is using are often in another part of the heap.
+    /// Number of witnesses that are chosen because they are closest to GC roots. The reason: the other instances of a
+    /// class that a thread is using are often in another part of the heap.
     pub near: usize,
     /// Minimum length of a long adjacency list. An object with a long list is in the core, so that the work below it
     /// can be split.
     pub long: usize,
-    /// Objects with at least this many referrers are merge nodes, even if all these references but one are back edges.
+    /// If an object has more referrers than this, it is a merge node, even if all references to it but one are back
+    /// edges.
     pub popular: u32,
-    /// Maximum number of references that are recorded: to terminal merge nodes by a task, and to leaves with several
-    /// referrers. If there are more, all adjacency lists are read again.
+    /// Maximum number of references that are recorded. It applies to the references to terminal merge nodes that one
+    /// task finds, and to all references to leaves with several referrers. If there are more, all adjacency lists are
+    /// read again.
     pub noted: usize,
     /// Two numbers for objects that refer only to their class. In each piece of the file (about a megabyte), the first
     /// `bare[0]` such objects of each class are not treated as leaves. Of the following ones, every `bare[1]`-th is not
     /// treated as a leaf.
     pub bare: [u32; 2],
-    /// Counters of how often each path was taken.
+    /// Counters of how often each code path was taken.
     pub tally: Option<&'static Tally>,
 }
 
@@ -47,7 +50,7 @@ impl Thresholds {
         bare: [64, 256],
         tally: None,
     };
-    /// Thresholds by which small heaps take all paths that large heaps take.
+    /// Thresholds with which even small heaps take all code paths.
     #[cfg(any(test, feature = "fuzzing"))]
     pub const LOW: Self = Self {
         rare: 0,
@@ -67,26 +70,26 @@ impl Thresholds {
     }
 }
 
-/// Counts how often each path was taken.
+/// Counts how often each code path was taken.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// Terminal merge nodes that were reached.
+    /// Number of terminal merge nodes that were reached.
     pub sinks: AtomicUsize,
     /// Number of terminal merge nodes that only weaker references reach.
     pub weak_sinks: AtomicUsize,
     /// Number of objects that have one referrer if back edges are ignored.
     pub settled: AtomicUsize,
-    /// Number of objects with more referrers than are counted (see [`Thresholds::popular`]).
+    /// Number of objects with more than [`Thresholds::popular`] referrers.
     pub popular: AtomicUsize,
     /// How often all adjacency lists were read again to find references to terminal merge nodes.
     pub again: AtomicUsize,
     /// How often all adjacency lists were read again to find references to leaves.
     pub leaves_again: AtomicUsize,
-    /// Members with a long adjacency list.
+    /// Number of members with a long adjacency list.
     pub long: AtomicUsize,
     /// How often the computation was repeated because the witnesses were not enough.
     pub wanting: AtomicUsize,
-    /// Number of classes with instances that are leaves and refer to their class.
+    /// Number of classes to which leaves refer.
     pub bare: AtomicUsize,
     /// How often the dump was read again because references from leaves to their classes would have changed dominators.
     pub read_again: AtomicUsize,

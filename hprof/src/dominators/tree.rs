@@ -27,8 +27,8 @@ use crate::ids::{NONE, ObjectIndex};
 use crate::progress::Progress;
 use crate::records::walk::RootKind;
 
-/// A node of the dominator tree: an object with references. The number is its place in the tree's preorder. 0 is the
-/// super-root.
+/// A node of the dominator tree, which is an object with references. The number is its position in the tree's preorder.
+/// 0 is the super-root.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Node(pub u32);
 
@@ -50,12 +50,13 @@ pub struct DominatorTree {
     pub(crate) object: Column<u32>,
     /// The immediate dominator of each node.
     pub(crate) parent: Column<u32>,
-    /// The end of each node's subtree, as the next node after it.
+    /// For each node, the first node after its subtree.
     pub(crate) end: Column<u32>,
-    /// For each node, the bytes of all nodes before it, including the leaves below the earlier nodes. The last element
-    /// is the total.
+    /// For each node, the bytes of all nodes before it, and of the leaves that these nodes dominate immediately. The
+    /// last element is the total.
     pub(crate) bytes: Sums,
-    /// For each node, the number of leaves below the nodes before it. The last element is the total.
+    /// For each node, the number of leaves that the nodes before it dominate immediately. The last element is the
+    /// total.
     pub(crate) leaf_start: Sums,
     /// Leaves, in the order of the nodes that dominate them.
     pub(crate) leaves: Column<u32>,
@@ -68,14 +69,14 @@ pub struct DominatorTree {
 }
 
 impl DominatorTree {
-    /// Builds the dominator tree of a graph. Retained sizes are sums of shallow sizes, in the unit of `size`.
+    /// Builds the dominator tree of a graph. `size` returns the shallow size of an object. Retained sizes are sums of
+    /// shallow sizes.
     ///
-    /// Cost: linear in objects and references, apart from a logarithmic factor. All threads of the current rayon pool
-    /// are used, except for one search. The graph's memory is reused. The tree takes about 21 bytes for each object
-    /// with references, and 8 for each other object.
+    /// Cost: linear in the number of objects and references, apart from a logarithmic factor. Most of the work runs on
+    /// all threads of the current rayon pool. The graph's memory is reused. The tree takes about 21 bytes for each
+    /// object with references, and 8 for each other object.
     ///
-    /// # Errors
-    /// Returns an error if there is not enough memory.
+    /// # Errors Returns an error if there is not enough memory.
     pub fn of(
         graph: HeapGraph,
         size: impl Fn(ObjectIndex) -> u64 + Sync,
@@ -99,11 +100,11 @@ impl DominatorTree {
 
     /// Finds the dominators and lays the tree out. `class_of` returns the class object of an object, or [`NONE`] if the
     /// reference to it does not matter. `size` returns an object's shallow size, and `fetch` prefetches the memory that
-    /// `size` reads. `note` reads the adjacency lists together with the dominators, before the lists are freed. Returns
+    /// `size` reads. `note` is called with the adjacency lists and the dominators, before the lists are freed. Returns
     /// `None` if a dominator would change because of the reference from a leaf to its class.
     ///
     /// Leaves take no part in the dominator computation. In the tree's preorder, the nearest common dominator of a set
-    /// of nodes is that of the smallest and the largest node. So one pass over the references to leaves finds their
+    /// of nodes is that of the first and the last of these nodes. So one pass over the references to leaves finds their
     /// dominators.
     ///
     /// Cost: linear, except O(log n) for each leaf with several referrers.
@@ -116,7 +117,7 @@ impl DominatorTree {
         store: &Store,
         progress: &dyn Progress,
     ) -> Result<Option<Self>> {
-        /// Distance, in objects, at which sizes are prefetched.
+        /// Number of objects between the prefetch of a size and its use.
         const AHEAD: usize = 16;
         let (inner, objects) = (graph.split.inner, graph.objects);
         let mut graph = AnnotatedGraph::new(graph)?;
@@ -226,7 +227,7 @@ impl DominatorTree {
             .map(Node)
     }
 
-    /// Returns true if a GC root reaches the object by references that retain.
+    /// Returns true if the object is reachable from a GC root through references that retain objects.
     #[inline]
     #[must_use]
     pub fn is_reachable(&self, object: ObjectIndex) -> bool {
@@ -272,7 +273,7 @@ impl DominatorTree {
         }
     }
 
-    /// Returns the tree for loops over many nodes.
+    /// Returns the tree's arrays as slices, for loops over many nodes.
     pub(crate) fn view(&self) -> TreeView<'_> {
         TreeView {
             object: &self.object,
@@ -345,8 +346,7 @@ impl DominatorTree {
     }
 }
 
-/// The arrays of a [`DominatorTree`] as slices, so that a loop looks up the location of an array once and not for each
-/// node.
+/// The arrays of a [`DominatorTree`] as slices. In a loop, this saves a look-up of the array's location for each node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TreeView<'a> {
     pub(crate) object: &'a [u32],
@@ -374,19 +374,20 @@ impl<'a> TreeView<'a> {
         &self.leaves[begin..self.leaf_start.before(node + 1) as usize]
     }
 
-    /// Returns the number of leaves below all nodes that come before this node.
+    /// Returns the number of leaves that the nodes before this one dominate immediately.
     #[inline(always)]
     pub(crate) fn leaves_before(self, node: u32) -> usize {
         self.leaf_start.before(node) as usize
     }
 
-    /// Returns the leaves below consecutive nodes, and the number of leaves below the nodes before them.
+    /// Returns two things for a range of nodes: the number of leaves that the nodes before the range dominate
+    /// immediately, and the leaves that the nodes of the range dominate immediately.
     pub(crate) fn leaves_of(self, nodes: Range<u32>) -> (usize, &'a [u32]) {
         let begin = self.leaves_before(nodes.start);
         (begin, &self.leaves[begin..self.leaves_before(nodes.end)])
     }
 
-    /// Returns the bytes of the nodes before this one and of the leaves below these.
+    /// Returns the bytes of all nodes before this one, and of the leaves that these nodes dominate immediately.
     #[inline(always)]
     pub(crate) fn bytes_before(self, node: u32) -> u64 {
         self.bytes.before(node)
@@ -399,8 +400,8 @@ impl<'a> TreeView<'a> {
     }
 }
 
-/// Finds the dominators and lays the tree out. If the first witnesses are not enough (see [`Core`]), repeats with more
-/// witnesses, the last time with all objects in the core.
+/// Finds the dominators and lays the tree out. If the first witnesses are not enough (see [`Core`]), repeats this with
+/// more witnesses. The last attempt uses a core that contains all objects.
 fn preorder_of(
     graph: &mut AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),
@@ -455,7 +456,7 @@ fn nodes_objects(node_of: &[u32], nodes: usize, store: &Store) -> Result<Array<u
     Ok(object)
 }
 
-/// Returns the ends of the subtrees of nodes in preorder.
+/// Returns, for each node, the first node after its subtree. `parent` is in preorder.
 fn ends(parent: &[u32], store: &Store) -> Result<Array<u32>> {
     let mut end: Array<u32> = store.zeroed(parent.len())?;
     let ends = &mut end[..];
@@ -469,7 +470,7 @@ fn ends(parent: &[u32], store: &Store) -> Result<Array<u32>> {
     Ok(end)
 }
 
-/// Counts the occurrences of each node.
+/// Counts how often each node occurs in `nodes`.
 fn count(nodes: &[u32], counts: &mut [u32]) {
     const AHEAD: usize = 32;
     const CHUNK: usize = 1 << 14;
@@ -489,8 +490,8 @@ fn count(nodes: &[u32], counts: &mut [u32]) {
     });
 }
 
-/// Returns the leaves sorted by the node that dominates them, and the number of leaves before each node. This is a
-/// counting sort, which keeps the order of the objects.
+/// Returns the leaves sorted by the node that dominates them, and the number of leaves before each node. Leaves of one
+/// node stay in the order of their numbers (counting sort).
 ///
 /// Each task reads all leaves, and stores those of its nodes.
 fn hang_leaves(
@@ -521,7 +522,7 @@ fn hang_leaves(
     let mut jobs = Vec::with_capacity(tasks);
     for task in 1..=tasks {
         let wanted = all * task / tasks;
-        // The last task gets the rest.
+        // The last task gets the remaining nodes.
         let count = if task == tasks {
             starts.len()
         } else {

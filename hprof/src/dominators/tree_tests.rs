@@ -9,7 +9,7 @@ use testdata::deadline::Deadline;
 use super::*;
 use crate::progress::Silent;
 
-/// Time limit for one small graph. A wrong dominator can send a search round in circles.
+/// Time limit for one small graph. With a wrong dominator, a search may never end.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Thresholds that choose too few witnesses in some cases.
@@ -20,7 +20,7 @@ const FEW: Thresholds = Thresholds {
     ..Thresholds::USUAL
 };
 
-/// The generator xorshift64*, for the same graphs on every run.
+/// The random number generator xorshift64*. It gives the same graphs on every run.
 struct Random(u64);
 
 impl Random {
@@ -41,7 +41,8 @@ struct Case {
     class_of: Vec<u32>,
     rows: Vec<(u32, u32)>,
     roots: Vec<u32>,
-    /// Referents of soft references, then of final references, as (source, target).
+    /// References to referents: first those of soft references, then those of final references. Each pair is the source
+    /// and the target.
     weaker: [Vec<(u32, u32)>; 2],
 }
 
@@ -59,7 +60,7 @@ impl Case {
         let objects = inner + random.below(30);
         let mut rows = Vec::new();
         let mut class_of = vec![NONE; inner as usize];
-        // In each second case, many references are back edges.
+        // In half of the cases, many references are back edges.
         let back = if random.below(2) == 0 { 2 } else { 0 };
         for from in 0..inner {
             if from >= classes && classes > 0 {
@@ -105,7 +106,7 @@ impl Case {
         }
     }
 
-    /// Returns all references with their strength: 0 is strong, 1 soft, 2 final.
+    /// Returns all references: source, target and strength (0 is strong, 1 soft, 2 final).
     fn references(&self) -> Vec<(u32, u32, usize)> {
         let of_classes = (0..).zip(self.class_of.iter().copied());
         let strong = of_classes.filter(|&(_, class)| class != NONE);
@@ -121,8 +122,8 @@ impl Case {
         levels.into_iter().enumerate().flat_map(of_level).collect()
     }
 
-    /// Returns the level at which each object is reached; [`usize::MAX`] if it is unreachable. This is the level of the
-    /// strongest path, and the level of a path is that of its weakest reference.
+    /// Returns the reachability level of each object; [`usize::MAX`] if it is unreachable. The level of an object is
+    /// that of the strongest path to it, and the level of a path is that of its weakest reference.
     fn levels(&self) -> Vec<usize> {
         let references = self.references();
         let mut levels = vec![usize::MAX; self.objects as usize];
@@ -182,8 +183,8 @@ impl Case {
         self.found_with(thresholds, &[]).unwrap()
     }
 
-    /// Returns the dominators of the graph if leaves refer to the given classes; `None` if a dominator changes because
-    /// of these references.
+    /// Returns the dominators if leaves refer to the classes in `of_leaves`. Returns `None` if the references from
+    /// leaves may change a dominator, so that no tree is built.
     fn found_with(&self, thresholds: Thresholds, of_leaves: &[u32]) -> Option<Vec<Option<u32>>> {
         let _deadline = Deadline::after(LIMIT);
         let store = Store::new(None);
@@ -223,7 +224,7 @@ impl Case {
         Some(dominators.collect())
     }
 
-    /// Returns the number of merge nodes that the core leaves out.
+    /// Returns the number of terminal merge nodes, which the core leaves out.
     fn sinks(&self) -> usize {
         let store = Store::new(None);
         let mut graph = AnnotatedGraph::new(self.graph(&store)).unwrap();
@@ -232,7 +233,7 @@ impl Case {
         core.sinks.len()
     }
 
-    /// Returns true if the first witnesses are not enough.
+    /// Returns true if the first witnesses are not enough to find all dominators.
     fn needs_more(&self, thresholds: Thresholds) -> bool {
         let _deadline = Deadline::after(LIMIT);
         let store = Store::new(None);
@@ -262,7 +263,7 @@ fn witnesses_give_the_dominators_of_the_whole_graph() {
         sinks += case.sinks();
     }
     assert!(sinks > 1_250, "{sinks} sinks in all");
-    // Check that enough cases need more witnesses, so that the test covers this path.
+    // Check that many cases need more witnesses, so that the test covers this code.
     assert!(wanting > 25, "{wanting} of 1000 cases needed more");
 }
 
@@ -289,7 +290,8 @@ fn weaker_references_count_where_no_stronger_one_leads() {
 
 #[test]
 fn sinks_are_put_between_nodes_of_large_trees() {
-    // Objects with two leaves each. At random positions, the same number of leaves that several objects share.
+    // The first 30,000 objects form a tree. Each of them also refers to two of the other 60,000 objects. Most of these
+    // have several referrers.
     const OBJECTS: u32 = 30_000;
     let mut random = Random(13);
     for classes in [0, 3] {
@@ -298,7 +300,7 @@ fn sinks_are_put_between_nodes_of_large_trees() {
         let mut rows = Vec::new();
         let mut class_of = vec![NONE; inner as usize];
         for object in 1..OBJECTS {
-            // The parent is one of the last 50 objects, so the tree becomes deeper with each object.
+            // The parent is one of the last 50 objects, so the tree becomes deep.
             let above = random.below(object).max(object.saturating_sub(50));
             rows.push((n(above), n(object)));
             if random.below(20) == 0 {
@@ -337,8 +339,8 @@ fn sinks_are_put_between_nodes_of_large_trees() {
 #[test]
 fn leaves_that_refer_to_their_class_change_no_dominator_unseen() {
     let mut random = Random(17);
-    // Counts the cases in which the references from leaves change no dominator, and the cases that the code refuses:
-    // because a dominator changes, or because one might change.
+    // Number of cases in which a tree is built, in which none is built because a reference from a leaf changes a
+    // dominator, and in which none is built although no dominator changes.
     let (mut let_through, mut right, mut cautious) = (0, 0, 0);
     for round in 0..500 {
         let mut case = Case::random(&mut random);
@@ -356,8 +358,8 @@ fn leaves_that_refer_to_their_class_change_no_dominator_unseen() {
                 _ => NONE,
             })
             .collect();
-        // The oracle treats the references from leaves to classes like all other references. `without` is its result
-        // for the graph without the references from leaves.
+        // `expected` treats the references from leaves to classes like all other references. `without` has the
+        // dominators for the graph without them.
         let without = case.expected();
         let found = case.found_with(FEW, &of_leaves);
         let of_leaves = leaves.zip(of_leaves).filter(|&(_, class)| class != NONE);
@@ -442,7 +444,8 @@ fn joins_below_a_soft_reference_are_no_ones_own() {
 
 #[test]
 fn classes_are_checked_in_every_part_of_the_heap() {
-    // Two roots, each with an object of the same class. The second object is far behind the first.
+    // Two roots, each with an object of the same class. The objects are in the same part of the heap or in different
+    // ones.
     const INNER: u32 = 40_000;
     for (first, second) in [(10, 39_000), (17_000, 20_000), (10, 20)] {
         let mut class_of = vec![NONE; INNER as usize];
@@ -466,8 +469,8 @@ fn classes_are_checked_in_every_part_of_the_heap() {
 
 #[test]
 fn witnesses_may_be_wanting_again_and_again() {
-    // Each object of the chain holds one instance of the class. The instances held nearest the end of the chain come
-    // first.
+    // Each object of the chain holds one instance of the class. The instances that are held near the end of the chain
+    // have the smallest numbers.
     const LINKS: u32 = 8;
     let link = |n: u32| 1 + LINKS + n;
     let mut rows = Vec::new();

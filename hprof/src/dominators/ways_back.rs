@@ -9,8 +9,8 @@
 //! ```
 //!
 //! If only its parent and its children refer to a node, the node has one referrer left. Then its own reference to its
-//! parent is a back edge, too. So the computation starts at the last nodes and finds the only referrer of each node of
-//! a whole tree without a search. A node is settled when its only referrer is known.
+//! parent is a back edge, too. So the computation starts at the bottom of the tree and works upwards. It finds the only
+//! referrer of each node without a search. A node is settled when its only referrer is known.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -25,11 +25,10 @@ use crate::dominators::thresholds::Thresholds;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// Offset that marks objects that are never settled: objects that roots or weaker references hold, and objects with
-/// very many referrers. It is added to their number of referrers, and is larger than any such number.
+/// Marks objects that are never settled: objects that roots or weaker references hold, and objects with very many
+/// referrers. This value is added to their number of referrers, and is larger than any such number.
 const NEVER: u32 = 1 << 31;
-/// Sampling rate: 1 in this number of pieces of the graph is examined, to find out if it has enough back edges for
-/// settling to save time.
+/// One in this number of parts of the graph is examined. If these parts have enough back edges, settling saves time.
 const SAMPLED: usize = 8;
 
 /// Finds objects that have one referrer if back edges are ignored, and sets their note to this referrer. Does nothing
@@ -51,7 +50,7 @@ pub(super) fn settle(
     }
     let inner = cells.rows();
     // For each object, the number of references to it, and the exclusive or of their sources. If the number becomes 1,
-    // the exclusive or is the only source.
+    // the exclusive or is equal to the only source.
     let mut referrers: Array<u32> = store.zeroed(inner * 2)?;
     held.for_each(|object| referrers[object as usize * 2] = NEVER);
     let counting = Counting {
@@ -112,7 +111,7 @@ fn leads_back(cells: Cells<'_>, targets: &[u32], object: u32) -> bool {
     referrer < SEVERAL && row(cells, targets, object).contains(&referrer)
 }
 
-/// Returns true if enough references in a sample of the graph are back edges.
+/// Returns true if settling saves time, because a sample of the graph has enough back edges.
 fn pays(cells: Cells<'_>, targets: &[u32]) -> bool {
     let pieces = (0..cells.rows().div_ceil(CHUNK))
         .into_par_iter()

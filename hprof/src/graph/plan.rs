@@ -116,8 +116,8 @@ impl Plan {
     }
 
     /// Guesses the address range and the alignment from the class ids and the first object of each piece. The guess of
-    /// the alignment is a multiple of the true alignment, because few addresses are examined. It is halved if it would
-    /// need too much memory: the number of counters of array lengths is proportional to it.
+    /// the alignment is a multiple of the true alignment, because few addresses are examined. The counters of array
+    /// lengths use it as modulus. It is halved until these counters take little memory.
     fn sample(&mut self, source: &Source, id_size: usize) {
         let mut ids: Vec<u64> = self.dumps.iter().map(|c| c.id).collect();
         let starts = self
