@@ -170,7 +170,7 @@ impl Snapshot {
         totals
     }
 
-    /// Returns the part of the histogram for a range of the tree's preorder.
+    /// Returns the part of the histogram for a range of nodes, which are numbered in preorder.
     fn retained_in(
         &self,
         range: std::ops::Range<usize>,
@@ -181,7 +181,8 @@ impl Snapshot {
         let (tree, view, shapes) = (self.tree(), self.tree().view(), self.shapes_view());
         let (first, end) = (range.start as u32, range.end as u32);
         let mut totals = vec![ClassTotal::default(); classes];
-        // For each class, the end of the subtree of the latest top ancestor; 0 before the first one.
+        // For each class, the end of the subtree of its last top ancestor so far; 0 if there is none. Instances in this
+        // subtree are not top ancestors.
         let mut open = vec![0_u32; classes];
         let mut above = Node(first);
         while above != Node::ROOT {
@@ -193,7 +194,7 @@ impl Snapshot {
             }
         }
         let objects = &view.object[range];
-        // The leaves (objects without references) below these nodes are consecutive, too.
+        // The tree lists the leaves (objects without references) below these nodes one after the other.
         let (base, held) = view.leaves_of(first..end);
         let mut next = 0;
         for (node, (at, &object)) in (first..end).zip(objects.iter().enumerate()) {

@@ -80,7 +80,7 @@ impl Snapshot {
         Ok(Holders { slots })
     }
 
-    /// Stores the codes for references that are not in any record. They come last, so that fields take precedence.
+    /// Stores the codes of references that are not in any record. This is done last, so that fields take precedence.
     fn hold_unwritten(&self, shared: &[AtomicU16]) {
         let threads: std::collections::HashMap<u32, ObjectIndex> = self
             .roots
@@ -100,8 +100,8 @@ impl Snapshot {
         }
     }
 
-    /// Stores the codes for those classes that are kept alive only by one of their instances. The graph's adjacency
-    /// lists do not contain the reference from an instance to its class.
+    /// Stores the codes of classes whose dominator is one of their instances. The graph's adjacency lists do not
+    /// contain the reference from an instance to its class.
     fn instances_hold_classes(&self, slots: &[AtomicU16]) {
         for class in (0..self.split.classes).map(ClassIndex) {
             let node = self.tree().dominator(ObjectIndex(class.0));
@@ -118,7 +118,7 @@ impl Snapshot {
         }
     }
 
-    /// Stores `code` for `target`, if the reference comes from the target's dominator.
+    /// Stores `code` for `target` if `from` is the target's dominator and no code is stored yet.
     #[inline(always)]
     fn hold(&self, slots: &[AtomicU16], from: Option<Node>, target: u32, code: u16) {
         let Some(from) = from else { return };
@@ -131,8 +131,8 @@ impl Snapshot {
         }
     }
 
-    /// Calls [`Snapshot::hold`] for many references. Each call needs four look-ups at unrelated addresses. So the whole
-    /// batch goes through one stage after the other, and each stage prefetches what the next one needs.
+    /// Calls [`Snapshot::hold`] for a batch of references. Each call needs four look-ups at unrelated addresses. So the
+    /// work is done in stages, and each stage prefetches what the next stage needs for the whole batch.
     fn hold_batch(&self, slots: &[AtomicU16], batch: &mut Vec<FoundReference>) {
         for found in &mut *batch {
             let number = self.number(found.id);
@@ -257,7 +257,7 @@ impl Holders {
 /// Number of references in a batch.
 const BATCH: usize = 256;
 
-/// A reference found in a record: the node that has it, and its code.
+/// A reference found in a record: the node of the record's object, the target, and the code of the reference.
 #[derive(Clone, Copy)]
 struct FoundReference {
     from: Node,
@@ -363,7 +363,7 @@ impl<const ID: usize> Visitor for HoldVisitor<'_, ID> {
     }
 }
 
-/// An object that a node immediately dominates.
+/// An object, and the node that immediately dominates it.
 #[derive(Clone, Copy, Debug)]
 pub struct Dominated {
     /// The node that dominates it.

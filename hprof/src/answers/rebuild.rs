@@ -47,8 +47,8 @@ impl Snapshot {
         Ok(build::build(&context, &mut plan)?.graph)
     }
 
-    /// Returns the referent of each `java.lang.ref` object, as reference object, referent and kind, sorted by reference
-    /// object.
+    /// Returns the referents of all `java.lang.ref` objects, sorted by reference object. Each element has the reference
+    /// object, the referent, and the kind of the reference object.
     ///
     /// Cost: one pass over the file. Memory: twelve bytes for each reference object.
     pub(crate) fn referents(&self) -> Vec<(u32, u32, Reference)> {

@@ -22,8 +22,8 @@ pub struct Referrer {
     pub from: ObjectIndex,
     /// The field, or other reference, that refers to the target.
     pub via: Via,
-    /// If the target is the referent of a reference object, the kind of that object. [`Reference::No`] for ordinary,
-    /// strong references.
+    /// The kind of the reference object, if `via` leads from a reference object to its referent. [`Reference::No`] for
+    /// all other references, which are strong.
     pub strength: Reference,
 }
 
@@ -108,7 +108,8 @@ impl Snapshot {
         targets.iter().map(of).collect()
     }
 
-    /// Finds references from records to a few objects, with the lists of the index.
+    /// Finds the references from records to a few objects, with the lists of referrers in the index. Returns `None` if
+    /// there is no index, if there are too many objects, or if a list is damaged.
     fn listed<'a>(
         &self,
         targets: &[u32],
@@ -121,7 +122,7 @@ impl Snapshot {
         for (place, &target) in targets.iter().enumerate() {
             let mut sources = inbound.sources(&self.likely_referrers(), target).ok()?;
             if target < self.split.classes {
-                // The lists do not contain the references from objects to their class.
+                // The lists of the index leave out the references from objects to their class.
                 let instances = self.instances(&[ClassIndex(target)]).into_iter();
                 sources.extend(instances.map(|o| o.0).filter(|&o| o >= self.split.classes));
                 sources.sort_unstable();
@@ -170,8 +171,8 @@ impl Snapshot {
         found.reduce(&nothing, FoundReferrers::merged)
     }
 
-    /// Returns the ids of these objects if they are few and every reference to them is an id in a record. Class objects
-    /// are excluded, because a record need not contain its object's class.
+    /// Returns the ids to search for in the bytes of the file. Returns `None` if there are too many objects, or if some
+    /// are class objects: a record need not contain the class of its object, so such references would be missed.
     fn plain_ids(&self, objects: &[u32]) -> Option<Vec<Needle>> {
         if objects.len() > NEEDLES || objects.iter().any(|&o| o < self.split.classes) {
             return None;
@@ -202,7 +203,7 @@ struct FoundReferrers<'a> {
     targets: &'a [u32],
     /// Maximum number of references to list for each target.
     limit: usize,
-    /// Target, source and kind of each reference.
+    /// The references: target, source and kind.
     list: Vec<(u32, u32, RawVia)>,
     /// For each target, the number of references to it.
     counts: Vec<u64>,
@@ -230,8 +231,8 @@ impl<'a> FoundReferrers<'a> {
         }
     }
 
-    /// Keeps the first references to each target, sorted by source. References from one source stay in the order of its
-    /// record.
+    /// Keeps the first `limit` references to each target, sorted by source. References from one source stay in the
+    /// order of its record.
     fn cut(&mut self) {
         self.list.sort_by_key(|r| (r.0, r.1));
         let (mut last, mut kept) = (NONE, 0);
@@ -253,7 +254,7 @@ impl<'a> FoundReferrers<'a> {
         self
     }
 
-    /// Limits the memory for objects with many references.
+    /// Drops references beyond the limit as soon as there are many, because they take memory.
     fn bound(&mut self) {
         let most = self.limit.saturating_mul(self.targets.len());
         if self.list.len() > most.saturating_mul(2).max(1 << 12) {
@@ -288,7 +289,8 @@ impl<'a> ReferrerFinder<'a> {
 impl Bodies for ReferrerFinder<'_> {
     #[inline(always)]
     fn object(&mut self, object: Object, body: Body<'_>) {
-        // The number is needed only for a match, but records must always be counted.
+        // The source's number is needed only if a reference matches. But if numbers are found by counting records,
+        // every record must be counted.
         let mut source = self.numbering.counted(object.id, body);
         self.snapshot.each_in_record(body, |id, way| {
             if id == 0 {

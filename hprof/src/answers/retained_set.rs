@@ -76,7 +76,7 @@ impl Snapshot {
     }
 }
 
-/// Maximum number of objects that all searches for the exact sizes of classes visit together.
+/// Limit on the number of objects that the searches for all classes visit in total.
 const VISITS: u64 = 200_000_000;
 
 impl Snapshot {
@@ -144,9 +144,9 @@ const LOOKS: usize = 1 << 15;
 const LEAVES: usize = LOOKS * 64;
 
 impl Snapshot {
-    /// Computes from the dominator tree what reachable objects retain together: the objects that they dominate, and the
-    /// targets of these that no path reaches without going through the set. `None` if this would take long, if soft
-    /// references or finalizers are involved, or if there is no index.
+    /// Computes what reachable objects retain together, by means of the dominator tree: the objects that they dominate,
+    /// and the targets of these that no path reaches without going through the set. Returns `None` if this would take
+    /// long, if soft references or finalizers are involved, or if there is no index.
     fn retained_by_few(&self, members: &[ObjectIndex]) -> Option<Total> {
         if members.len() > LOOKS || self.inbound.is_none() {
             return None;
@@ -189,8 +189,8 @@ impl Snapshot {
         for &leaf in &alone {
             freed += self.one(leaf);
         }
-        // An object retains what it dominates. A leaf retains itself. Several leaves together may also retain their
-        // class.
+        // A single object retains what it dominates, and a leaf only itself. Several objects may retain more together:
+        // even several leaves may retain their class.
         if tops.len() < 2 && (alone.is_empty() || tops.len() + alone.len() < 2) {
             return Some(freed);
         }
@@ -273,13 +273,13 @@ impl Snapshot {
     }
 }
 
-/// The objects that GC roots reach, for each strength of references.
+/// The objects that GC roots reach, by reachability level (0 for strong, 1 for soft, 2 for final references).
 struct Levels {
     /// All objects that are reached.
     all: Bits,
-    /// For each level of references (soft, then final), the objects that stronger references reach.
+    /// For each level, the objects that stronger references reach. Empty for level 0.
     before: Vec<Bits>,
-    /// For each level, the references up to this level that are not strong, sorted.
+    /// For each level, the soft and final references up to this level, sorted.
     weaker: Vec<Vec<(u32, u32)>>,
 }
 
@@ -331,8 +331,8 @@ impl DepthFirst {
         }
     }
 
-    /// Continues with the references of this level: strong at 0, then soft, then final. `weaker` holds all references
-    /// up to this level that are not strong.
+    /// Follows the references of this level: 0 for strong, 1 for soft, 2 for final. `weaker` has the soft and final
+    /// references up to this level.
     fn extend(
         &mut self,
         graph: &HeapGraph,

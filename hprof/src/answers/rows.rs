@@ -13,16 +13,16 @@ use crate::records::classes::Reference;
 use crate::records::record::Kind;
 use crate::snapshot::Snapshot;
 
-/// Data about references that is not in records: the lists of an index, and the references that neither the records nor
-/// the index contain.
+/// The references of single objects and the references to them. They come from records, from the lists of referrers in
+/// an index, and from `extra`.
 pub(crate) struct Rows<'a> {
     snapshot: &'a Snapshot,
     inbound: &'a Inbound,
     /// For each class, true if it is certainly a GC root. References from instances to such a class are left out.
     pinned: Vec<bool>,
-    /// References that are not in any record, as (source, target). Sorted.
+    /// References that are not in any record, sorted. Each pair is the source and the target.
     extra: Vec<(u32, u32)>,
-    /// The same references, and the references of class objects, as (target, source). Sorted.
+    /// The references in `extra` and the references of class objects, sorted. Each pair is the target and the source.
     back: Vec<(u32, u32)>,
 }
 
@@ -56,8 +56,8 @@ impl<'a> Rows<'a> {
         Some(rows)
     }
 
-    /// Returns the targets of objects, in the order of the graph's adjacency lists and with the same duplicates, but
-    /// without dangling references.
+    /// Returns the adjacency lists of objects: the targets in the same order and with the same duplicates as in the
+    /// heap graph, but without dangling references.
     ///
     /// Cost: about twenty records for each object.
     pub(crate) fn of(&self, objects: &[u32]) -> Vec<Vec<u32>> {
@@ -133,7 +133,7 @@ impl<'a> Rows<'a> {
             .any(|source| self.may_weakly_hold(source)))
     }
 
-    /// True if an object retains its referent, but not strongly.
+    /// True if the object is a soft or final reference that may retain its referent.
     pub(crate) fn may_weakly_hold(&self, object: u32) -> bool {
         let class = self.snapshot.class_of(ObjectIndex(object));
         let kind = class.map_or(Reference::No, |c| self.snapshot.classes()[c].reference);
@@ -146,7 +146,7 @@ impl<'a> Rows<'a> {
         let listed = self.inbound.count(object)? as u64;
         Ok(match self.pinned.get(object as usize) {
             Some(false) if object < self.snapshot.split.classes => {
-                // To find the instances of a class, all objects are checked.
+                // To find the instances of a class, all objects of the dump are checked.
                 listed + self.snapshot.object_count() / 8
             }
             _ => listed,
@@ -155,8 +155,8 @@ impl<'a> Rows<'a> {
 
     /// Returns the objects that refer to an object, ascending and without duplicates.
     ///
-    /// Cost: about twenty records for each reference object among them. For class objects that are not GC roots, also
-    /// one look-up of the class of every object.
+    /// Cost: about twenty records for each `java.lang.ref` object among the referrers. If the object is a class object
+    /// and the class is not a GC root, also a look-up of the class of every object in the dump.
     pub(crate) fn leading_to(&self, object: u32) -> Result<Vec<u32>, Damaged> {
         let (snapshot, split) = (self.snapshot, self.snapshot.split);
         let mut sources = self.inbound.sources(&snapshot.likely_referrers(), object)?;
@@ -190,7 +190,8 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Returns the class object of a leaf's class, if the leaf may keep it alive. `None` if the class is a GC root.
+/// Returns the class object to which a leaf refers, if this reference may keep the class alive. `None` if the class is
+/// certainly a GC root.
 pub(crate) fn class_of_leaf(snapshot: &Snapshot, pinned: &[bool], object: u32) -> Option<u32> {
     let there = u64::from(object) < snapshot.object_count();
     let leaf = Some(ObjectIndex(object)).filter(|_| object >= snapshot.split.inner && there)?;

@@ -70,7 +70,8 @@ pub struct Place {
 pub struct Links {
     /// The references for which `wanted` returned true, in the order of the file.
     pub list: Vec<Link>,
-    /// The position at which to continue in the same part. `None` at its end.
+    /// The number of references to `skip` in the next call for the same part. `None` if the part has no more
+    /// references.
     pub next: Option<u64>,
 }
 
@@ -128,13 +129,13 @@ impl<'a> Parts<'a> {
         Ok(Ids(ids))
     }
 
-    /// Returns the numbers of all objects, sorted by the rank of their class in `ranks`, then by number. Class objects
-    /// have the rank of `java.lang.Class`, or come last without that class.
+    /// Returns the numbers of all objects, sorted by class, and for each class by number. `ranks` gives the order of
+    /// the classes: it has a rank for each class. Class objects count as instances of `java.lang.Class`. If the dump
+    /// has no such class, they come last.
     ///
     /// Cost: two passes over the objects, and four bytes for each object, within the memory limit.
     ///
-    /// # Errors
-    /// If there is not enough memory.
+    /// # Errors If there is not enough memory.
     pub fn sorted_by_class(self, ranks: &[u32]) -> Result<Numbers> {
         let last = ranks.iter().max().map_or(0, |&r| r as usize + 1);
         let own = self.0.class_class();
@@ -191,7 +192,7 @@ impl<'a> Parts<'a> {
     ) -> Links {
         let mut links = Links::default();
         let mut passed = 0_u64;
-        // Returns false if there is no room for more.
+        // Adds a reference. Returns false if `limit` is reached.
         let mut add = |from: u32, from_id: u64, id: u64, way: RawVia| {
             if id == 0 || matches!(way, RawVia::Class) {
                 return true;
@@ -270,7 +271,7 @@ impl<'a> Parts<'a> {
         self.0.via(link.from, link.way)
     }
 
-    /// Returns the places of a part's records, by object number.
+    /// Returns the locations of a part's records in the file, sorted by object number.
     ///
     /// Cost: a walk over the part.
     #[must_use]
@@ -293,7 +294,7 @@ impl<'a> Parts<'a> {
         places
     }
 
-    /// Reads the object at a place. `None` if the place belongs to another dump.
+    /// Reads the object whose record is at `place`. Returns `None` if `place` belongs to another dump.
     ///
     /// Cost: reads one record.
     #[must_use]
@@ -301,7 +302,8 @@ impl<'a> Parts<'a> {
         Some(self.0.record(place.object, &self.0.raw_of(place)?))
     }
 
-    /// Returns the text of a string whose place is known. See [`Snapshot::string`].
+    /// Returns the text of the string whose record is at `place`. `place_of` returns the location of another object.
+    /// See [`Snapshot::string`].
     ///
     /// Cost: reads two records.
     #[must_use]

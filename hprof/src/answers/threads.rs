@@ -112,7 +112,7 @@ pub(crate) const HIDDEN: [&str; 5] = [
 #[derive(Debug)]
 pub struct Traces<'a> {
     snapshot: &'a Snapshot,
-    /// The id of a class's name, by the class's serial number.
+    /// The id of each class's name, indexed by the serial number of the class.
     classes: HashMap<u32, u64>,
 }
 
@@ -139,14 +139,15 @@ impl Traces<'_> {
             .collect()
     }
 
-    /// Returns the original frames of a frame, if an obfuscator renamed or inlined methods.
+    /// Returns the frames that an obfuscator turned into this frame by renaming or inlining methods. Returns the frame
+    /// itself if there is no mapping for it.
     fn originals(&self, frame: Frame) -> Vec<Frame> {
         let mapping = self.snapshot.mapping();
         let originals = mapping.and_then(|mapping| mapping.frames(&frame));
         originals.unwrap_or_else(|| vec![frame])
     }
 
-    /// Returns the original frames, with the local variables in the outermost one.
+    /// Like [`Self::originals`]. The outermost of the frames gets the local variables.
     fn with_locals(&self, frame: StackFrame) -> Vec<StackFrame> {
         let originals = self.originals(frame.frame).into_iter();
         let mut frames: Vec<StackFrame> = originals
@@ -353,7 +354,8 @@ impl Snapshot {
         }
     }
 
-    /// Adds virtual threads that are not mounted. Only dumps of newer JVMs have roots for them.
+    /// Adds the virtual threads that are not mounted on a carrier thread and have no GC root. Only dumps of newer JVMs
+    /// have roots for unmounted threads.
     fn add_unrooted(&self, threads: &mut Vec<Thread>) {
         let classes = self.classes();
         let is_virtual = |&(c, _): &(ClassIndex, _)| is_virtual(classes, c);

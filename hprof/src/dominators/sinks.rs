@@ -1,9 +1,9 @@
 //! Terminal merge nodes (sinks) of the core: merge nodes from which no other merge node can be reached. Terminal merge
 //! nodes take no part in the search.
 //!
-//! When all other nodes of the tree have their position in preorder, the dominator of a terminal merge node can be found:
-//! it is the nearest common dominator of its referrers. The first and the last referrer in preorder are enough to
-//! compute it. Then the terminal merge nodes, with their subtrees, are inserted into the preorder right behind their
+//! When all other nodes of the tree have their position in preorder, the dominator of a terminal merge node can be
+//! found: it is the nearest common dominator of its referrers. The first and the last referrer in preorder are enough
+//! to compute it. Then the terminal merge nodes, with their subtrees, are inserted into the preorder right behind their
 //! dominators, and the nodes after them move:
 //!
 //! ```text

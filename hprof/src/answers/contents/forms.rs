@@ -100,7 +100,7 @@ fn lists(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Contents
     }
 }
 
-/// Returns a list or set whose elements are all elements of an array.
+/// Returns the contents of a list or set that consists of all elements of an array.
 fn whole_array(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Contents {
     let array = fields.array(name);
     let len = array.map(|a| i64::from(a.len));
@@ -111,7 +111,7 @@ fn whole_array(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Contents 
     list
 }
 
-/// Adds the elements from index `head` on. After the end of the array, they continue at its beginning.
+/// Adds the elements of a circular array: those from index `head` to the end of the array, then those at its beginning.
 fn circular(list: Contents, array: ArrayView<'_>, head: i64, range: &Range<u64>) -> Contents {
     let mut list = list;
     let len = u64::from(array.len);
@@ -138,7 +138,7 @@ fn circular(list: Contents, array: ArrayView<'_>, head: i64, range: &Range<u64>)
     list
 }
 
-/// Reads a map, or another structure, with chains in buckets.
+/// Reads a map, or another structure that stores chains of nodes in an array of buckets.
 fn table(fields: &Fields<'_>, map: Contents, names: Names, range: &Range<u64>) -> Option<Contents> {
     let mut map = map;
     if fields.get("table")? == NULL {
@@ -230,7 +230,7 @@ fn alternating(fields: &Fields<'_>, map: Contents, range: &Range<u64>) -> Option
     Some(map)
 }
 
-/// Returns the entries in the range, from an iterator over all entries.
+/// Returns those of all entries that are in `range`.
 fn listed(entries: impl Iterator<Item = Entry>, range: &Range<u64>) -> FollowedNodes {
     let mut found = FollowedNodes::all();
     for entry in entries {
@@ -244,8 +244,8 @@ fn immutable(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Cont
         Some(name) => name,
         None => return few(fields, name, range),
     };
-    // In JDK 9, each of the sizes 0, 1 and 2 has its own class. Later JDKs fill the place of a missing element with a
-    // sentinel object.
+    // In JDK 9, each of the sizes 0, 1 and 2 has its own class. Later JDKs store a sentinel object in place of a
+    // missing element.
     let nothing = fields
         .snapshot
         .sentinel("java.util.ImmutableCollections", "EMPTY");
@@ -410,7 +410,7 @@ fn concurrent(fields: &Fields<'_>, name: &str, range: &Range<u64>) -> Option<Con
     }
 }
 
-/// Sets the capacity of a bounded queue.
+/// Sets the capacity, which a bounded queue stores in a field.
 fn bounded(fields: &Fields<'_>, list: Contents) -> Option<Contents> {
     let capacity = fields.integer("capacity")?;
     Some(Contents {
@@ -443,8 +443,9 @@ fn concurrent_table(fields: &Fields<'_>, map: Contents, range: &Range<u64>) -> O
         return Some(map);
     };
     map.capacity = Some(u64::from(array.len));
-    // A bucket with many nodes begins with an object that represents a tree. The nodes of this tree also form a chain.
-    // While the table grows, a bucket can begin with a node that only points to the new table.
+    // A bucket with many nodes begins with an object that represents a tree. The nodes of this tree also form a chain,
+    // which starts at the tree's field `first`. While the table grows, a bucket can begin with a node that only points
+    // to the new table.
     let heads = |nodes: &[ObjectIndex]| -> Vec<Option<ObjectIndex>> {
         let fields = snapshot.field_values(nodes, ["first", "nextTable"]);
         let node = |(&node, fields): (&ObjectIndex, Option<[Option<Value>; 2]>)| match fields? {

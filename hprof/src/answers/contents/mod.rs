@@ -81,7 +81,7 @@ pub struct Contents {
     pub bounds: Option<Bounds>,
     /// If the contents are text, the characters in the requested range.
     pub text: Option<String>,
-    /// The index in the collection of the first entry in `entries`.
+    /// The index of the first of the `entries`, counted from the start of the collection.
     pub first: u64,
     /// The requested elements or entries, in the order of Java's iteration. For heaps (`PriorityQueue`), `Hashtable`,
     /// `WeakHashMap`, and immutable sets and maps, the order is that of the underlying array.
@@ -105,7 +105,7 @@ impl Contents {
         }
     }
 
-    /// Sets the size from a size field.
+    /// Sets the size, which was read from a field.
     fn sized(mut self, size: Option<i64>) -> Self {
         self.size = size.and_then(|s| u64::try_from(s).ok());
         self.whole &= self.size.is_some();
@@ -130,8 +130,8 @@ impl Contents {
         contents
     }
 
-    /// Adds the entries that were found. If they are all entries of the collection, their number is compared with the
-    /// size, or becomes the size if no field stores it.
+    /// Adds the entries that were found. If all entries of the collection were visited, compares their number with the
+    /// size, or sets the size if no field stores it.
     fn found(mut self, found: nodes::FollowedNodes, range: &Range<u64>) -> Self {
         self.whole &= found.whole;
         if let (true, Some(size)) = (found.complete, self.size) {
@@ -145,7 +145,7 @@ impl Contents {
         self
     }
 
-    /// Sets the elements, if all of them are known.
+    /// Sets the size and the entries of a collection. `values` has all its elements.
     fn of_values(mut self, values: Vec<Entry>, range: &Range<u64>) -> Self {
         self.size = Some(values.len() as u64);
         let take = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);

@@ -14,7 +14,7 @@ const PIECES: usize = 8;
 /// Maximum number of nodes that are followed one after the other. Each may need a walk over a piece of the file.
 const NODES: u64 = 10_000;
 
-/// The entries found in a structure of nodes.
+/// The entries found in a chain, a hash table or a tree.
 #[derive(Debug, Default)]
 pub(super) struct FollowedNodes {
     /// The entries in the range.
@@ -35,7 +35,7 @@ impl FollowedNodes {
         }
     }
 
-    /// Creates the result for a structure that is read in full.
+    /// Creates the result for a structure whose entries will all be visited.
     pub(super) fn all() -> Self {
         Self {
             complete: true,
@@ -170,7 +170,7 @@ impl Snapshot {
 
     /// Follows the chains of a hash table, bucket by bucket.
     ///
-    /// Nodes at the same position in their chains are read together.
+    /// In each step, the next nodes of all chains are read together.
     pub(super) fn buckets(
         &self,
         table: ArrayView<'_>,
@@ -246,8 +246,7 @@ impl Snapshot {
         let mut found = FollowedNodes::new();
         let mut nodes = NodeReader::new(self);
         let mut visited = HashSet::new();
-        // The nodes whose left subtree is already read or is being read. For each node: its entry and its right
-        // subtree.
+        // Nodes whose left subtree is read before them. For each node: its entry, and its right subtree.
         let mut above: Vec<(Entry, Value)> = Vec::new();
         let mut at = root;
         for _ in 0..NODES {

@@ -21,8 +21,8 @@ pub struct DeclaredField {
 /// The reference fields of a dump's classes that are known to be final.
 #[derive(Clone, Debug, Default)]
 pub struct FinalFields {
-    /// For each class, a list for its instance fields and a list for its static fields. An element is true if the field
-    /// is final. `None` if this is unknown.
+    /// For each class, two lists: one for its instance fields, and one for its static fields. An element is true if the
+    /// field is final. The list is `None` if this is unknown.
     own: Vec<[Option<Box<[bool]>>; 2]>,
 }
 
@@ -59,24 +59,24 @@ impl FinalFields {
         Self { own: own.collect() }
     }
 
-    /// True if it is known, for each reference field that a class declares, whether the field is final. Static fields
-    /// are not considered.
+    /// True if it is known which of the reference fields that a class declares are final. Static fields are not
+    /// considered.
     #[must_use]
     pub fn knows_own(&self, class: ClassIndex) -> bool {
         let own = self.own.get(class.index());
         own.is_some_and(|own| own[0].is_some())
     }
 
-    /// True if it is known, for each static reference field that a class declares, whether the field is final.
+    /// True if it is known which of the static reference fields that a class declares are final.
     #[must_use]
     pub fn knows_statics(&self, class: ClassIndex) -> bool {
         let own = self.own.get(class.index());
         own.is_some_and(|own| own[1].is_some())
     }
 
-    /// For each class, a flag for each reference field of its instances: true if the field is known to be final. The
-    /// order is that of [`RawVia::Field`](crate::answers::objects::reference::RawVia). The list is empty if nothing is
-    /// known.
+    /// Returns for each class a list with a flag for each reference field of its instances. A flag is true if the field
+    /// is known to be final. The order is that of [`RawVia::Field`](crate::answers::objects::reference::RawVia). If
+    /// nothing is known, the list is empty.
     pub(crate) fn by_reference(&self, classes: &Classes) -> Vec<Box<[bool]>> {
         let all = classes.iter().map(|(index, _)| {
             let known = |c: &ClassIndex| self.own.get(c.index()).is_some_and(|o| o[0].is_some());
@@ -142,13 +142,14 @@ fn flags<'a>(
     names.map(flag).collect()
 }
 
-/// True if all instance fields of a class are final by the rules of the language.
+/// True if all instance fields of a class are final because it is a record or a lambda.
 fn all_final(classes: &Classes, index: ClassIndex) -> bool {
     let class = &classes[index];
     let is_record = class
         .superclass
         .is_some_and(|s| classes[s].loader.is_null() && &*classes[s].name == "java.lang.Record");
-    // Parts of names by which the JDK marks the classes of lambdas, and the fields that hold captured variables.
+    // In the JDK, the class of a lambda has `$$Lambda` in its name, and its fields for captured variables are called
+    // `arg$1`, `arg$2` and so on.
     let captures = |f: &Field| f.name.strip_prefix("arg$").is_some_and(is_number);
     is_record || class.name.contains("$$Lambda") && class.fields.iter().all(captures)
 }

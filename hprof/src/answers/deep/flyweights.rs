@@ -10,10 +10,10 @@ use crate::records::record::Kind;
 use crate::records::walk::{RootKind, read_id};
 use crate::snapshot::Snapshot;
 
-/// The pseudo static field in which HotSpot's dumps show a class's resolved constants.
+/// HotSpot's dumps show the resolved constants of a class as if they were in a static field with this name.
 const RESOLVED: &str = "<resolved_references>";
 
-/// Classes whose static field `cache` holds shared boxes, each with the class of the boxes.
+/// JDK classes whose static field `cache` contains shared boxes. Each pair is the JDK class and the class of the boxes.
 const CACHES: [(&str, &str); 5] = [
     ("java.lang.Byte$ByteCache", "java.lang.Byte"),
     ("java.lang.Character$CharacterCache", "java.lang.Character"),
@@ -126,7 +126,7 @@ impl Snapshot {
         constants
     }
 
-    /// Returns the elements of arrays that are instances of exactly this class.
+    /// Returns the elements of these arrays that are instances of exactly this class.
     fn elements_of(&self, arrays: &[ObjectIndex], class: ClassIndex) -> Vec<ObjectIndex> {
         let mut found = Vec::new();
         for raw in self.raws(arrays).into_iter().flatten() {

@@ -38,13 +38,14 @@ use crate::snapshot::Snapshot;
 /// Maximum number of objects to read one by one before the whole file is read instead. Reading this many objects takes
 /// a tenth of a second.
 const LOOKS: usize = 1 << 17;
-/// Cost of each level of references in addition to the reads of its objects, expressed as a number of reads.
+/// Cost of each level of references, in addition to the cost of reading its objects. The unit is the cost of reading
+/// one object.
 const LOOKS_OF_LEVEL: usize = 3;
-/// Maximum number of objects that a walk on one thread visits. Half of the heap's objects is a further limit. If a walk
-/// would exceed a limit, it is repeated on all threads.
+/// Maximum number of objects that a walk on one thread visits. If there are few objects, the maximum is half of the
+/// heap's objects. A walk that would exceed the maximum is repeated on all threads.
 const NARROW: u64 = 1 << 16;
-/// Number of pieces of the file (about a megabyte each) that are read together. Until the next batch, their references
-/// are in memory twice: in the list of one piece and in the list of all pieces.
+/// Number of pieces of the file (about a megabyte each) that are read together. Until the next pieces are read, their
+/// references are in memory twice: in the list of one piece and in the list of all pieces.
 const BATCH: usize = 128;
 
 /// Options for deep sizes: the objects that count, and the references that are followed.
@@ -79,8 +80,8 @@ pub struct Deep<'a> {
     pub(crate) snapshot: &'a Snapshot,
     rules: Rules,
     rows: RowIndex,
-    /// The targets of the references of all objects, object after object. References that are never followed are not
-    /// included.
+    /// The targets of the references of all objects, ordered by referring object. References that are never followed
+    /// are left out.
     targets: Array<u32>,
     /// Objects that the current walk has reached. Empty between walks.
     seen: Bits,
@@ -92,11 +93,11 @@ enum RowIndex {
     /// For each object with references, the index in `targets` of its first reference. One more entry holds the end of
     /// the last object's references.
     All(Array<u32>),
-    /// For some objects, the start and end of their references.
+    /// Only for objects that a walk may reach: the start and end of their references in `targets`.
     Some(FxHashMap<u32, (u32, u32)>),
 }
 
-/// The objects that a set of objects reaches. See [`Deep::of_set`].
+/// The deep size of a set of objects. See [`Deep::of_set`].
 #[derive(Clone, Debug, Default)]
 pub struct DeepSize {
     /// The total, including the objects themselves.
@@ -105,7 +106,7 @@ pub struct DeepSize {
     pub by_class: Vec<Total>,
 }
 
-/// Rules, by class and by object, for the references to follow.
+/// Rules for which references are followed.
 #[derive(Debug)]
 struct Rules {
     /// For each class, true if references of its instances are not followed.
@@ -207,14 +208,13 @@ impl Snapshot {
         self.gather_rows(Rules::new(self, options), progress)
     }
 
-    /// Prepares the computation of deep sizes of `starts` and of objects that they reach. Other objects have no
-    /// references in the result.
+    /// Prepares the computation of deep sizes for walks that begin at objects in `starts`. The result has the
+    /// references of all objects that `starts` reach, but may lack those of other objects.
     ///
     /// Cost: if the snapshot comes from an index, one read of each object that `starts` reach, unless there are too
     /// many. Otherwise as [`Snapshot::deep`].
     ///
-    /// # Errors
-    /// As [`Snapshot::deep`].
+    /// # Errors As [`Snapshot::deep`].
     pub fn deep_from(
         &self,
         starts: &[ObjectIndex],
@@ -314,7 +314,7 @@ struct RowsOfPiece<'a> {
     numbering: Numbering<'a>,
     /// The smallest number that the next object can have. Numbers ascend in the order of the file.
     next: u32,
-    /// For each object with references, the end of its references in `targets`.
+    /// For each object with references, its number and the end of its references in `targets`.
     ends: Vec<(u32, u32)>,
     targets: Vec<u32>,
 }
@@ -410,7 +410,7 @@ impl Deep<'_> {
         self.of_few(objects, u64::MAX).unwrap_or_default()
     }
 
-    /// Computes the deep size of a set on one thread. `None` if there are more than `most` objects.
+    /// Computes the deep size of a set on one thread. Returns `None` if the set reaches more than `most` objects.
     fn of_few(&mut self, objects: &[ObjectIndex], most: u64) -> Option<DeepSize> {
         let snapshot = self.snapshot;
         let mirrors = snapshot.class_class();
@@ -459,7 +459,7 @@ impl Deep<'_> {
             };
         });
         if !whole {
-            // Some objects were marked as seen but not visited. `reached` does not list them, so clear all bits.
+            // Some objects are marked as seen but were not visited, so `reached` does not list them. Clear all marks.
             self.forget();
             return None;
         }
@@ -502,7 +502,8 @@ impl Deep<'_> {
         }
     }
 
-    /// Marks the target of a reference as seen. Returns true if it counts and was not seen before.
+    /// Marks the target of a reference as seen. Returns true if it was not seen before and has to be counted. Class
+    /// objects are not counted.
     #[inline(always)]
     pub(crate) fn comes_upon(&mut self, target: u32) -> bool {
         let new = !self.seen.has(target) && !self.snapshot.is_mirror(target);
@@ -512,7 +513,7 @@ impl Deep<'_> {
         new
     }
 
-    /// Adds the new targets of an object's references to `found`.
+    /// Adds to `found` the targets of an object's references that were not seen before.
     #[inline(always)]
     pub(crate) fn step(&mut self, object: u32, found: &mut Vec<u32>) {
         let split = self.snapshot.split;

@@ -11,14 +11,15 @@ use crate::sizes::totals::Total;
 /// Number of objects whose records are read together.
 const CHUNK: usize = 1 << 16;
 
-/// Objects that are reached by the same fields. See [`Deep::tree`].
+/// A line of the tree: the objects that are reached by the same fields. See [`Deep::tree`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeepLine {
-    /// Index of the line above. `None` for the first line, which has the requested objects.
+    /// Index of the parent line. `None` for the first line, which has the requested objects.
     pub above: Option<u32>,
     /// Number of fields and elements on the path from the requested objects to this line.
     pub depth: u32,
-    /// The reference from the objects of the line above to these objects. All elements of arrays form one line.
+    /// The reference from the objects of the parent line to the objects of this line. All elements of arrays form one
+    /// line.
     pub via: Option<Via>,
     /// The class of all these objects. `None` if they have several classes, or are class objects.
     pub class: Option<ClassIndex>,
@@ -29,9 +30,9 @@ pub struct DeepLine {
 }
 
 impl Deep<'_> {
-    /// Splits a deep size by field path. Paths have at most `depth` references. An object farther away is added to the
-    /// line of the longest listed path that leads to it. The sum over all lines is the result of [`Deep::of_set`]. Each
-    /// line comes after the line above it.
+    /// Splits a deep size by field path. Paths have at most `depth` references. An object farther away is counted in
+    /// the last line of the path that leads to it. The sum over all lines is the result of [`Deep::of_set`]. Each line
+    /// comes after its parent line.
     ///
     /// Cost: as [`Deep::of_set`], plus, for each level, a walk over each piece of the file that holds an object of the
     /// level.
@@ -79,7 +80,8 @@ impl Deep<'_> {
             }
             level = next;
         }
-        // Objects below `depth` need no names of fields, so their records are not read.
+        // Deeper objects have no line of their own, so the fields that lead to them are not needed, and their records
+        // are not read.
         let mut deeper: Vec<Total> = vec![Total::default(); lines.len()];
         let mut first = true;
         while !level.is_empty() {

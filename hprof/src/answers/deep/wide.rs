@@ -11,18 +11,20 @@ use crate::graph::bits::Bits;
 use crate::ids::ObjectIndex;
 use crate::sizes::totals::Total;
 
-/// Number of objects that a task visits before the work is distributed again.
+/// Number of objects that a task visits before the remaining objects are distributed again.
 const TURN: usize = 1 << 16;
-/// Minimum number of objects on the stack at which they are distributed to several threads. With fewer objects, one
-/// thread visits the next [`TURN`] objects alone.
+/// Minimum number of objects that are distributed to several threads. If fewer objects are on the stack, one thread
+/// visits the next [`TURN`] objects alone.
 const FEW: usize = 1 << 8;
-/// Number of words of the bitmap whose objects one task sums up.
+/// Number of words of the bitmap that one task handles when it sums up the objects.
 const WORDS: usize = 1 << 10;
 
 impl Deep<'_> {
-    /// Computes the deep size of a set on several threads. `None` if the references of only some objects are in memory.
+    /// Computes the deep size of a set on several threads. Returns `None` if only the references of some objects are in
+    /// memory.
     ///
-    /// Cost: all threads visit each reference of the objects reached, and pass once over the dump's objects.
+    /// Cost: one visit of each reference of the objects reached, and one pass over the dump's objects, shared by all
+    /// threads.
     pub(super) fn of_many(&mut self, starts: &[ObjectIndex]) -> Option<DeepSize> {
         if !matches!(self.rows, RowIndex::All(_)) {
             return None;
@@ -42,9 +44,8 @@ impl Deep<'_> {
                 stack.push(object);
             }
         }
-        // References to instances of `java.lang.Class` are not followed. Some of these instances are not class objects
-        // (for example, those that represent primitive types). Mark the latter as seen during the walk. There are only
-        // a few.
+        // References to instances of `java.lang.Class` are not followed. Some of these instances are not class objects,
+        // such as those for primitive types. These few are marked as seen during the walk, so that the walk skips them.
         let mirrors = snapshot.class_class().map(|c| snapshot.instances(&[c]));
         let mut mirrors: Vec<u32> = mirrors.into_iter().flatten().map(|o| o.0).collect();
         mirrors.retain(|&o| o >= split.classes && !self.seen.has(o));
@@ -69,7 +70,7 @@ impl Deep<'_> {
         let snapshot = self.snapshot;
         let mirrors = snapshot.class_class();
         let classes = snapshot.classes().len();
-        // The last entry is for objects without a class.
+        // The last element is for objects without a class.
         let none = || vec![Total::default(); classes + 1];
         let words = seen.words();
         let chunks = words.par_chunks(WORDS).enumerate();

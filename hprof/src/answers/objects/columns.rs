@@ -41,7 +41,8 @@ impl Snapshot {
     /// Returns the values of one field for many objects. The class `declaring` declares the field, and the objects are
     /// instances of it or of its subclasses.
     ///
-    /// Objects without the field are left out. A subclass may declare another field of the same name.
+    /// Objects without the field are left out. If a subclass declares another field with the same name, that field is
+    /// not read.
     pub(crate) fn values_of_field(
         &self,
         objects: &[ObjectIndex],
@@ -64,13 +65,12 @@ impl Snapshot {
         values.collect()
     }
 
-    /// Returns the offset of a field's bytes in an instance's body, and the field's type.
+    /// Returns the offset of a field in an instance's body, and the field's type.
     fn place_of(&self, class: ObjectId, name: &str) -> Option<(usize, Kind)> {
         self.place_in(class, name, |_| true)
     }
 
-    /// Returns the offset and type like [`Snapshot::place_of`], for the first field with the name in a class that
-    /// `declares` accepts.
+    /// Like [`Snapshot::place_of`], but considers only fields of classes for which `declares` returns true.
     fn place_in(
         &self,
         class: ObjectId,

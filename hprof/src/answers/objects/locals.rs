@@ -8,11 +8,11 @@ use crate::answers::objects::selector::{SUGGESTIONS, Selected};
 use crate::answers::threads::{Frame, StackFrame};
 use crate::snapshot::Snapshot;
 
-/// The prefix that reports print before a frame whose local variables hold objects.
+/// Reports print this before the name of a frame if a local variable of the frame holds an object.
 const LOCAL: &str = "local variable of ";
 
-/// Extracts the frame from a name. The name is either a frame with its source line, or has the prefix that means local
-/// variables.
+/// Returns the frame in a name. The name is a frame with its source line, or `local variable of` and a frame. Returns
+/// `None` for other names.
 pub(super) fn frame(name: &str) -> Option<&str> {
     // Reports of one dump print `CLASS, a local variable of FRAME`.
     let local = name
@@ -66,8 +66,8 @@ impl Snapshot {
     }
 }
 
-/// Returns the place in the source from the name of a frame, such as `(Foo.java:42)`. Returns an empty string if the
-/// name consists only of class and method. Returns `None` if the name is that of another method.
+/// Returns the part of `name` after the method: the source line, such as `(Foo.java:42)`, or an empty string. Returns
+/// `None` if the name is that of another method.
 fn place_given<'a>(
     name: &'a str,
     frame: &Frame,

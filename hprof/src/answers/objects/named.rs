@@ -11,14 +11,14 @@ use crate::ids::{ClassIndex, ObjectId, ObjectIndex};
 use crate::records::record::Kind;
 use crate::snapshot::Snapshot;
 
-/// The suffix that reports print after a class for the elements of its arrays.
+/// Reports print this after a class if they mean the elements of its arrays.
 const ELEMENTS: &str = "[*]";
 /// Number of instances whose fields are read together.
 const CHUNK: usize = 1 << 16;
 
 impl Snapshot {
-    /// Resolves a name. Classes come first, then fields, elements, local variables, threads, and names as reports print
-    /// them.
+    /// Resolves a name. Looks for classes first, then fields, elements, local variables, threads, and names as reports
+    /// print them.
     pub(super) fn named(
         &self,
         name: &str,
@@ -116,7 +116,8 @@ impl Snapshot {
             .ok_or_else(|| self.no_class(name, std::iter::empty()))
     }
 
-    /// Returns the classes with this name in the dump. If no class has it, returns the classes with this printed name.
+    /// Returns the classes with this name in the dump. If there is none, returns the classes that reports print with
+    /// this name.
     pub(super) fn classes_named(
         &self,
         name: &str,
@@ -142,7 +143,7 @@ impl Snapshot {
         }
     }
 
-    /// Resolves a field of the classes with one name. A static field takes precedence over an instance field.
+    /// Resolves a field of classes that all have the same name. A static field takes precedence over an instance field.
     fn field(
         &self,
         classes: &[ClassIndex],
@@ -150,7 +151,7 @@ impl Snapshot {
         field: &str,
     ) -> Result<Selected, SelectError> {
         let mut selected = self.field_in_dump(classes, class, field);
-        // The dump may have the field under the name that ProGuard or R8 gave it.
+        // The name may be the original one, while the dump has the name that ProGuard or R8 gave the field.
         if let (Err(SelectError::NoField { .. }), Some(mapping)) = (&selected, self.mapping())
             && let Some(original) = mapping.field(class, field, "Object")
         {

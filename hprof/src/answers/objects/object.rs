@@ -188,7 +188,7 @@ pub(crate) struct Raw<'a> {
 }
 
 impl Raw<'_> {
-    /// Returns the id of the class that the record contains.
+    /// Returns the id of the object's class if the record contains it.
     pub(crate) const fn class(&self) -> Option<ObjectId> {
         match self.body {
             Body::Instance(class, _) | Body::Objects(class, _) => Some(ObjectId(class)),
@@ -255,8 +255,9 @@ impl<'a> Numbering<'a> {
         }
     }
 
-    /// Returns the number of the next record. If several objects have the same id, the address map has only the first.
-    /// The numbers of the other objects are found by counting records.
+    /// Returns the number of the next record in the piece, from the address map. If ids are not addresses, several
+    /// objects may have the same id, and the map has only the first of them. Then the numbers are found by counting
+    /// records.
     #[inline(always)]
     pub(crate) fn of(&mut self, id: u64, body: Body<'_>) -> u32 {
         let number = self.snapshot.map.by_id(id, self.snapshot.split);
@@ -267,7 +268,8 @@ impl<'a> Numbering<'a> {
         }
     }
 
-    /// Skips a record whose number may not be needed. Returns the number only if records must be counted.
+    /// To be called in place of [`Self::of`] if the number may not be needed. Returns the number only if it is found by
+    /// counting records, because then every record must be counted.
     #[inline(always)]
     pub(crate) fn counted(&mut self, id: u64, body: Body<'_>) -> Option<u32> {
         self.sorted.then(|| self.of(id, body))
@@ -316,8 +318,8 @@ impl Snapshot {
     /// the file (about a megabyte) that holds one of the objects.
     #[must_use]
     pub fn ids(&self, objects: &[ObjectIndex]) -> Vec<Option<ObjectId>> {
-        // If the snapshot has an index, reading the object's record is faster than finding its address by counting
-        // marks in the address map from the start of a piece.
+        // With an index, it is faster to read the object's record than to compute its address from the bitmaps of the
+        // address map.
         let addresses: Option<Vec<_>> = match &self.positions {
             Some(_) => None,
             None => objects.iter().map(|&o| self.address_of(o)).collect(),
@@ -383,8 +385,8 @@ impl Snapshot {
             .collect();
         wanted.sort_unstable();
         wanted.dedup();
-        // The piece that contains the object, the offset in this piece at which the search begins, and the object's
-        // number. Sorting brings objects with the same offset together, whether they have references or not.
+        // For each object: its piece, the offset in the piece at which the search begins, and its number. Sorting
+        // brings objects with the same offset together, whether they have references or not.
         let mut placed: Vec<(u32, u32, u32)> = wanted
             .iter()
             .filter_map(|&o| {
@@ -400,7 +402,8 @@ impl Snapshot {
             let (piece, begin, _) = group[0];
             self.find_in(&self.pieces[piece as usize], begin, &numbers)
         };
-        // Waking another thread takes longer than reading a few hundred records.
+        // A few groups are read on this thread, because waking another thread takes longer than reading a few hundred
+        // records.
         let alone = match (&self.positions, self.waypoints.is_empty()) {
             (Some(_), _) => 64,
             (None, false) => 4,
@@ -420,8 +423,8 @@ impl Snapshot {
         objects.iter().map(look_up).collect()
     }
 
-    /// Returns a record that outlives the call of a visitor. The visitor's slice does not, so this function takes the
-    /// same bytes from the file.
+    /// Returns the record of an object that a visitor got. The visitor's `body` is valid only during the call, so the
+    /// same bytes are taken from the file.
     pub(crate) fn raw_at(&self, object: Object, body: Body<'_>) -> Raw<'_> {
         let id_size = self.header().id_size;
         let again = |bytes: &[u8], head: usize| {
@@ -463,8 +466,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns records of a piece. The search begins at offset `begin`, which must be 0 if ids do not determine
-    /// numbers.
+    /// Returns the wanted records of a piece. The search begins at the offset `begin` of the piece. If numbers are
+    /// found by counting records, `begin` must be 0.
     fn find_in(&self, piece: &Piece, begin: u32, wanted: &[u32]) -> Vec<(u32, Raw<'_>)> {
         let mut finder = RecordFinder {
             snapshot: self,
@@ -516,8 +519,9 @@ impl Snapshot {
         found
     }
 
-    /// True if a record is that of a leaf (an object that the graph numbers among those without references). `own` is
-    /// the object's id, and `next` is the number that the object would have as a leaf.
+    /// True if an object is a leaf in the graph, which numbers leaves (objects without references) separately. Used
+    /// when numbers are found by counting records. `own` is the object's id. `next` is the number that the object has
+    /// if it is a leaf.
     fn is_leaf(&self, own: u64, body: Body<'_>, next: ObjectIndex) -> bool {
         let id_size = self.header().id_size;
         let set = |b: &[u8], at: usize| {
@@ -546,8 +550,8 @@ impl Snapshot {
                 (class, refers)
             }
         };
-        // If instances keep their class alive, none of them is a leaf, and `next` is the number of an instance of
-        // another class.
+        // If instances of a class keep the class alive, they are not leaves. Then `next` is an instance of another
+        // class.
         !refers
             && u64::from(next.0) < self.object_count()
             && self.class_of(next) == self.classes().by_id(ObjectId(id))

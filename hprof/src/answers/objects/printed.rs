@@ -12,11 +12,11 @@ use crate::snapshot::Snapshot;
 
 /// Suffixes that reports print after the name of a class to show how its instances are held.
 const HELD: [&str; 2] = [" (several paths)", " (a chain)"];
-/// The suffix of a class of threads whose local variables hold objects.
+/// Reports print this after a class of threads if local variables of these threads hold objects.
 const BY_LOCALS: &str = " (local variable)";
-/// Maximum number of characters of a name that are compared.
+/// Maximum number of characters of a Clojure name that are read.
 const NAME: usize = 1000;
-/// The prefix before the name of a thread local that selects its values.
+/// The prefix in `values of NAME`, which selects the values of a thread local.
 const VALUES_OF: &str = "values of ";
 /// Words that reports print in place of several references. They do not name an object.
 const NO_NAMES: [&str; 4] = ["(several paths)", "several paths", "GC roots", "[]"];
@@ -27,16 +27,16 @@ enum Printed<'a> {
     Address(ObjectId),
     /// A shorter name that resolves to the same objects.
     Name(&'a str),
-    /// An object that a headline shows by its name in Scala or Kotlin source. This is its name in the heap.
+    /// An object that a headline shows by its name in Scala or Kotlin source. The string is its name in the heap.
     InHeap(String),
     /// The value of a Clojure Var, by the Var's namespace and name.
     Var(&'a str, &'a str),
-    /// The arrays of a class with a certain length.
+    /// The arrays with this class and this length.
     Arrays(String, u32),
-    /// The threads with a name. In the report, the name is in quotes.
+    /// The threads with this name, which the report puts in quotes.
     Threads(&'a str),
     AllThreads,
-    /// The local variables of the threads of a class.
+    /// The objects that local variables hold, in the threads of this class.
     LocalsOf(&'a str),
     /// The values of thread locals.
     ValuesOf(&'a str),
@@ -83,8 +83,12 @@ impl<'a> Printed<'a> {
     }
 }
 
-/// Returns the name in the heap of `a.Shop.carts (Scala object)`, `the Scala object a.Shop`, `a.ShopKt.carts (in
-/// Shop.kt)` or `lambdas of a.Shop`.
+/// Converts a name in Scala or Kotlin source to the name in the heap:
+///
+/// - `a.Shop.carts (Scala object)` -> `a.Shop$.carts`
+/// - `the Scala object a.Shop` -> `a.Shop$.MODULE$`
+/// - `a.ShopKt.carts (in Shop.kt)` -> `a.ShopKt.carts`
+/// - `lambdas of a.Shop` -> `a.Shop$$Lambda`
 fn in_heap(name: &str) -> Option<String> {
     if let Some(class) = name.strip_prefix("the Scala object ") {
         return Some(format!("{class}$.MODULE$"));
@@ -108,7 +112,8 @@ fn address(name: &str) -> Option<ObjectId> {
     u64::from_str_radix(digits, 16).ok().map(ObjectId)
 }
 
-/// Returns the class and length in `java.lang.Object[6246]`, or in `byte[3][]`, which means three arrays of bytes.
+/// Returns the class and the length of arrays: `java.lang.Object[6246]` -> `java.lang.Object[]` and 6246, `byte[3][]`
+/// -> `byte[][]` and 3.
 fn arrays<'a>(name: &str) -> Option<Printed<'a>> {
     let (element, rest) = name.split_once('[')?;
     let (length, more) = rest.split_once(']')?;
@@ -222,7 +227,7 @@ impl Snapshot {
         class.is_some_and(|class| classes.contains(&class))
     }
 
-    /// Returns the objects of some threads, sorted.
+    /// Returns the thread objects of the threads for which `is` returns true, sorted.
     pub(super) fn threads_that(&self, is: impl Fn(&Thread) -> bool) -> Vec<ObjectIndex> {
         let threads = self.threads();
         let meant = threads.iter().filter(|t| is(t));

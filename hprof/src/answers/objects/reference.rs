@@ -45,11 +45,11 @@ impl Via {
     }
 }
 
-/// A reference within a record, cheap to create. [`Snapshot::via`] computes its [`Via`] when needed.
+/// A reference within a record. It is cheap to create, and [`Snapshot::via`] converts it to a [`Via`] when needed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RawVia {
-    /// The n-th reference field, without the referent. The fields of the object's own class come first, then those of
-    /// its superclasses.
+    /// The n-th reference field of the object. Referents are not counted. The fields of the object's own class come
+    /// first, then those of its superclasses.
     Field(u32),
     Referent,
     Element(u32),
@@ -62,7 +62,7 @@ pub(crate) enum RawVia {
     Local(i32),
 }
 
-/// References that are not in any record, as (source, target, kind of reference). Sorted.
+/// References that are not in any record, sorted. Each element has the source, the target and the kind of reference.
 #[derive(Debug, Default)]
 pub(crate) struct ImplicitRefs {
     list: Vec<(u32, u32, RawVia)>,
@@ -174,7 +174,8 @@ impl Snapshot {
         }
     }
 
-    /// Converts a raw reference. Also returns the strength of the reference.
+    /// Converts a raw reference to a [`Via`]. Also returns its strength: the kind of reference object for a referent,
+    /// and [`Reference::No`] for all other references.
     pub(crate) fn via(&self, source: ObjectIndex, way: RawVia) -> (Via, Reference) {
         let via = match way {
             RawVia::Field(n) => self.field_at(source, Some(n)),

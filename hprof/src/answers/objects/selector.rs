@@ -94,7 +94,8 @@ impl FromStr for Selector {
     }
 }
 
-/// Returns the last line of a message of the regex crate: the reason, without the drawing above it.
+/// Returns the last line of an error message of the regex crate. It has the reason. The lines above it show the
+/// position in the expression.
 fn reason(error: &regex::Error) -> String {
     let text = error.to_string();
     let last = text.lines().last().unwrap_or_default();
@@ -305,8 +306,8 @@ impl Snapshot {
             0..=FEW => self.shapes.ranges_of(classes),
             _ => Vec::new(),
         };
-        // Most groups of objects have no instance of a few classes. Checking the group first is faster than checking
-        // each object.
+        // If few classes are wanted, most groups of objects contain none of their instances. Checking a whole group
+        // first is faster than checking each object.
         let may_have = |shapes: &[u32]| {
             let has = |range: &std::ops::Range<u32>| {
                 let len = range.end - range.start;

@@ -73,8 +73,8 @@ impl Snapshot {
             }
             Kind::Char => {
                 let units = bytes.chunks_exact(2);
-                // Up to JDK 6, strings share arrays. (Android's strings have a count but no offset. That count has
-                // another meaning.)
+                // Up to JDK 6, strings share arrays, so a string has an offset and a count. Android's strings have a
+                // count without an offset. That count has another meaning, so it is not used.
                 let (skip, take) = number("offset")
                     .zip(number("count"))
                     .unwrap_or((0, usize::MAX));
@@ -85,8 +85,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns the characters of an array: `size` UTF-16 units after the first `skip`. If `wide`, a unit takes two
-    /// bytes of a `byte[]`. At most `limit` characters are returned, followed by `…` if there are more.
+    /// Returns the UTF-16 units of an array from index `skip` up to `size`. If `wide` is true, a unit takes two bytes
+    /// of a `byte[]`. At most `limit` characters are returned, followed by `…` if there are more.
     pub(crate) fn characters(
         &self,
         array: ArrayView<'_>,

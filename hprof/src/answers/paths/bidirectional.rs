@@ -1,12 +1,12 @@
 //! Finds shortest paths to a few objects by a search from both ends, without the heap graph.
 //!
 //! One search goes forwards from the objects at which paths begin, level by level. The other goes backwards from the
-//! object. The search whose next level costs less continues, until the two meet. The result is the same path that a
-//! breadth-first search of the whole graph finds: of several shortest paths, the first in the order in which that
-//! search reaches objects. The forward search visits these first objects in their order, and the references of each
-//! object in the order of its adjacency list. So the path goes through the first object of the forward search's last
-//! level that the backward search has reached. From there it follows, in each adjacency list, the first reference that
-//! leads nearer to the target.
+//! target. In each step, the search whose next level costs less continues, until the two meet.
+//!
+//! If there are several shortest paths, the result is the one that a breadth-first search of the whole graph finds.
+//! That search visits objects in a certain order, and the forward search visits them in the same order. So the path
+//! goes through the first object of the last level that the backward search has reached, too. From there, it follows in
+//! each adjacency list the first reference that leads nearer to the target.
 
 use rustc_hash::FxHashMap;
 
@@ -23,10 +23,10 @@ use crate::snapshot::Snapshot;
 const TARGETS: usize = 64;
 /// Maximum cost of a search, in units of about ten nanoseconds: a third of a second.
 const BUDGET: u64 = 30_000_000;
-/// Cost of reading an object's record to find its references, and additional cost for each element of an array.
+/// Cost of reading an object's record to find its references. For an array, each element adds to it.
 const RECORD: u64 = 100;
 const ELEMENT: u64 = 5;
-/// Cost of reading an object's list of referrers, and additional cost for each entry of the list.
+/// Cost of reading an object's list of referrers. Each entry of the list adds to it.
 const LIST: u64 = 30;
 const SOURCE: u64 = 5;
 /// Number of objects whose references are read together.
@@ -45,8 +45,7 @@ pub(crate) struct Bidirectional<'a> {
 pub(crate) enum PathSearch {
     /// A path.
     Found(Vec<u32>),
-    /// No path exists. The backward search found these objects, including the target, and none of them is the beginning
-    /// of a path.
+    /// No path exists. The backward search reached these objects, including the target. No path begins at any of them.
     Nowhere(Vec<u32>),
 }
 
@@ -104,7 +103,8 @@ impl<'a> Bidirectional<'a> {
     }
 
     /// Finds paths of strong references to the targets. Also returns the targets that no path of any kind reaches.
-    /// Returns `None` if the search would take long, or if only weaker references reach a target.
+    /// Returns `None` if there are too many targets, if the search would take long, or if only weaker references reach
+    /// a target.
     pub(crate) fn search(
         &mut self,
         targets: &[ObjectIndex],
@@ -113,7 +113,7 @@ impl<'a> Bidirectional<'a> {
         if targets.len() > TARGETS {
             return None;
         }
-        // If the search follows only references that retain, an unreachable object has no path.
+        // If the search follows only references that retain objects, an unreachable object has no path.
         let retains = self.follow != Refs::All
             && (self.follow == Refs::Strong || self.snapshot.options.refs == Refs::Soft);
         let tree = self.snapshot.tree();
@@ -134,7 +134,7 @@ impl<'a> Bidirectional<'a> {
         Some((self.forest(&forward, &paths, statics), unfound))
     }
 
-    /// Starts a forward search at the beginnings of paths.
+    /// Starts a forward search at the objects at which paths begin.
     pub(crate) fn forward(&self, statics: Statics<'_>) -> Forward {
         let mut forward = Forward {
             queue: Vec::new(),
@@ -169,8 +169,8 @@ impl<'a> Bidirectional<'a> {
         each.sum()
     }
 
-    /// Returns the objects to which each of these objects refers, for this search. If paths begin at static fields, the
-    /// result for an application class contains only the targets of its static fields.
+    /// Returns the targets of each of these objects. If paths begin at static fields, the result for an application
+    /// class contains only the targets of its static fields.
     fn rows_of(&self, objects: &[u32], statics: Statics<'_>) -> Vec<Vec<u32>> {
         let mut rows = self.rows.of(objects);
         for (&object, row) in objects.iter().zip(&mut rows) {
@@ -227,7 +227,8 @@ impl<'a> Bidirectional<'a> {
                 self.advance(forward, statics);
                 let new = forward.last_level();
                 if new.is_empty() {
-                    // From here on only the backward search continues, and it does not find a path.
+                    // The forward search has reached everything that it can reach. The backward search continues alone,
+                    // and will not find a path.
                     forward.cost = u64::MAX;
                     continue;
                 }
@@ -291,8 +292,8 @@ impl<'a> Bidirectional<'a> {
         let mut places: FxHashMap<u32, u32> = FxHashMap::default();
         let deepest = paths.iter().map(Vec::len).max().unwrap_or(0);
         for depth in 0..deepest {
-            // The forest index of the previous object, the index of the reference in that object's list, and the
-            // object.
+            // Each element has the forest index of the previous object on the path, a number that gives the order in
+            // which a breadth-first search reaches the objects, and the object.
             let mut level: Vec<(u32, u32, u32)> = Vec::new();
             for path in paths {
                 let Some(&object) = path.get(depth) else {

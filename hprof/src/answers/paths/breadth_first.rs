@@ -12,7 +12,7 @@ use crate::records::classes::Reference;
 use crate::records::record::Kind;
 use crate::snapshot::Snapshot;
 
-/// The heap graph, with the objects that a search ignores and the weaker references that it follows.
+/// The heap graph, with the objects that a search leaves out and the weaker references that it follows.
 pub(super) struct WholeGraph<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) except: Bits,
@@ -59,7 +59,7 @@ const fn weakness(kind: Reference) -> u8 {
 /// The entry in `parent` for an object from which the search starts. If an object has a parent, the entry is the number
 /// of the parent plus [`OFFSET`].
 const SEED: u32 = 1;
-/// The entry in `parent` for an ignored object.
+/// The entry in `parent` for an object that the search leaves out.
 const EXCEPT: u32 = 2;
 const OFFSET: u32 = 3;
 
@@ -93,8 +93,8 @@ impl BreadthFirst {
 
 impl WholeGraph<'_> {
     /// Searches until all targets are found. Returns the paths, and the targets without a path. If `statics` is `None`,
-    /// the search does not start at static fields. Otherwise it starts at the static fields of all application classes
-    /// that are not in the set.
+    /// the search does not start at static fields. Otherwise it starts at the static fields of application classes. The
+    /// set in `statics` has the application classes that are left out.
     pub(super) fn search(&self, targets: &[ObjectIndex], statics: Statics<'_>) -> Result<Searched> {
         if targets.is_empty() {
             return Ok((PathForest::default(), Vec::new()));
@@ -167,8 +167,8 @@ impl WholeGraph<'_> {
                 }
             }
         } else {
-            // If the graph follows all references, the adjacency list includes the referent once, among the other
-            // targets.
+            // If the graph follows all references, the adjacency list also contains the referent. Skip it once here,
+            // because it is visited below.
             let mut skip = match (self.snapshot.options.refs, referent) {
                 (Refs::All, Some((target, _))) => target,
                 _ => NONE,
@@ -192,7 +192,7 @@ impl WholeGraph<'_> {
     }
 }
 
-/// Reduces the result of a search to the paths that lead to the targets.
+/// Reduces the result of a search to the paths that lead to targets.
 fn forest(search: BreadthFirst, targets: &[ObjectIndex]) -> Searched {
     let BreadthFirst {
         mut parent,
@@ -219,7 +219,7 @@ fn forest(search: BreadthFirst, targets: &[ObjectIndex]) -> Searched {
         }
         forest.strong += usize::from(at < strong);
         let from = parent[object as usize];
-        // The array is reused: for objects that are done, it holds the index in the forest.
+        // Reuse the array: for an object that is in the forest, it now has the index in the forest.
         parent[object as usize] = forest.objects.len() as u32;
         let up = if from < OFFSET {
             NONE

@@ -13,8 +13,8 @@ pub struct Step {
     pub object: ObjectIndex,
     /// The reference from the previous object. `None` for the first object.
     pub via: Option<Via>,
-    /// If the object is the referent of a reference object, the kind of that reference object. [`Reference::No`] for
-    /// strong references.
+    /// The kind of the reference object, if `via` leads from a reference object to its referent. [`Reference::No`] for
+    /// all other references, which are strong.
     pub strength: Reference,
 }
 
@@ -62,8 +62,8 @@ impl PathForest {
     }
 }
 
-/// The application classes at whose static fields a search does not start. `None` if it does not start at static fields
-/// at all.
+/// `None` if a search does not start at static fields. Otherwise it starts at the static fields of application classes,
+/// except the classes in this set.
 pub(crate) type Statics<'a> = Option<&'a BTreeSet<u32>>;
 
 /// The paths of the targets that have one, and the targets without a path.

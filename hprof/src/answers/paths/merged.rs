@@ -21,25 +21,25 @@ pub enum Merge {
     Object,
 }
 
-/// A line of a merged tree: one or more objects on the paths.
+/// A line of a merged tree. It stands for one or more objects on the paths.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct PathNode {
     /// Depth in the tree. 0 for objects that GC roots hold.
     pub depth: u32,
-    /// The reference from the objects of the line above. `None` at depth 0.
+    /// The reference from the objects of the parent line. `None` at depth 0.
     pub via: Option<Via>,
-    /// If the objects are referents of reference objects, the kind of these reference objects. [`Reference::No`] for
-    /// strong references.
+    /// The kind of the reference objects, if `via` leads from reference objects to their referents. [`Reference::No`]
+    /// for all other references, which are strong.
     pub strength: Reference,
     /// At depth 0, the kind of GC root. `None` for static fields of the application.
     pub root: Option<RootKind>,
-    /// The first of the objects that the search reached. It is the only one if each object has its own
-    /// line.
+    /// The object of this line that the search reached first. It is the only one if each object has its own line.
     pub object: ObjectIndex,
     /// Number of objects on the line.
     pub objects: u64,
-    /// True if some objects of this line are below other objects of it, as the nodes of a linked list are.
+    /// True if this line contains objects that are reached through other objects of the line, such as the nodes of a
+    /// linked list.
     pub folded: bool,
     /// Number of targets that this line leads to, including targets on the line.
     pub targets: u64,
@@ -47,7 +47,8 @@ pub struct PathNode {
     pub own_targets: u64,
     /// Shallow bytes of the targets that this line leads to.
     pub target_bytes: u64,
-    /// Number of lines below this one that the limit left out, and number of targets that these lines lead to.
+    /// The lines below this one that the limit left out: the number of these lines, and the number of targets that they
+    /// lead to.
     pub hidden: (u64, u64),
 }
 
@@ -58,8 +59,8 @@ pub struct PathTree {
     /// The lines. Each line is followed by the lines below it. Of these, the lines that lead to the most targets come
     /// first.
     pub nodes: Vec<PathNode>,
-    /// Number of lines at depth 0 that the limit left out, and number of targets that these lines lead to. The lines
-    /// below them are left out, too.
+    /// The lines at depth 0 that the limit left out, with the lines below them: the number of these lines, and the
+    /// number of targets that they lead to.
     pub hidden: (u64, u64),
 }
 
@@ -71,7 +72,7 @@ struct Group {
     strength: Reference,
     object: u32,
     objects: u64,
-    /// The field that links the objects of the line, if some of them are below others, as in a list.
+    /// If objects of the line are reached through other objects of the line, as in a list, the field that links them.
     link: Option<Via>,
     targets: u64,
     own_targets: u64,
@@ -81,8 +82,8 @@ struct Group {
 #[derive(PartialEq, Eq, Hash)]
 struct LineKey {
     parent: u32,
-    /// (true, class number) for a class object, so that each class object has its own line. (false, class) for any
-    /// other object.
+    /// For a class object: true and the number of the class that it represents, so that each class object has its own
+    /// line. For any other object: false and the number of its class.
     class: (bool, u32),
     via: Option<Via>,
 }
@@ -154,7 +155,7 @@ impl Paths {
         add(&self.near, &self.near.targets);
         let asked = self.full_targets();
         add(&self.full, &asked);
-        // A group comes after the group above it, so one backward pass computes the sums.
+        // A group comes after its parent group, so one backward pass computes the sums.
         for at in (0..groups.len()).rev() {
             let Group {
                 parent,
@@ -171,7 +172,8 @@ impl Paths {
         cut(snapshot, &groups, limit)
     }
 
-    /// Returns the targets that only the search from the GC roots found.
+    /// Returns the requested targets to which no path in `near` leads. Each pair is the target and its index in the
+    /// forest `full`.
     fn full_targets(&self) -> Vec<(u32, u32)> {
         let full = self.full.targets.iter().copied();
         full.filter(|t| self.asked.binary_search(&ObjectIndex(t.0)).is_ok())
@@ -186,7 +188,7 @@ impl Paths {
 }
 
 impl PathForest {
-    /// Returns, for each object of the forest, true if it leads to one of these targets.
+    /// Returns a flag for each object of the forest: true if a path to one of these targets goes through it.
     fn leading_to(&self, targets: &[(u32, u32)]) -> Vec<bool> {
         let mut leading = vec![false; self.objects.len()];
         targets.iter().for_each(|t| leading[t.1 as usize] = true);
@@ -206,8 +208,9 @@ fn class_number(snapshot: &Snapshot, object: u32) -> u32 {
     class.map_or(NONE, |c| c.0)
 }
 
-/// Returns the line above if the object belongs to it. This is the case if a link field leads to the object from an
-/// object of the same class in that line. So the nodes of a list or of a tree make one line. A map in an element of
+/// Returns the line of the previous object if the new object belongs to the same line. This is so if both have the same
+/// class, a field leads to the new object, and this field (or none so far) links the objects of the line. The fields
+/// `left` and `right` count as one field. So the nodes of a list or of a tree form one line. But a map in an element of
 /// another map has its own line.
 fn fold(
     snapshot: &Snapshot,
@@ -263,7 +266,7 @@ fn cut(snapshot: &Snapshot, groups: &[Group], limit: usize) -> PathTree {
         count += 1;
         offer(&mut best, at);
     }
-    // Number of lines in each group's subtree. A group comes after the group above it.
+    // Number of lines in each group's subtree. A group comes after its parent group.
     let mut sizes: Vec<u64> = vec![1; groups.len()];
     for at in (0..groups.len()).rev() {
         let size = sizes[at];

@@ -1,9 +1,9 @@
 //! Shortest paths from GC roots to objects.
 //!
-//! One breadth-first search finds a shortest path to every target. It starts at the static fields of application
-//! classes and at the GC roots. The reason: an application class is kept alive by its loader, so every path from a GC
-//! root to it begins with the same class loader, which is not informative. A second search finds what keeps the class
-//! alive. That part comes before the path.
+//! An application class is kept alive by its loader. So every path from a GC root to a static field of the class begins
+//! with the class loader, which is not informative. Therefore, one breadth-first search starts at the static fields of
+//! application classes and at the GC roots. It finds a shortest path to every target. A second search finds what keeps
+//! the class alive, and this part comes before the path.
 
 pub(crate) mod bidirectional;
 mod breadth_first;
@@ -30,8 +30,8 @@ use crate::snapshot::Snapshot;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct PathOptions<'a> {
-    /// The references to follow for objects that no path of strong references reaches: none; soft, then final
-    /// references; or soft, final, weak, then phantom references.
+    /// The references to follow if no path of strong references leads to an object: none for [`Refs::Strong`]; soft,
+    /// then final references for [`Refs::Soft`]; soft, final, weak, then phantom references for [`Refs::All`].
     pub follow: Refs,
     /// True if paths begin at static fields of the application, instead of at the GC root that keeps the class alive.
     /// Paths to class objects and class loaders always begin at a GC root.
@@ -58,8 +58,8 @@ pub struct Path {
     pub root: Option<RootKind>,
     /// The objects, from the GC root to the target.
     pub steps: Vec<Step>,
-    /// Index of the first step to show. The steps before it show what keeps alive the class whose static field the path
-    /// goes through.
+    /// Index of the first step to show. If the path goes through a static field, the steps before it show what keeps
+    /// the class of this field alive.
     pub begin: usize,
 }
 
@@ -75,8 +75,8 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Returns the targets without a path: unreachable objects, and objects that only weaker references than the
-    /// followed ones reach.
+    /// Returns the targets without a path: unreachable objects, and objects that are reachable only through references
+    /// that the search does not follow.
     #[must_use]
     pub fn missing(&self) -> &[ObjectIndex] {
         &self.missing
@@ -93,8 +93,7 @@ impl Paths {
             let steps = self.full.steps(self.full.place(target)?);
             let by_static = |s: &Step| matches!(s.via, Some(Via::Static(..)));
             let own = |s: &Step| snapshot.is_application_class(s.object.0);
-            // As in a strong path, the part of a weaker path before its last static field of an application class is
-            // not shown.
+            // In a weaker path, too, the steps before the last static field of an application class are not shown.
             let begin = steps
                 .windows(2)
                 .collect::<Vec<_>>()
@@ -131,16 +130,15 @@ impl Paths {
 }
 
 impl Snapshot {
-    /// Finds a shortest path to each of the objects. If there are several, the order of preference is: through a static
-    /// field of an application class, through other classes, threads, JNI references, other roots. Strong paths come
-    /// before weaker paths, whatever their length.
+    /// Finds a shortest path to each of the objects. If there are several shortest paths, the order of preference is:
+    /// through a static field of an application class, through other classes, threads, JNI references, other roots.
+    /// Strong paths come before weaker paths, whatever their length.
     ///
     /// Cost: the heap graph is built again, and searched breadth-first at most twice, with about eight bytes for each
-    /// object besides the graph. If the snapshot comes from an index, a search from both ends comes first for a few
-    /// objects. It usually visits a few thousand objects.
+    /// object in addition to the graph. If the snapshot comes from an index and there are few objects, a search from
+    /// both ends is tried first. It usually visits a few thousand objects.
     ///
-    /// # Errors
-    /// If there is not enough memory for the graph.
+    /// # Errors If there is not enough memory for the graph.
     pub fn paths(
         &self,
         targets: &[ObjectIndex],
@@ -194,7 +192,7 @@ impl Snapshot {
             whole.search(targets, statics).map(Some)
         };
         let paths = self.paths_by(&targets, options.from_statics, search)?;
-        // The search through the whole graph never gives up, so this default is never used.
+        // A search of the whole graph always has a result, so this default is never used.
         Ok(paths.unwrap_or_else(|| Paths {
             near: PathForest::default(),
             full: PathForest::default(),
@@ -229,8 +227,8 @@ impl Snapshot {
             let Some((full, unfound)) = search(&all, None)? else {
                 return Ok(None);
             };
-            // A class that is not strongly reachable does not start a strong path. Such a class is rare; if there is
-            // one, the search is repeated without it.
+            // A strong path cannot begin at a class that is not strongly reachable. Such classes are rare. If there are
+            // any, the search is repeated without them.
             let before = weak_classes.len();
             let strong = |o: &ObjectIndex| full.place(*o).is_some_and(|p| p < full.strong);
             weak_classes.extend(heads.iter().filter(|o| !strong(o)).map(|o| o.0));
@@ -265,11 +263,11 @@ impl Snapshot {
             })
     }
 
-    /// Looks up the reference to each object of the forest from the object before it.
+    /// Finds, for each object of the forest, the reference from the previous object on the path.
     fn label(&self, forest: &mut PathForest) {
         const CHUNK: usize = 1 << 18;
         forest.vias = vec![(Via::ClassPart, Reference::No); forest.objects.len()];
-        // References, sorted by source: the source, the target, and the target's forest index.
+        // References, sorted by source. Each element has the source, the target, and the forest index of the target.
         let mut edges: Vec<(u32, u32, u32)> = forest
             .objects
             .iter()

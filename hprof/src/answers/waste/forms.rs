@@ -1,5 +1,4 @@
-//! The JDK classes with content that the search for waste examines, and the offsets of the fields that the search
-//! needs.
+//! Field offsets of the JDK classes that the search for waste examines: strings, boxed values and collections.
 //!
 //! Field names are those of OpenJDK 8 to 25. The form of a class shows where its instances store their content. A
 //! subclass of a JDK class has the form of the JDK class.
@@ -29,7 +28,7 @@ pub(super) enum ArrayUse {
     Nothing,
 }
 
-/// The places of a class's fields that are of interest. Numbers are byte offsets in an instance's body.
+/// The form of a class: the fields that the search for waste reads. Numbers are byte offsets in an instance's body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Form {
     /// A string: its array, and the field that shows if a character takes one or two bytes.
@@ -43,10 +42,10 @@ pub(super) enum Form {
         usage: ArrayUse,
         coder: Option<u32>,
     },
-    /// A map that counts its elements in one field and, under contention, also in counter cells. If it has cells, the
-    /// count is not used.
+    /// A map that counts its elements in one field and, under contention, also in counter cells. Maps with counter
+    /// cells are not examined.
     Counted { size: u32, cells: u32, array: u32 },
-    /// A queue between two indexes of an array.
+    /// A queue that uses the part of an array between two indexes.
     Deque { head: u32, tail: u32, array: u32 },
 }
 
@@ -69,7 +68,7 @@ pub(super) fn all(classes: &Classes, id_size: usize) -> Vec<Option<Form>> {
     classes.iter().map(|(index, _)| form(index)).collect()
 }
 
-/// A class together with one of its superclasses, whose form is known.
+/// A class, with one of its superclasses (or itself) whose form is known.
 struct Subclass<'a> {
     classes: &'a Classes,
     id_size: usize,

@@ -24,7 +24,7 @@ use crate::progress::Progress;
 use crate::snapshot::Snapshot;
 use scan::{Collection, WasteScan};
 
-/// Minimum number of unused bytes for an array to be reported.
+/// Minimum number of unused bytes in an array that is reported.
 const LEAST_ROOM: u64 = 32;
 /// Maximum number of steps up the dominator tree in the search for a holder.
 const CLIMB: usize = 256;
@@ -104,8 +104,8 @@ pub struct WasteOptions<'a> {
     pub groups: usize,
     /// Objects to ignore, as if they were not in the dump.
     pub except: &'a [ObjectIndex],
-    /// True for classes that are only parts of another object, such as nodes of a collection. The search for a holder
-    /// goes on to the object that holds the instance.
+    /// Returns true for classes whose instances are only parts of another object, such as nodes of a collection. From
+    /// such an instance, the search for a holder goes on to the object that holds it.
     pub passes: &'a (dyn Fn(ClassIndex) -> bool + Sync),
 }
 
@@ -149,8 +149,8 @@ pub struct WasteGroup {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct WasteHolder {
-    /// The class of the objects that hold them, or the class whose static field holds them. `None` if only GC roots
-    /// hold them.
+    /// The class of the objects that hold the wasted objects, or the class whose static field holds them. `None` if
+    /// only GC roots hold them.
     pub class: Option<ClassIndex>,
     /// The field, or other reference, that holds the objects.
     pub hold: Hold,
@@ -169,7 +169,7 @@ pub struct WasteOf {
     pub groups: u64,
     /// The groups with the largest savings, largest first.
     pub largest: Vec<WasteGroup>,
-    /// The holders of the objects that could be saved, largest savings first.
+    /// The holders of objects that could be removed or made smaller. Holders with the largest savings come first.
     pub holders: Vec<WasteHolder>,
 }
 
@@ -218,7 +218,7 @@ impl Snapshot {
     }
 }
 
-/// The bytes of one wasted object, and the bytes of it that could be saved.
+/// The bytes of one wasted object, and how many of these could be saved.
 #[derive(Clone, Copy, Default)]
 struct Cost {
     shallow: u64,
@@ -230,7 +230,8 @@ struct WasteFinder<'a> {
     snapshot: &'a Snapshot,
     options: &'a WasteOptions<'a>,
     waste: Waste,
-    /// For each kind, the objects that could be saved, each with its savings in bytes.
+    /// For each kind, the objects that could be removed or made smaller. Each pair is the object and its savings in
+    /// bytes.
     spare: [Array<[u64; 2]>; WasteKind::ALL.len()],
     /// Arrays that must not be counted as arrays, because they belong to a string or a collection, or because they were
     /// already counted.
@@ -282,7 +283,7 @@ impl<'a> WasteFinder<'a> {
         }
     }
 
-    /// Counts an object that does not duplicate another.
+    /// Counts a wasted object of a kind other than duplicates.
     fn alone(
         &mut self,
         kind: WasteKind,
@@ -358,7 +359,7 @@ impl<'a> WasteFinder<'a> {
         filled.for_each(|(key, &[string, array, wide])| {
             let leaf = array.checked_sub(first);
             let hash = leaf.map_or(0, |leaf| scanned.hashes[leaf as usize]);
-            // The same bytes are another text if each character takes two bytes.
+            // The same bytes are another text if each character takes two bytes. So `wide` changes the key.
             *key = [
                 hash.rotate_left(wide),
                 u64::from(array) << 32 | u64::from(string),
@@ -399,11 +400,12 @@ impl<'a> WasteFinder<'a> {
         let mut largest = Largest::new(self.options.groups);
         let mut costs = Vec::new();
         let (cached, mut boxed) = (self.snapshot.cached_boxes(), ByClass::default());
-        // Each box is two words: its value, then its class (upper half) and number (lower half). Boxes with the same
-        // value and class form a group.
+        // Each box is two words: its value, then a word with its class (upper half) and object number (lower half).
+        // Boxes with the same value and class form a group.
         for group in boxes.chunk_by(|a, b| a[0] == b[0] && a[1] >> 32 == b[1] >> 32) {
             self.equal(WasteKind::DuplicateBoxes, &mut largest, &mut costs, group)?;
-            // All boxes of the group except the first are already counted as savings.
+            // As duplicates, all boxes of the group except the first were counted. The first counts if an array of
+            // primitives could replace it.
             let first = group.first().map_or(NONE, |key| key[1] as u32);
             if cached.binary_search(&ObjectIndex(first)).is_err() && self.is_content(first) {
                 let shallow = self.size(first);
@@ -435,8 +437,8 @@ impl<'a> WasteFinder<'a> {
         })
     }
 
-    /// Returns how many bytes more an element of an array takes if it is a primitive value of the box's type and not a
-    /// reference.
+    /// Returns how much larger an array element is if it holds the primitive value in place of a reference to the box,
+    /// in bytes.
     fn beyond_a_reference(&self, object: u32) -> u64 {
         let class = self.snapshot.class_of(ObjectIndex(object));
         let name = class.map(|class| &*self.snapshot.classes()[class].name);
@@ -448,7 +450,8 @@ impl<'a> WasteFinder<'a> {
         }
     }
 
-    /// Counts objects of the same content. The lower half of each key's second word is the object's number.
+    /// Counts a group of objects with the same content, if it has at least two. Each key is two words. The lower half
+    /// of the second word is the object's number.
     fn equal(
         &mut self,
         kind: WasteKind,
@@ -576,8 +579,8 @@ impl<'a> WasteFinder<'a> {
     }
 }
 
-/// The groups, one for each class. The example of a group is the object with the largest savings, and the group stores
-/// these savings.
+/// The groups of one kind of waste, one for each class. Each group is stored with the largest savings of a single
+/// object, which is the example of the group.
 #[derive(Default)]
 struct ByClass {
     groups: FxHashMap<u32, (u64, WasteGroup)>,
@@ -605,7 +608,7 @@ fn sort(groups: &mut Vec<WasteGroup>, limit: usize) {
     groups.truncate(limit);
 }
 
-/// The groups with the largest savings among all groups that were pushed.
+/// The groups with the largest savings, at most `limit`.
 struct Largest {
     limit: usize,
     groups: Vec<WasteGroup>,
@@ -636,11 +639,12 @@ impl Largest {
 struct HolderLookup<'a> {
     snapshot: &'a Snapshot,
     holders: &'a Holders,
-    /// For each class, true if the search goes on from its instances to their holder.
+    /// For each class, true if its instances are only parts of other objects, so that the search goes on to their
+    /// holder.
     passes: Vec<bool>,
 }
 
-/// (class of the holder, true for a static field, [`Holders::key`]).
+/// The class of the holder, true for a static field, and the code from [`Holders::key`].
 type HolderKey = (u32, bool, u16);
 
 impl HolderLookup<'_> {
@@ -674,8 +678,8 @@ impl HolderLookup<'_> {
         all.into_iter().map(|(_, holder)| holder).collect()
     }
 
-    /// Returns the nearest holder whose class is not skipped, and the object that it holds. If all classes are skipped,
-    /// returns the nearest holder.
+    /// Returns the nearest holder whose class is not skipped (see `passes`), and the object that it holds. If all
+    /// classes up the tree are skipped, returns the nearest holder of all.
     fn holder(&self, object: u32) -> (HolderKey, u32) {
         let (snapshot, tree) = (self.snapshot, self.snapshot.tree());
         let mut at = ObjectIndex(object);

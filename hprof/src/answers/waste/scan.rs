@@ -18,8 +18,8 @@ use crate::records::record::Kind;
 use crate::records::walk::{self, Object, Visitor, read_id};
 use crate::snapshot::Snapshot;
 
-/// Number of pieces of the file (about a megabyte each) that are read together. Until the next batch, their findings
-/// are in memory twice: in the lists of one piece and in the lists of all pieces.
+/// Number of pieces of the file (about a megabyte each) that are read together. Until the next pieces are read, their
+/// findings are in memory twice: in the lists of one piece and in the lists of all pieces.
 const BATCH: usize = 128;
 
 /// A collection whose number of elements is known.
@@ -36,16 +36,16 @@ pub(super) struct Collection {
 
 /// The findings of the pass. Each list is in the order of the file.
 pub(super) struct WasteScan {
-    /// For each object without references: the hash of type, length and content if it is an array of primitives, else
-    /// 0.
+    /// For each object without references: the hash of its type, length and content. 0 if it is not an array of
+    /// primitives.
     pub(super) hashes: Array<u64>,
-    /// For each string: the string, its array, and 1 if its characters take two bytes (else 0).
+    /// For each string: the string, its array, and 1 if its characters take two bytes, otherwise 0.
     pub(super) strings: Array<[u32; 3]>,
-    /// Each box: its value, then one word with its class (upper half) and number (lower half).
+    /// For each box: its value, then a word with its class (upper half) and object number (lower half).
     pub(super) boxes: Array<[u64; 2]>,
     pub(super) collections: Vec<Collection>,
-    /// Arrays whose second half is zero or null, each with the number of elements before the zeros. That number is 0 if
-    /// all elements are zero.
+    /// Arrays whose second half is zero or null. Each pair is the array and the number of elements before the zeros,
+    /// which is 0 if all elements are zero.
     pub(super) room: Vec<[u32; 2]>,
 }
 
@@ -209,7 +209,7 @@ impl<'a> PieceContents<'a> {
                     return None;
                 }
                 let used = u64::try_from(bits(size, Kind::Long)?.cast_signed()).ok()?;
-                // The number of buckets is limited by the length of an array, so a larger count is not valid.
+                // The array length limits the number of buckets, so a larger count is damaged.
                 let used = Some(used).filter(|&u| u <= u64::from(u32::MAX))?;
                 let (array, need) = (object(array)?, ArrayUse::EarlyTable.need(used, false));
                 self.collections.push(Collection {
@@ -240,7 +240,7 @@ impl<'a> PieceContents<'a> {
     }
 }
 
-/// Returns the number of elements, of `size` bytes each, before the zeros at the end.
+/// Returns the number of elements without the zeros at the end. An element has `size` bytes.
 fn used(bytes: &[u8], size: usize) -> usize {
     let (head, words) = bytes.split_at(bytes.len() % 8);
     let zeros = words.rchunks_exact(8).take_while(|w| **w == [0; 8]).count();
@@ -255,8 +255,9 @@ fn used(bytes: &[u8], size: usize) -> usize {
     end.div_ceil(size)
 }
 
-/// Returns the number of used elements, if the unused elements at the end are enough bytes to be reported. An element
-/// has `size` bytes in the file and `width` bytes in the heap.
+/// Returns the number of elements in use. Returns `None` if it is more than half of the array, or if the unused
+/// elements at the end have too few bytes to be reported. An element has `size` bytes in the file and `width` bytes in
+/// the heap.
 fn room(bytes: &[u8], size: usize, width: usize) -> Option<u32> {
     let len = bytes.len() / size;
     let half = bytes.get(len.div_ceil(2) * size..)?;
