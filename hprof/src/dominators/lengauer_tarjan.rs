@@ -223,8 +223,8 @@ fn immediate(
         mut sources,
     } = predecessors;
     let mut parent = parent;
-    // Memory that the store keeps for reuse would become the start of the array. The vertices there are processed last,
-    // so it would be idle for a long time.
+    // Return memory that the store keeps for reuse to the system. It would become the start of the new array. The
+    // vertices there are processed last, so it would be idle for a long time.
     store.give_back();
     let mut words: Array<u32> = store.zeroed(count * 4)?;
     {

@@ -339,8 +339,8 @@ fn sinks_are_put_between_nodes_of_large_trees() {
 #[test]
 fn leaves_that_refer_to_their_class_change_no_dominator_unseen() {
     let mut random = Random(17);
-    // Number of cases in which a tree is built, in which none is built because a reference from a leaf changes a
-    // dominator, and in which none is built although no dominator changes.
+    // Numbers of cases: a tree is built; no tree is built, because a reference from a leaf changes a dominator; no tree
+    // is built, although no dominator changes.
     let (mut let_through, mut right, mut cautious) = (0, 0, 0);
     for round in 0..500 {
         let mut case = Case::random(&mut random);

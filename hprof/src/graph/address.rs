@@ -26,7 +26,7 @@ use crate::graph::runs::RunTable;
 use crate::graph::scan::Scanned;
 use crate::ids::NONE;
 
-/// Number of low address bits that slots do not have. One slot covers 2^3 = 8 bytes of heap.
+/// A slot covers 2^3 = 8 bytes of heap. This is the exponent.
 pub(crate) const GRAIN: u32 = 3;
 /// Number of bitmap words for 64 slots: one word for objects with references, and one for leaves.
 const PAIR: usize = 2;
@@ -199,8 +199,8 @@ impl Marks {
                         sum[1] += pair[1].count_ones();
                         both |= pair[0] & pair[1];
                     }
-                    // Only marked slots are looked up, so lines without marks need no counts. They stay unwritten,
-                    // because memory pages that are never written take no physical memory.
+                    // Only marked slots are looked up, so lines without marks need no counts. Memory pages that are
+                    // never written take no physical memory.
                     if sum != before {
                         count.copy_from_slice(&before);
                     }
@@ -341,8 +341,8 @@ impl Ranks {
         before
     }
 
-    /// Returns the address of an object from its rank, which counts leaves if `leaf` is true, otherwise objects with
-    /// references. Counting starts at the slot `from`, which must not come after the object.
+    /// Returns the address of the leaf with this rank if `leaf` is true, otherwise that of the object with references
+    /// that has this rank. Counting starts at the slot `from`, which must not come after the object.
     pub(crate) fn address(&self, rank: u32, leaf: bool, from: u64) -> Option<u64> {
         let kind = usize::from(leaf);
         let first = (from >> 6) as usize / PAIRS_IN_LINE;
@@ -367,8 +367,8 @@ impl Ranks {
         None
     }
 
-    /// Returns the parts of the map that are not empty: their numbers, ascending, then their words and their counts,
-    /// each concatenated.
+    /// Returns the stretches that have marks. The first list has their numbers, ascending. The other lists have their
+    /// words and their counts, one stretch after the other.
     pub(crate) fn stretches(&self) -> (Vec<u32>, Vec<u64>, Vec<u32>) {
         let words = Self::STRETCH * PAIR * PAIRS_IN_LINE;
         let marked = |(_, words): &(usize, &[u64])| words.iter().any(|&w| w != 0);
@@ -540,7 +540,7 @@ fn place<T: bytemuck::Pod + Send + Sync>(
 pub(crate) enum AddressMap {
     /// For files in address order: the rank is the object's number.
     Ordered(Ranks),
-    /// For files of a few runs: the number is the rank plus a constant, which each run has.
+    /// For files of a few runs: the number is the rank plus a constant that depends on the run.
     Runs { ranks: Ranks, runs: RunTable },
     /// For files in any other order: two tables contain the number of each rank.
     Permuted {

@@ -43,8 +43,8 @@ fn ranks_of(range: Range, slots: impl IntoIterator<Item = u64>) -> Ranks {
     marks.seal(&store).unwrap()
 }
 
-/// Checks that each marked slot has the expected rank, and that the address is found from this rank, from whichever
-/// slot counting starts.
+/// Checks that each marked slot has the expected rank, and that the rank leads back to the address, wherever counting
+/// starts.
 fn check(ranks: &Ranks) {
     let mut next = [0, 0];
     for slot in slots() {

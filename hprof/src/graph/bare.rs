@@ -29,7 +29,7 @@ use crate::sizes::shape::{ShapeClasses, Shapes};
 /// The rule that selects which bare objects stay among the objects with references.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
-    /// The first bare objects of each class stay, in each piece of the file (about a megabyte). This is their number.
+    /// Number of bare objects of each class that stay in each piece of the file (about a megabyte): the first ones.
     first: u32,
     /// Of the later bare objects in the piece, every n-th one stays.
     every: u32,
@@ -62,7 +62,7 @@ impl Sifter {
         }
     }
 
-    /// Tells the rule that the next piece of the file begins.
+    /// To be called when the next piece of the file begins.
     pub(crate) fn next_piece(&mut self) {
         self.piece = self.piece.wrapping_add(1);
     }
@@ -215,7 +215,9 @@ impl Linked<'_> {
     /// Returns references that replace paths through bare leaves close to GC roots. Each pair is the referrer of the
     /// leaf, and the class object of the leaf. The pairs are sorted.
     ///
-    /// ```text root -> A -> leaf -> class     becomes     root -> A -> class ```
+    /// ```text
+    /// root -> A -> leaf -> class     becomes     root -> A -> class
+    /// ```
     ///
     /// A class that is reached only through its instances is left out, because then a leaf may dominate the class.
     pub(crate) fn by_leaves(&self, class_of: impl Fn(u32) -> u32) -> Vec<(u32, u32)> {
@@ -259,8 +261,9 @@ impl Linked<'_> {
         pairs
     }
 
-    /// Marks the classes that are reachable from GC roots without passing through their instances. Examines only the
-    /// references of class objects, and the references from the objects in `near` that no record contains.
+    /// Marks the classes that are reachable from GC roots without passing through their instances. Follows all
+    /// references of class objects. For the objects in `near`, and for objects to which class objects refer, follows
+    /// only references that no record contains.
     fn reached_classes(&self, near: &[u32]) -> Vec<bool> {
         let count = self.split.classes;
         let mut reached = vec![false; count as usize];

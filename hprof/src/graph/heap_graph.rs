@@ -222,7 +222,7 @@ struct Translation<'a, F> {
 impl<F: Fn(u32) -> u32> BitCounting for Translation<'_, F> {
     #[inline(always)]
     fn run(self) {
-        /// Number of references between the conversion and the prefetch.
+        /// Number of references between the prefetch of a map entry and its use.
         const AHEAD: usize = 16;
         for at in 0..self.slots.len() {
             if let Some(&later) = self.slots.get(at + AHEAD) {

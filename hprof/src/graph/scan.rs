@@ -37,7 +37,7 @@ use crate::sizes::stats::{Last, Stats};
 /// The referent of a soft or final reference. The reference counts only if no stronger path reaches the referent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Referent {
-    /// The number of the reference object. Only objects with references are counted.
+    /// The reference object, by its number among the objects with references.
     pub(crate) from: u32,
     pub(crate) target: u64,
     pub(crate) kind: Reference,
@@ -97,8 +97,8 @@ pub(crate) struct Job<'a, T: Targets> {
     pub(crate) pinned: &'a [bool],
     /// True if references from objects to their classes are recorded like other references.
     pub(crate) class_references: bool,
-    /// Rule for objects that refer only to their class. It selects those that are not leaves. `None` if all of them are
-    /// not.
+    /// Rule for objects that refer only to their class. It selects those that are not leaves. If it is `None`, none of
+    /// them is a leaf.
     pub(crate) bare: Option<Kept>,
     pub(crate) refs: Refs,
     /// True if the position of a reference in an adjacency list must show its field. Then a shape records which fields
@@ -313,8 +313,8 @@ struct PieceVisitor<'a, 'j, T: Targets, const ID: usize> {
     worker: &'a mut Worker,
     shapes: &'a Shapes,
     pending: Pending,
-    /// The previous object, from which the distance to the current object is computed, and the id of the last object,
-    /// even if other records came after that object.
+    /// `last` is the previous object, if the distance to the current object limits its size. `previous` is the id of
+    /// the previous object, even if other records came in between.
     last: Last,
     previous: Option<u64>,
     /// The id and the number of the class looked up last.
