@@ -95,8 +95,8 @@ impl Snapshot {
             return None;
         }
         let [_, mode, name, version] = self.system_properties(PROPERTIES);
-        // HotSpot sets the property when references are compressed, in all builds since JDK 11. Other JVMs never set
-        // it.
+        // HotSpot sets `java.vm.compressedOopsMode` if references are compressed. Since JDK 11, all builds do so. Other
+        // JVMs never set it.
         if mode.is_none() {
             let hotspot = name.is_some_and(|n| n.contains("HotSpot") || n.contains("OpenJDK"));
             let major = version.and_then(|v| v.parse::<u32>().ok());

@@ -189,8 +189,8 @@ impl Snapshot {
         for &leaf in &alone {
             freed += self.one(leaf);
         }
-        // A single object retains what it dominates, and a leaf only itself. Several objects may retain more together:
-        // even several leaves may retain their class.
+        // A single object retains what it dominates, and a leaf only itself. Several objects may retain more together.
+        // For example, several leaves may retain their class.
         if tops.len() < 2 && (alone.is_empty() || tops.len() + alone.len() < 2) {
             return Some(freed);
         }

@@ -34,8 +34,8 @@ const QUEUE: Names = Names {
     ..LINKED_LIST
 };
 
-/// Reads an object as an instance of the given collection class, and returns its contents. `None` if the class is not a
-/// collection, or if it has other fields in the JVM that wrote the dump.
+/// Reads an object as an instance of the given collection class, and returns its contents. Returns `None` if the class
+/// is not a collection, or if its fields in the dump are not the expected ones.
 pub(super) fn read(
     fields: &Fields<'_>,
     class: &str,
@@ -230,7 +230,7 @@ fn alternating(fields: &Fields<'_>, map: Contents, range: &Range<u64>) -> Option
     Some(map)
 }
 
-/// Returns those of all entries that are in `range`.
+/// Returns the entries in `range`. `entries` has all entries of the collection.
 fn listed(entries: impl Iterator<Item = Entry>, range: &Range<u64>) -> FollowedNodes {
     let mut found = FollowedNodes::all();
     for entry in entries {

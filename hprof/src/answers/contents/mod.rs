@@ -178,8 +178,8 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Returns the first field with this name that the known class or a superclass declares. An application subclass
-    /// may have its own field with this name.
+    /// Returns the first field with this name that the known class or a superclass declares. If an application subclass
+    /// has its own field with this name, that field is skipped.
     fn get(&self, name: &str) -> Option<Value> {
         let Body::Instance(class, body) = self.raw.body else {
             return None;

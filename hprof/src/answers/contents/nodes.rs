@@ -246,7 +246,8 @@ impl Snapshot {
         let mut found = FollowedNodes::new();
         let mut nodes = NodeReader::new(self);
         let mut visited = HashSet::new();
-        // Nodes whose left subtree is read before them. For each node: its entry, and its right subtree.
+        // Nodes whose entry is not taken yet, because their left subtree comes first. For each node: its entry, and its
+        // right subtree.
         let mut above: Vec<(Entry, Value)> = Vec::new();
         let mut at = root;
         for _ in 0..NODES {

@@ -289,7 +289,7 @@ impl Snapshot {
             alike.dedup();
             alike.truncate(SUGGESTIONS);
         }
-        // If the name has the form `com.acme.Foo.field`, the name of the class may be the wrong part.
+        // If the name has the form `com.acme.Foo.field`, the mistake may be in the name of the class.
         if alike.is_empty()
             && let Some((class, _)) = name.rsplit_once('.')
         {

@@ -104,7 +104,7 @@ fn in_heap(name: &str) -> Option<String> {
     Some(field.to_owned())
 }
 
-/// Returns the address in `CLASS @ 0x7f00 "text"` or `CLASS, such as 0x7f00`.
+/// Returns the address in a name: `CLASS @ 0x7f00 "text"` -> 0x7f00, `CLASS, such as 0x7f00` -> 0x7f00.
 fn address(name: &str) -> Option<ObjectId> {
     let at = name.split_once(" @ 0x");
     let (_, after) = at.or_else(|| name.split_once(", such as 0x"))?;

@@ -119,7 +119,8 @@ impl Snapshot {
         }
     }
 
-    /// True if two-byte characters in a `byte[]` are big-endian. They have the byte order of the machine.
+    /// True if the two-byte characters in a `byte[]` are big-endian. Their byte order is that of the machine on which
+    /// the JVM ran.
     fn strings_are_big_endian(&self) -> bool {
         let class = self.classes().by_name("java.lang.StringUTF16").first();
         let shift = class.and_then(|&c| self.static_value(c, "HI_BYTE_SHIFT"));

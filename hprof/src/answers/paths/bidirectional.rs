@@ -52,7 +52,7 @@ pub(crate) enum PathSearch {
 /// The objects that the forward search has reached, in breadth-first order. Each of its levels is complete.
 pub(crate) struct Forward {
     queue: Vec<u32>,
-    /// For each object, the queue index of the previous object on the path. [`NONE`] for beginnings.
+    /// For each object, the queue index of the previous object on the path. [`NONE`] if paths begin at the object.
     parents: Vec<u32>,
     places: FxHashMap<u32, u32>,
     /// The queue index where each level begins.
