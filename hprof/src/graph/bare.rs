@@ -261,7 +261,7 @@ impl Linked<'_> {
         pairs
     }
 
-    /// Marks the classes that are reachable from GC roots without passing through their instances. Follows all
+    /// Marks the classes that are reachable from GC roots without passing through their instances. Follows the
     /// references of class objects. For the objects in `near`, and for objects to which class objects refer, follows
     /// only references that no record contains.
     fn reached_classes(&self, near: &[u32]) -> Vec<bool> {
