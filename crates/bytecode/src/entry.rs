@@ -1,8 +1,8 @@
 //! Calls a hook when a method is entered.
 //!
 //! The call is inserted at the start of the code. It needs no stack map frame, because the first frame follows from the
-//! method's descriptor. A branch to the instruction that was the first one before does not lead to the call, so the
-//! hook runs once for each entry. The method's exception handlers do not cover the call.
+//! method's descriptor. A branch to the method's original first instruction skips the call, so the hook runs once for
+//! each entry. The method's exception handlers do not cover the call.
 
 use crate::class::{ClassFile, Method};
 use crate::code::{Instructions, NEW};
@@ -69,7 +69,7 @@ pub struct Entry<'p> {
     pub hook: [&'p str; 3],
 }
 
-/// The result for a class.
+/// A class with calls of a hook at the start of methods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entered<'a> {
     /// The new class file, or `None` if nothing changes.

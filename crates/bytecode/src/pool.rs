@@ -15,7 +15,8 @@ const NAME_AND_TYPE: u8 = 12;
 const HANDLE: u8 = 15;
 const DYNAMIC: u8 = 18;
 
-/// The constants of a class file. Only kinds that are needed to look up classes, names and calls have values.
+/// The constants of a class file. The values of constants are stored only for kinds that are needed to look up classes,
+/// names and calls.
 pub(crate) struct Pool<'a> {
     constants: Vec<Constant<'a>>,
     /// The offset of the pool in the file, which errors report.

@@ -134,8 +134,8 @@ mod pages {
         at: NonNull<u8>,
         /// Number of mapped bytes, a multiple of [`Pages::SMALL`]. If zero, nothing is mapped.
         len: usize,
-        /// Offsets at which parts from other mappings begin, ascending. The system can move only one such part at a
-        /// time.
+        /// This memory may consist of several mappings of the kernel. These are the ascending offsets of the boundaries
+        /// between them. The system can move only one mapping at a time.
         seams: Vec<usize>,
     }
 
@@ -355,8 +355,8 @@ mod pages {
         /// Adds pages at the end. Moves to another address if necessary.
         ///
         /// # Errors
-        /// Returns an error if there is not enough memory. If the old pages were already moved or copied in part, none
-        /// are left.
+        /// Returns an error if there is not enough memory. If moving or copying the old pages had already begun, this
+        /// value has no pages afterwards.
         pub(crate) fn grow(&mut self, bytes: usize) -> Result<()> {
             let mut larger = Self::new(bytes)?;
             let none = Self {
