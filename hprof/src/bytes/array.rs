@@ -256,8 +256,8 @@ impl<T: Pod> Array<T> {
         }
     }
 
-    /// Shortens the array. Returns the memory behind the new end to the system, except a part that would have to be
-    /// copied. This is for an array that is consumed from its end while other arrays grow.
+    /// Shortens the array. If it is in anonymous memory, returns the pages behind the new end to the system. Copies no
+    /// elements. This is for an array that is consumed from its end while other arrays grow.
     pub(crate) fn shed(&mut self, len: usize) {
         let old = self.len * size_of::<T>();
         self.len = self.len.min(len);

@@ -72,8 +72,8 @@ impl Snapshot {
         ]
     }
 
-    /// Returns true if an id identifies one object, and no class object has the id of another object. Then fields and
-    /// elements are the only references that lists have to record.
+    /// Returns true if each id identifies only one object, including class objects. Then the lists need to record only
+    /// references from fields and elements.
     fn has_lists(&self) -> bool {
         let taken = |id: u64| self.map.by_id(id, self.split) != NONE;
         !matches!(self.map, AddressMap::Sorted { .. })
@@ -160,7 +160,7 @@ impl Bodies for WalkedPiece<'_> {
 }
 
 impl Snapshot {
-    /// Returns the guesses of referrers on which the lists in an index are based.
+    /// Returns the data to guess an object's referrer. The lists of an index store differences from these guesses.
     pub(crate) fn likely_referrers(&self) -> LikelyReferrers<'_> {
         LikelyReferrers {
             classes: self.split.classes,
