@@ -90,7 +90,8 @@ fn are_too_near(classes: &Classes, gaps: &[Gap]) -> bool {
     near * 2 > all
 }
 
-/// Maximum number of bytes by which the fields that a JVM adds to a class object differ between JVMs.
+/// JVMs add different fields to class objects. So in a forked dump, the measured size of a class object may differ by
+/// at most this number of bytes from the model's size.
 const NEARLY: u64 = 64;
 
 /// Marks the class of stack chunks in `Sizes::arrays`, in place of the size of an element.
@@ -310,7 +311,8 @@ fn statics(class: &Class, model: &Model) -> u64 {
 
 /// Returns the alignment: all addresses are multiples of it.
 fn alignment(classes: &Classes, stats: &Stats) -> u32 {
-    /// Minimum number of addresses. Fewer addresses may be multiples of a larger number by chance.
+    /// Minimum number of addresses from which the alignment is derived. A few addresses could by chance all be
+    /// multiples of a number that is larger than the alignment.
     const FEW: u64 = 16;
     let ids = classes.iter().map(|(_, c)| c.id.0).filter(|&id| id != 0);
     let (known, bits) = ids.fold((0_u64, stats.address_bits), |(n, b), id| (n + 1, b | id));
@@ -373,8 +375,8 @@ pub(super) struct Gap {
     bytes: u64,
     seen: u64,
     instances: u64,
-    /// True if a distance that was seen several times overrides the model. False if the space up to the next object may
-    /// contain unreachable objects, which a dump of live objects leaves out.
+    /// True if a distance that was measured several times is used even if it is larger than the model's size. False if
+    /// the space up to the next object may contain unreachable objects, which a dump of live objects leaves out.
     over_model: bool,
 }
 
@@ -438,7 +440,8 @@ impl Gap {
     }
 }
 
-/// Number of classes whose measured distances agree with a hypothesis. Only certain distances count.
+/// Number of classes whose measured distances agree with a hypothesis. A class counts only if its distance was measured
+/// several times.
 #[derive(Clone, Copy, Default)]
 struct Agreement {
     equal: u64,
