@@ -100,7 +100,7 @@ impl Both {
     }
 }
 
-/// Returns thresholds with which two of three heaps are analyzed like large heaps.
+/// Returns thresholds. For two of three seeds, they make the analysis treat the heap like a large one.
 fn thresholds(seed: u64, tally: Option<&'static Tally>) -> Thresholds {
     match (seed / 2) % 3 {
         0 => Thresholds::USUAL,
@@ -108,7 +108,7 @@ fn thresholds(seed: u64, tally: Option<&'static Tally>) -> Thresholds {
             tally,
             ..Thresholds::LOW
         },
-        // Thresholds that choose as few witnesses as possible. The other thresholds are the usual ones.
+        // These thresholds choose as few witnesses as possible. The other thresholds are the usual ones.
         _ => Thresholds {
             rare: 0,
             every: 1 << 20,
