@@ -47,7 +47,7 @@ pub(crate) struct Dump {
 }
 
 impl Dump {
-    /// Gives classes and fields the names in the mapping of the options.
+    /// Renames classes and fields by the mapping in the options, if there is one.
     pub(crate) fn rename(&mut self, options: &Options) {
         if let Some(mapping) = &options.mapping {
             self.classes.rename(&**mapping);
@@ -122,7 +122,7 @@ pub struct Snapshot {
     pub(crate) options: Options,
     pub(crate) store: Store,
     pub(crate) tree: DominatorTree,
-    /// For each object, the reference by which its dominator's record holds it. [`Snapshot::holders`] consumes this.
+    /// For each object, a code of the reference by which its dominator holds it. [`Snapshot::holders`] consumes this.
     pub(crate) noted: Mutex<Option<Array<u16>>>,
     /// The total of all objects of each class.
     pub(crate) totals: Vec<ClassTotal>,
@@ -356,7 +356,7 @@ impl Snapshot {
     }
 
     /// Replaces a snapshot by that of another dump. The memory of the previous snapshot is returned to the system
-    /// first. Its memory limit stays in force. See [`Snapshot::open`].
+    /// first. The new snapshot has the memory limit of the previous one. See [`Snapshot::open`].
     ///
     /// # Errors
     /// See [`Snapshot::open`].
@@ -625,7 +625,8 @@ impl Snapshot {
             .class_and_size(&self.shapes, &self.dump.sizes, shape)
     }
 
-    /// Returns the bytes of all objects that no GC root reaches by references that retain.
+    /// Returns the total shallow size, in bytes, of all objects that are not reachable. An object is reachable if a GC
+    /// root reaches it by references that retain their targets.
     ///
     /// Cost: one parallel pass over the objects, on the first call.
     #[must_use]

@@ -135,7 +135,7 @@ fn equal_strings_share_what_they_share() {
             found.of(WasteKind::DuplicateArrays).total,
             WasteTotal::default()
         );
-        // Objects that are left out waste nothing.
+        // Excluded objects are not counted as waste.
         let left: Vec<ObjectIndex> = same[1..]
             .iter()
             .map(|&s| snapshot.find(ObjectId(world.heap.address(s))).unwrap())

@@ -1,5 +1,5 @@
 //! Calls of methods that allocate, such as `clone`, although the caller has no allocation instruction. This module
-//! reads which method is called, and determines which hook is called after it.
+//! finds out which method is called, and which hook is to be called after it.
 
 use std::ops::Range;
 

@@ -200,7 +200,7 @@ impl Additions {
         self.next = mark.1;
     }
 
-    /// Returns the number of all constants in the form in which the file stores it.
+    /// Returns the number of all constants as the two bytes that the file contains.
     pub(crate) fn count(&self) -> [u8; 2] {
         // `add` returns only indexes below 65,535, so this number is at most 65,535.
         u16::try_from(self.next).unwrap_or(u16::MAX).to_be_bytes()

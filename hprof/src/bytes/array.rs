@@ -74,7 +74,7 @@ impl Store {
         })
     }
 
-    /// Returns the bytes of all arrays.
+    /// Returns the total size of all arrays in bytes.
     #[cfg(test)]
     pub(crate) fn used(&self) -> u64 {
         self.0.used.load(Ordering::Relaxed)

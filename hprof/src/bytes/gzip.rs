@@ -200,8 +200,8 @@ fn decompress_from(
     mut at: usize,
     out: &mut Tail<'_, impl Write>,
 ) -> std::io::Result<Option<Warning>> {
-    // Count the members, to decide what other bytes after them are. After the only member of a file, they are other data.
-    // After several members, they can be a member with a damaged header.
+    // The number of members decides how to treat bytes behind the last member that do not begin a member. After a
+    // single member, they are other data. After several members, they can be a member with a damaged header.
     let (start, mut members) = (at, 0);
     let mut buffer = vec![0; 256 << 10];
     while at < input.len() {

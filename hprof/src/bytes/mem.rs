@@ -200,7 +200,8 @@ mod pages {
             Ok(pages)
         }
 
-        /// Touches the pages in order until `stop` is set. Unmaps the rest.
+        /// Writes to the pages in order until `stop` is set, so that the system provides memory for them. Unmaps the
+        /// pages that were not reached.
         pub(crate) fn touched(mut self, stop: &AtomicBool) -> Self {
             let mut touched = 0;
             for large in self.bytes_mut().chunks_mut(Self::LARGE) {
@@ -292,8 +293,8 @@ mod pages {
         /// move them, copies everything to new pages.
         ///
         /// # Errors
-        /// Returns an error if there is no memory for the copy. Then this value ends at some place at or after the
-        /// offset.
+        /// Returns an error if there is no memory for the copy. Then this value has lost some or all of its pages after
+        /// the offset.
         pub(crate) fn adopt(&mut self, offset: usize, mut from: Self) -> Result<()> {
             let fits = offset <= self.len && from.len <= self.len - offset;
             if !fits || !offset.is_multiple_of(Self::page()) {

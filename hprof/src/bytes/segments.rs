@@ -493,8 +493,8 @@ impl<'a> Joined<'a> {
         self.parts.push(part);
     }
 
-    /// Adds a segment. If its last record is truncated, the record gets its real length, so that the next segment can
-    /// be read.
+    /// Adds a segment. If its last record is truncated, the record gets a new header with the length that it really
+    /// has. This makes the next segment readable.
     fn add(&mut self, name: &str, segment: &'a [u8]) {
         let mut at = 0;
         while let Some((tag::HEAP_DUMP_SEGMENT, length)) = head(segment, at) {

@@ -25,7 +25,7 @@ const SHOWN: usize = 128;
 #[derive(Debug)]
 pub struct Source {
     bytes: Bytes,
-    /// The offset of the dump in the bytes.
+    /// The offset in `bytes` at which the dump begins.
     start: usize,
     /// The index of the dump in its file, and the index of the heap among the heaps under the same header.
     number: usize,

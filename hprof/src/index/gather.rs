@@ -64,7 +64,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns the numbers of objects with references and of leaves, without class objects.
+    /// Returns the number of objects with references and the number of leaves. Class objects are not counted.
     pub(super) fn counts(&self) -> [u32; 2] {
         [
             self.split.inner - self.split.classes,
@@ -85,7 +85,7 @@ impl Snapshot {
 struct WalkedPiece<'a> {
     snapshot: &'a Snapshot,
     start: usize,
-    /// The numbers of the piece's first object with references and of its first leaf.
+    /// The object number of the piece's first object with references, and that of its first leaf.
     first: [u32; 2],
     positions: [Vec<u32>; 2],
     /// References as (id of the target, source), for targets whose number is not known yet.

@@ -109,7 +109,8 @@ impl Kept {
             .split_at_checked(HEADER)
             .ok_or(IndexFault::Damaged("the file is truncated"))?;
         let expected = self.header(content);
-        // The ranges of the version, the `Refs`, the program, the dump, and the length of the content.
+        // The byte ranges of these values in the header: version of the content, `Refs`, version of the program, dump,
+        // and length of the content.
         let [version, refs, program, dump, len] = [18..22, 22..26, PROGRAM, 34..66, 66..74];
         let same = |part: std::ops::Range<usize>| head.get(part.clone()) == expected.get(part);
         if !same(version) || !same(program) {

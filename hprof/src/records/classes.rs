@@ -12,8 +12,8 @@ use crate::records::record::{ClassDump, Kind};
 /// Maximum length of a chain of superclasses. Real chains have a tenth of this length.
 const MAX_DEPTH: u16 = 255;
 
-/// Maximum number of fields in all layouts together, in addition to one for each byte of the file. Inherited fields
-/// count once for each class.
+/// All layouts together may have at most this many fields, plus one for each byte of the file. Inherited fields count
+/// once for each class.
 const SPARE_FIELDS: u64 = 4 << 20;
 
 /// A field that a class declares.
@@ -154,7 +154,8 @@ pub struct Classes {
     dumped: usize,
     /// Class of each primitive array type, by [`Kind`] code.
     primitive_arrays: [u32; 12],
-    /// `jdk.internal.vm.StackChunk`, and the offset in its instances of the field with the number of words.
+    /// The class `jdk.internal.vm.StackChunk`. Its instances have a field with the number of stack words, and the
+    /// second value is the offset of this field.
     stack_chunk: Option<(ClassIndex, usize)>,
     /// Facts about the dump if a forked child of the agent wrote it; otherwise `None`.
     pub(crate) forked: Option<Forked>,
@@ -437,12 +438,13 @@ impl Classes {
         &self.ref_offsets[layout.first_ref as usize..][..layout.refs as usize]
     }
 
-    /// Returns true for the JVM's class of parts of a virtual thread's stack.
+    /// Returns true if this is the JVM's class for parts of a virtual thread's stack.
     pub(crate) fn is_stack_chunk(&self, class: ClassIndex) -> bool {
         self.stack_chunk.is_some_and(|(chunk, _)| chunk == class)
     }
 
-    /// Returns the number of stack words in an instance of the class of stack chunks.
+    /// Returns the number of stack words in a stack chunk. `body` has the values of its fields. Returns `None` for
+    /// other classes.
     pub(crate) fn stack_words(&self, class: ClassIndex, body: &[u8]) -> Option<u32> {
         let (_, at) = self.stack_chunk.filter(|&(chunk, _)| chunk == class)?;
         let size = body.get(at..)?.first_chunk::<4>()?;
@@ -545,8 +547,8 @@ impl Classes {
     }
 
     /// Gives classes and fields the names that they had before they were shortened. A class can still be found by its
-    /// name in the dump, unless another class has it as its original name. Classes of the JVM that were found before
-    /// keep their role.
+    /// name in the dump, unless another class has it as its original name. Special classes such as `java.lang.Class`
+    /// were found before and stay the same.
     pub(crate) fn rename(&mut self, mapping: &dyn NameMapping) {
         for (i, class) in (0..).zip(&mut self.list) {
             // Rename fields before classes: the mapping finds a field by its class's name in the dump.

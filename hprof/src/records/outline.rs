@@ -330,7 +330,7 @@ impl Outline {
                     (self.begun, self.closed) = (false, false);
                 }
                 self.begun |= end > start;
-                // A HEAP_DUMP record is followed by no end record. It contains the whole heap.
+                // A HEAP_DUMP record contains the whole heap, so no end record follows it.
                 self.closed |= tag == tag::HEAP_DUMP;
                 if self.heap == wanted {
                     self.has_heap = true;

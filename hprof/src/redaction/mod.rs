@@ -66,7 +66,7 @@ impl<'a> Redaction<'a> {
     /// Reads the header.
     ///
     /// # Errors
-    /// If the bytes do not begin like a heap dump.
+    /// Returns an error if the bytes do not begin like a heap dump.
     pub fn of(source: &'a Source, rules: Rules<'a>) -> Result<Self> {
         Ok(Self {
             source,
@@ -91,7 +91,7 @@ impl<'a> Redaction<'a> {
     /// Counts the content that a redaction removes, and the content that it keeps.
     ///
     /// # Errors
-    /// [`io::ErrorKind::Interrupted`] if the work was cancelled.
+    /// Returns [`io::ErrorKind::Interrupted`] if the work was cancelled.
     pub fn check(&self, progress: &dyn Progress) -> io::Result<Redacted> {
         self.run(None, progress)
     }

@@ -24,7 +24,7 @@ const BATCH: usize = 1 << 10;
 const UNKNOWN_KINDS: usize = 64;
 /// If an implausible record is followed by at least this number of plausible records, it does not count as damage.
 const FITTING: usize = 8;
-/// Maximum number of fields in all plans together, in addition to one for each byte of the file.
+/// All plans together may have at most this many fields, plus one for each byte of the file.
 const SPARE_FIELDS: u64 = 4 << 20;
 
 /// Consecutive records of the heap, and the range of their objects' ids.

@@ -107,7 +107,8 @@ impl Model {
         laid
     }
 
-    /// Returns the bytes of static fields: references, then primitives from the largest to the smallest, without gaps.
+    /// Returns the total size of static fields in bytes. They are placed without gaps: references first, then
+    /// primitives from the largest to the smallest.
     pub(crate) fn statics(&self, kinds: impl Iterator<Item = Kind>) -> u64 {
         let mut sorted = Sorted::default();
         kinds.for_each(|kind| sorted.add(kind));

@@ -198,7 +198,8 @@ impl Sizes {
             .map(|(_, class)| {
                 let size = round_up(base + statics(class, &model), u64::from(align));
                 match mirrors.next(class.id.0) {
-                    // In a forked dump, class objects that the child process reached one after the other are adjacent.
+                    // In a forked dump, two class objects are adjacent if the child process reached one after the
+                    // other. Then their distance is the exact size, which is close to the model's size.
                     Some(next) if forked.is_some() => {
                         let exact = next - class.id.0;
                         if exact.abs_diff(size) <= NEARLY {
@@ -250,18 +251,18 @@ impl Sizes {
         doubts.into_iter().flatten()
     }
 
-    /// Returns the bytes of an instance of a class.
+    /// Returns the size of an instance of a class in bytes.
     #[inline]
     pub(crate) fn instance(&self, class: ClassIndex) -> u64 {
         self.instance[class.index()]
     }
 
-    /// Returns the bytes of a class object, including its static fields.
+    /// Returns the size of a class object in bytes, including its static fields.
     pub(crate) fn class_object(&self, class: ClassIndex) -> u64 {
         self.class_object[class.index()]
     }
 
-    /// Returns the bytes of an array.
+    /// Returns the size of an array in bytes.
     #[inline]
     pub(crate) fn array(&self, class: ClassIndex, len: u32) -> u64 {
         let (base, element) = self.arrays[class.index()];
@@ -273,8 +274,8 @@ impl Sizes {
         round_up(u64::from(base) + content, self.align)
     }
 
-    /// Returns the bytes of a stack with this number of words, and of a bitmap with one bit for each position in the
-    /// stack that can hold a reference.
+    /// Returns the size of a stack of `words` words, plus the size of its bitmap. The bitmap has one bit for each
+    /// position in the stack that can hold a reference.
     #[cold]
     fn stack(&self, words: u32) -> u64 {
         let words = u64::from(words);
@@ -282,7 +283,7 @@ impl Sizes {
         (words + places.div_ceil(64)) * 8
     }
 
-    /// Returns the number and bytes of all arrays of a class that a scan counted.
+    /// Returns the number of a class's arrays that a scan counted, and their total size in bytes.
     pub(crate) fn arrays(&self, class: ClassIndex, number: usize, stats: &Stats) -> (u64, u64) {
         if self.arrays[class.index()].1 == STACK {
             let chunks = stats.stack_chunks.iter();
@@ -302,8 +303,8 @@ impl Sizes {
     }
 }
 
-/// Returns the bytes of a class's static fields. Names in angle brackets are the JVM's references, which are static
-/// fields only in the dump.
+/// Returns the size of a class's static fields in bytes. Static fields with names in angle brackets do not count. They
+/// are references of the JVM, which are static fields only in the dump.
 fn statics(class: &Class, model: &Model) -> u64 {
     let fields = class.statics.iter().filter(|s| !s.name.starts_with('<'));
     model.statics(fields.map(|s| s.kind))

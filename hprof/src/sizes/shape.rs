@@ -61,7 +61,7 @@ pub(crate) fn cut_off(class: u32, fields: usize) -> Option<u32> {
     has_room.then_some(MASKED | DAMAGED | fields << CLASS_BITS | class)
 }
 
-/// Which references an object's adjacency list contains, according to its shape.
+/// The references that an object's adjacency list contains, according to the object's shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InRow {
     /// All reference fields, except the fields whose bits are set in the value.
