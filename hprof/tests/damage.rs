@@ -244,7 +244,8 @@ fn a_dump_without_roots_says_what_it_counts_as_roots() {
         cut.warnings()
     );
     assert_eq!(objects(&histogram), cut.object_count());
-    // Objects that statics of the boot classes hold are still reachable. Objects that only the thread held are not.
+    // Objects that static fields of the boot classes hold are still reachable. Objects that only the thread held are
+    // not.
     let reachable = |s: &Snapshot| {
         s.histogram()
             .iter()

@@ -1,5 +1,5 @@
-//! Tests the reference through which a dominator holds an object, and the objects that are visited below nodes, on
-//! heaps built by hand.
+//! Tests through which reference a dominator holds an object, and which objects a visit of the dominator tree returns.
+//! The heaps are built by hand.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -223,7 +223,7 @@ fn referents_hold_as_far_as_references_retain() {
         ("com.acme.Weak", weak_reference),
         ("com.acme.Phantom", phantom_reference),
     ];
-    // Two other paths also lead from each reference object to its referent.
+    // Each reference object also leads to its referent by two other paths.
     let cases = classes.map(|(name, above)| {
         let class = drawn.class(name, above, &["one", "two"]);
         let (referent, queue) = (drawn.leaf(), drawn.leaf());
@@ -382,7 +382,7 @@ fn what_nodes_dominate_is_visited_once() {
         visited(&[Node::ROOT], false),
         top.copied().collect::<Vec<_>>()
     );
-    // A visit below all nodes at once returns every object except those that roots hold.
+    // A visit of the children of all nodes returns every object except those that the tree's root dominates directly.
     let nodes: Vec<Node> = tree.nodes().collect();
     let deeper = reachable
         .iter()

@@ -434,7 +434,7 @@ fn objects_without_referrers_are_roots_where_parked_threads_have_no_frames() {
     ] {
         with_virtual_thread(version, false, true).check_whole();
     }
-    // A truncated dump does not have these frames either.
+    // A truncated dump also lacks the frames of parked virtual threads.
     let cut = with_virtual_thread("21.0.8+9-LTS", false, true);
     let snapshot = open(&cut.bytes[..cut.bytes.len() - 9]);
     assert_eq!(snapshot.missing_roots(), Some(MissingRoots::ParkedThreads));

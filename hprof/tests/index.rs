@@ -139,7 +139,8 @@ fn indexed(dump: &Path, options: &Options) -> (Snapshot, PathBuf) {
     (snapshot, index)
 }
 
-/// Checks that a dump and its index give the same answers, for every kind of retaining references.
+/// Checks that a dump and its index give the same answers. Tests each choice of reference objects that retain their
+/// referents.
 #[track_caller]
 fn same(what: &str, dump: &Path) {
     for refs in [Refs::Soft, Refs::Strong, Refs::All] {

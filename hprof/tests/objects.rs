@@ -249,7 +249,7 @@ fn selectors_name_objects() {
     assert_eq!(classes.len(), snapshot.classes().dumped());
 }
 
-/// Returns a class's name without the address of a hidden class.
+/// Returns a class's name. If the class is hidden, leaves out the address in its name.
 fn printed(name: &str) -> Cow<'_, str> {
     match name.split_once('/') {
         Some((name, _)) => Cow::Owned(name.to_owned()),

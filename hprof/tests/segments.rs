@@ -50,7 +50,7 @@ impl Parts {
         Self::of(&heap.build())
     }
 
-    /// Cuts a dump before its first heap record, and the heap records into three segments.
+    /// Splits a dump into a base, which ends before the first heap record, and three segments with the heap records.
     fn of(whole: &[u8]) -> Self {
         let all = records(whole);
         let heap: Vec<usize> = all

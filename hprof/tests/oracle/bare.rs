@@ -89,7 +89,8 @@ fn kept(first: u32) -> Thresholds {
     }
 }
 
-/// Checks that the graph has all references, and that it gives the same dominators.
+/// Checks that the graph has all references, and that dominators computed from this graph are the same as in the
+/// snapshot.
 fn check_graph(both: &Both) {
     let graph = both.snapshot.graph(&Silent).unwrap();
     let key = both.snapshot.classes().by_name("app.Key")[0];

@@ -12,7 +12,7 @@ use crate::naive::{self, Heap};
 pub(crate) struct Both {
     pub(crate) heap: Heap,
     pub(crate) snapshot: Snapshot,
-    /// The snapshot's number of each object in the heap.
+    /// For each object in `heap`, its number in the snapshot.
     pub(crate) numbers: Vec<ObjectIndex>,
     pub(crate) places: HashMap<ObjectIndex, usize>,
     /// Ends the test if a query on this heap never ends.

@@ -66,7 +66,7 @@ impl BruteForce {
         }
     }
 
-    /// Returns the objects that are still reached without some of the objects.
+    /// Returns which objects are still reached if the objects for which `without` returns true are removed.
     pub(crate) fn reached_without(&self, without: impl Fn(usize) -> bool) -> Vec<bool> {
         let mut reached = vec![false; self.edges.len()];
         let mut todo: Vec<usize> = Vec::new();

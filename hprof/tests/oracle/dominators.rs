@@ -14,7 +14,8 @@ use crate::naive::Kind;
 use crate::world::{self, Plan, rounds};
 
 impl Both {
-    /// Returns the snapshot's dominator, as a number of the heap.
+    /// Returns the dominator that the snapshot has for a node of the naive reader's heap, also as a number in that
+    /// heap.
     fn dominator(&self, node: usize) -> Option<Option<usize>> {
         let tree = self.snapshot.tree();
         let up = tree.dominator(self.numbers[node])?;

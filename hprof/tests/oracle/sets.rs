@@ -115,7 +115,7 @@ fn a_set_retains_what_its_removal_frees() {
             }
         }
     }
-    // The sum over single objects may be larger or smaller than the size of the set.
+    // The sum of the sizes of the single objects may be larger or smaller than the size of the set.
     assert!(more > 10 && fewer > 10, "{more} {fewer}");
 }
 
