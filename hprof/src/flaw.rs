@@ -23,7 +23,7 @@ pub enum Flaw {
     LaterDump { at: usize, own: usize },
 
     // Flaws of segments beside the dump:
-    /// Segments were read. `count` is their number in words.
+    /// Segments were read. `count` is the number of segments in words, for example `2 unmerged segments`.
     ReadSegments {
         base: String,
         count: String,
@@ -119,8 +119,8 @@ pub enum Flaw {
     NoVirtualStacks { threads: u64 },
 
     // Flaws of sizes:
-    /// Ids are not addresses. If the dump has the sizes of classes, `agree` out of `of` classes have the size that the
-    /// assumed layout gives them.
+    /// Ids are not addresses, so a layout is assumed. If the dump has the sizes of classes, `agree` has two numbers:
+    /// the number of classes whose size agrees with the assumed layout, and the number of classes that were compared.
     AssumedSizes {
         agree: Option<(usize, usize)>,
         reference: u32,

@@ -52,7 +52,7 @@ pub fn segments(bytes: &[u8]) {
     let end = if has_end(bytes) { RECORD_HEAD } else { 0 };
     let bytes = &bytes[..bytes.len() - end];
     let places = match record::header(bytes) {
-        // Cut at ends of records, because such parts can be joined more often than parts that are cut elsewhere.
+        // Cut at the ends of records. Such parts can be joined more often than parts that are cut elsewhere.
         Ok(header) if odd & 1 == 0 => heap_records(bytes, &header),
         _ => (0..=bytes.len()).collect(),
     };
@@ -199,7 +199,7 @@ pub fn snapshot(bytes: &[u8]) {
     deep(&snapshot, &first, odd);
 }
 
-/// No byte is counted as wasted twice, and the savings are at most the total size of the objects.
+/// Checks that no byte is counted as wasted twice, and that the savings are at most the total size of the objects.
 fn waste(snapshot: &Snapshot, odd: u8) {
     let options = WasteOptions {
         groups: usize::from(odd) % 4,
@@ -225,8 +225,8 @@ fn waste(snapshot: &Snapshot, odd: u8) {
     assert!(sum <= all, "{sum} bytes wasted of {all}");
 }
 
-/// A walk that skips final fields reaches no objects that a walk with final fields does not reach. This holds for any
-/// content of the class files.
+/// Checks that a walk without final fields reaches only objects that a walk with final fields reaches, too. This holds
+/// for any content of the class files.
 fn deep(snapshot: &Snapshot, first: &[ObjectIndex], odd: u8) {
     let declared = |class: &str| {
         let classes = snapshot.classes();
@@ -260,7 +260,7 @@ fn deep(snapshot: &Snapshot, first: &[ObjectIndex], odd: u8) {
     }
 }
 
-/// The totals of the histogram equal the totals of the tree.
+/// Checks that the totals of the histogram equal the totals of the dominator tree.
 fn totals_add_up(snapshot: &Snapshot) {
     let totals = snapshot.histogram();
     assert_eq!(totals.len(), snapshot.classes().len());

@@ -47,7 +47,7 @@ pub(crate) struct Dump {
 }
 
 impl Dump {
-    /// Gives classes and fields the names in the mapping of the options.
+    /// Renames classes and fields by the mapping in the options, if there is one.
     pub(crate) fn rename(&mut self, options: &Options) {
         if let Some(mapping) = &options.mapping {
             self.classes.rename(&**mapping);
@@ -122,7 +122,7 @@ pub struct Snapshot {
     pub(crate) options: Options,
     pub(crate) store: Store,
     pub(crate) tree: DominatorTree,
-    /// For each object, the reference by which its dominator's record holds it. [`Snapshot::holders`] consumes this.
+    /// For each object, a code of the reference by which its dominator holds it. [`Snapshot::holders`] consumes this.
     pub(crate) noted: Mutex<Option<Array<u16>>>,
     /// The total of all objects of each class.
     pub(crate) totals: Vec<ClassTotal>,
@@ -131,7 +131,8 @@ pub struct Snapshot {
     /// Offsets of records and lists of referrers. Only a snapshot from an index has them.
     pub(crate) positions: Option<Positions>,
     pub(crate) inbound: Option<Inbound>,
-    /// Offsets of some records. A snapshot from an index has none.
+    /// Offsets of some records, at which a search in the file can start. Empty for a snapshot from an index, which has
+    /// `positions` for this.
     pub(crate) waypoints: Waypoints,
 }
 
@@ -153,8 +154,8 @@ pub(crate) struct Derived {
     pub(crate) histogram: OnceLock<Vec<ClassTotal>>,
 }
 
-/// The shapes of a [`Snapshot`]'s objects (their class, and for arrays their length) as slices, so that a loop looks up
-/// the location of an array once and not for each object.
+/// The shapes of a [`Snapshot`]'s objects. A shape encodes an object's class and, for arrays, the length. This view has
+/// the shapes as slices, so that a loop over objects looks up the location of the slices only once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShapesView<'a> {
     snapshot: &'a Snapshot,
@@ -215,8 +216,8 @@ struct Analysed {
 }
 
 impl Analysed {
-    /// Returns `None` if the graph has to be built again with fewer leaves: leaves keep classes alive, or they hold
-    /// objects by references that no record contains.
+    /// Returns `None` if the graph must be built again with fewer leaves. This is necessary if leaves keep classes
+    /// alive, or if leaves hold objects by references that no record contains.
     fn new(built: Built, context: &Context<'_>, plan: &Plan) -> Result<Option<Self>> {
         let (options, store) = (context.options, context.store);
         let Built {
@@ -355,7 +356,7 @@ impl Snapshot {
     }
 
     /// Replaces a snapshot by that of another dump. The memory of the previous snapshot is returned to the system
-    /// first. Its memory limit stays in force. See [`Snapshot::open`].
+    /// first. The new snapshot has the memory limit of the previous one. See [`Snapshot::open`].
     ///
     /// # Errors
     /// See [`Snapshot::open`].
@@ -407,7 +408,8 @@ impl Snapshot {
                     progress.phase("reading the dump again", 0);
                     plan.late_classes.by_loader = found;
                 }
-                // Leaves keep classes alive, so read the dump again without leaves that refer to their class.
+                // Leaves may keep classes alive. So read the dump again. This time, an object that refers only to its
+                // class is a leaf only if the class is certainly a GC root.
                 None => {
                     progress.phase(
                         "reading the dump again, because single objects may keep classes alive",
@@ -623,7 +625,8 @@ impl Snapshot {
             .class_and_size(&self.shapes, &self.dump.sizes, shape)
     }
 
-    /// Returns the bytes of all objects that no GC root reaches by references that retain.
+    /// Returns the total shallow size, in bytes, of all objects that are not reachable. An object is reachable if a GC
+    /// root reaches it by references that retain their targets.
     ///
     /// Cost: one parallel pass over the objects, on the first call.
     #[must_use]

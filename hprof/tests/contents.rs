@@ -32,7 +32,8 @@ impl Heap {
     }
 }
 
-/// Returns a heap with a list of `nodes` nodes, the list, and its nodes. The list's field `size` has this value.
+/// Returns a heap with a list, the list itself, and its nodes. The list has `nodes` nodes, and its field `size` has the
+/// value `size`.
 fn linked(size: i32, nodes: usize) -> (HeapBuilder, Obj, Vec<Obj>) {
     let mut made = Heap::new();
     let list = made.class("java.util.LinkedList", &[("size", Int), ("first", Object)]);

@@ -9,7 +9,7 @@ use hprof::answers::{Content, Contents, Entry, Value};
 use hprof::{ObjectIndex, Options, Silent, Snapshot};
 use testdata::jvm::{DumpOptions, Jdk, Launch};
 
-/// The program's output about one field.
+/// A line of the program's output, about the collection in one field.
 struct Said {
     field: String,
     kind: String,
@@ -150,7 +150,7 @@ fn check(jdk: &Jdk, flag: &str) -> Vec<String> {
             ));
             continue;
         }
-        // A range of elements must equal that part of the whole list.
+        // A range of elements must equal the same range of the list of all elements.
         if all.entries.len() > 90 {
             for (start, end) in [(1, 3), (90, 101)] {
                 let page = read(start..end).unwrap();

@@ -225,7 +225,7 @@ fn a_dump_without_roots_says_what_it_counts_as_roots() {
     let whole = analyse(&bytes).unwrap().0;
     assert!(!says(whole.warnings(), "roots"), "{:?}", whole.warnings());
     let first_root = boundaries.iter().copied().find(|&at| bytes[at] == 0x05);
-    // Before the heap, 0x05 is the tag of another record, not of a root.
+    // The byte 0x05 is the tag of a root only inside the heap, so search from the first heap record on.
     let heap_start = boundaries
         .iter()
         .copied()
@@ -244,7 +244,8 @@ fn a_dump_without_roots_says_what_it_counts_as_roots() {
         cut.warnings()
     );
     assert_eq!(objects(&histogram), cut.object_count());
-    // Objects that statics of the boot classes hold are still reachable. Objects that only the thread held are not.
+    // Objects that static fields of the boot classes hold are still reachable. Objects that only the thread held are
+    // not.
     let reachable = |s: &Snapshot| {
         s.histogram()
             .iter()
@@ -429,8 +430,8 @@ fn amplifying_dumps_cost_no_more_than_they_may() {
         sparse.set_address(this, 0x1000_0000 + i * (1 << 26));
     }
     within_limits(&sparse.build(), &"sparse ids");
-    // Gzip files that are much larger when unpacked, in blocks and as one member: without a dump, and with a dump whose
-    // arrays contain only zeros.
+    // Two kinds of content that become much larger when decompressed: data that is not a dump, and a dump whose arrays
+    // contain only zeros. Each is compressed in blocks and as one gzip member.
     let zeros = vec![0; 48 << 20];
     let mut hollow = HeapBuilder::new(Written::default());
     hollow.boot();

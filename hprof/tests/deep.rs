@@ -145,7 +145,8 @@ fn strings_are_interned_where_the_dump_says_so() {
     }
     // Two objects count: the string and its array.
     assert_eq!(reached(&snapshot, &skipping(), index(own)), 2);
-    // Objects in the class's resolved references are not in any of its fields.
+    // A deep size counts only objects to which fields refer. The class's resolved references are not in one of its
+    // fields.
     let class = at(&heap, &snapshot, class);
     assert_eq!(reached(&snapshot, &DeepOptions::default(), class), 1);
 }

@@ -1,6 +1,6 @@
-//! Compares shallow and deep sizes with those that a program measures of its own objects, with Instrumentation and a
-//! walk over their fields. For every JDK found and every mode with another object layout, they must be equal to the
-//! byte.
+//! Compares shallow and deep sizes with those that a program measures of its own objects, by Instrumentation and a walk
+//! over their fields. Runs on every JDK found, in several JVM modes with different object layouts. The sizes must be
+//! equal to the byte.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -78,8 +78,8 @@ fn check(jdk: &Jdk, mode: &str, flags: &[&str], folder: &Path) -> Vec<String> {
     let mut target = Launch::class(jdk, classes, "DeepSizes")
         .flag("-Xmx256m")
         .flag(format!("-javaagent:{}", agent.display()))
-        // In compiled code, the intrinsic does not read the size of a class object from the object itself, so the
-        // static fields are missing from its result.
+        // Without this flag, compiled code uses an intrinsic that computes the size of a class object without its
+        // static fields.
         .flag("-XX:+UnlockDiagnosticVMOptions")
         .flag("-XX:DisableIntrinsic=_getObjectSize")
         .flags(flags)

@@ -652,7 +652,7 @@ fn ids_that_are_no_addresses() {
         hprof::sizes::LayoutSource::Assumed
     );
     let mut expected = table(true_sizes.classes(), &true_sizes.totals());
-    // The JVMs that the model assumes leave the gap behind a superclass's fields unused.
+    // In the assumed layout, the fields of a subclass do not fill the gap behind the fields of its superclass.
     let nodes = expected.get_mut("com.acme.Node").unwrap();
     nodes.1 = nodes.0 * 40;
     assert_eq!(table(snapshot.classes(), &snapshot.totals()), expected);

@@ -6,13 +6,13 @@
 use hprof::{Options, Silent, Snapshot, Source};
 use testdata::writer::{self, FieldType, HeapBuilder, Root, Value};
 
-/// Bytes of garbage beside an instance, for example from reflection in each `new`.
+/// Bytes of unreachable objects behind an instance. Reflection in each `new` could leave them, for example.
 const GARBAGE: u64 = 200;
 /// Instances of each class.
 const INSTANCES: usize = 9;
 
-/// Builds a heap with `close + apart` classes of different sizes. Beside each instance of the last `apart` classes lies
-/// the same amount of garbage. Returns the objects with wrong sizes.
+/// Builds a heap with `close + apart` classes of different sizes. Each instance of the last `apart` classes is followed
+/// by [`GARBAGE`] bytes of unreachable objects. Returns a message for each object whose size is wrong.
 fn wrong(close: usize, apart: usize) -> Vec<String> {
     let mut heap = HeapBuilder::new(writer::Options::default());
     let boot = heap.boot();

@@ -1,5 +1,5 @@
-//! Tests the reference through which a dominator holds an object, and the objects that are visited below nodes, on
-//! heaps built by hand.
+//! Tests through which reference a dominator holds an object, and which objects a visit of the dominator tree returns.
+//! The heaps are built by hand.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -48,7 +48,7 @@ impl Drawn {
         options.holders = true;
         let source = Source::from_bytes(self.heap.try_build().unwrap().bytes);
         let snapshot = Snapshot::of(source, &options, &Silent).unwrap();
-        // The first result is computed from the adjacency lists. The second is read from the records.
+        // The first call computes the holders from the adjacency lists. The second call reads them from the records.
         let holders = [(); 2].map(|()| snapshot.holders().unwrap());
         Opened {
             heap: &self.heap,
@@ -74,7 +74,7 @@ impl Opened<'_> {
         self.snapshot.represents(self.number(class)).unwrap()
     }
 
-    /// Checks that `above` dominates `below`, and how it holds it.
+    /// Checks that `above` dominates `below`, and that `above` holds `below` by the reference `hold`.
     fn assert_held(&self, above: impl Into<Ref>, below: impl Into<Ref>, hold: Hold) {
         let (above, below) = (self.number(above), self.number(below));
         let tree = self.snapshot.tree();
@@ -223,7 +223,7 @@ fn referents_hold_as_far_as_references_retain() {
         ("com.acme.Weak", weak_reference),
         ("com.acme.Phantom", phantom_reference),
     ];
-    // Two other paths also lead from each reference object to its referent.
+    // Each reference object also leads to its referent by two other paths.
     let cases = classes.map(|(name, above)| {
         let class = drawn.class(name, above, &["one", "two"]);
         let (referent, queue) = (drawn.leaf(), drawn.leaf());
@@ -300,7 +300,8 @@ fn an_instance_that_is_cut_off_holds_what_is_left() {
     let mut drawn = Drawn::new(writer::Options::default());
     let above = drawn.boot.soft_reference;
     let class = drawn.class("com.acme.Soft", above, &["own"]);
-    // The bodies end after the instance's own field, and in the middle of the next field.
+    // The records of two instances are too short. One record ends after the instance's own field, the other in the
+    // middle of the next field.
     let cases = [8_u32, 12].map(|bytes| {
         let (id, held) = (ID * u64::from(bytes), drawn.leaf());
         let mut short = vec![0x21];
@@ -381,7 +382,7 @@ fn what_nodes_dominate_is_visited_once() {
         visited(&[Node::ROOT], false),
         top.copied().collect::<Vec<_>>()
     );
-    // A visit below all nodes at once returns every object except those that roots hold.
+    // A visit of the children of all nodes returns every object except those that the tree's root dominates directly.
     let nodes: Vec<Node> = tree.nodes().collect();
     let deeper = reachable
         .iter()
@@ -403,7 +404,7 @@ fn a_class_holds_the_values_that_hang_on_it() {
     let other = drawn.class("java.lang.ClassValue$Entry", object, &fields);
     let loader = drawn.loader("app");
     drawn.root(loader);
-    // An application class may have the same name.
+    // An application class may have the same name as the JDK's class.
     let same_name = drawn.class("java.lang.ClassValue$ClassValueMap", object, &fields);
     drawn.heap.set_loader(same_name, loader);
     let of = |drawn: &mut Drawn, class| {

@@ -11,8 +11,9 @@ use testdata::writer::{self, Elements, FieldType, HeapBuilder, Obj, Ref, Root, V
 /// Bytes of the array that a static field of each hidden class holds.
 const ARRAY: usize = 100_000;
 
-/// The loader of an application, a holder, and three classes of the loader. The holder holds an instance of the first
-/// class. A static field of the third class holds an instance of the second. The third class has no instance.
+/// A heap with an application's class loader, three classes of this loader, and a holder. The holder holds an instance
+/// of the first class. A static field of the third class holds an instance of the second. The third class has no
+/// instance.
 struct Drawn {
     heap: HeapBuilder,
     loader: Obj,
@@ -92,8 +93,8 @@ fn an_instance_retains_its_hidden_class() {
     assert_eq!(dominator(strong), Some(loader));
     assert!(tree.node(nested).is_some());
 
-    // The same objects are reachable, no matter whether instances or loaders keep the classes alive. A class that is
-    // not hidden is kept alive by both its instance and its loader, so neither of them retains it.
+    // In a heap whose classes are not hidden, the same objects are reachable. There both the instances and the loader
+    // keep a class alive, so neither of them retains it.
     let plain = drawn("");
     let of_plain = plain.open();
     assert_eq!(dominator_of(&of_plain, &plain, plain.classes[0]), None);

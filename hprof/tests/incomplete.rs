@@ -108,7 +108,7 @@ fn what_follows_a_heap_record_of_length_0_is_not_part_of_it() {
     };
     let whole = list(options).build();
     let all = objects(&whole);
-    // First, a dump with a closing record.
+    // First, read the dump with its closing record.
     let (bytes, heap) = without_length(options);
     assert_eq!(objects(&bytes), all);
     assert!(!warnings(&open(&bytes)).contains("is not read"));
@@ -269,7 +269,7 @@ impl Unrooted {
     }
 }
 
-/// The bytes of such a heap, and the IDs of head, pair and loader.
+/// A dump of an [`Unrooted`] heap, and the IDs of its list head, pair and loader.
 struct Built {
     bytes: Vec<u8>,
     ids: [ObjectId; 3],
@@ -434,11 +434,12 @@ fn objects_without_referrers_are_roots_where_parked_threads_have_no_frames() {
     ] {
         with_virtual_thread(version, false, true).check_whole();
     }
-    // A truncated dump does not have these frames either.
+    // A truncated dump also lacks the frames of parked virtual threads.
     let cut = with_virtual_thread("21.0.8+9-LTS", false, true);
     let snapshot = open(&cut.bytes[..cut.bytes.len() - 9]);
     assert_eq!(snapshot.missing_roots(), Some(MissingRoots::ParkedThreads));
-    // A thread that is a root has frames. A thread that was never parked has no stack in the heap.
+    // Nothing is missing from two other dumps: in the first, the thread is a root and has frames; in the second, the
+    // thread was never parked and has no stack in the heap.
     with_virtual_thread("21.0.8+9-LTS", true, true).check_whole();
     with_virtual_thread("21.0.8+9-LTS", false, false).check_whole();
 }

@@ -121,7 +121,7 @@ fn histogram(histogram: &Histogram) -> String {
 fn options(refs: Refs) -> Options {
     let mut options = Options::default();
     options.refs = refs;
-    // With low thresholds, as many as possible of the objects that refer only to their class are treated as leaves.
+    // With low thresholds, as many objects as possible that refer only to their class are treated as leaves.
     options.set_thresholds(Thresholds::LOW);
     options
 }
@@ -139,7 +139,8 @@ fn indexed(dump: &Path, options: &Options) -> (Snapshot, PathBuf) {
     (snapshot, index)
 }
 
-/// Checks that a dump and its index give the same answers, for every kind of retaining references.
+/// Checks that a dump and its index give the same answers. Tests each choice of reference objects that retain their
+/// referents.
 #[track_caller]
 fn same(what: &str, dump: &Path) {
     for refs in [Refs::Soft, Refs::Strong, Refs::All] {
@@ -284,7 +285,7 @@ fn synthetic_dumps_are_the_same_from_an_index() {
             &format!("{what}, cut off"),
             &dump_of(&bytes[..bytes.len() - 2000]),
         );
-        // Zeros overwrite class records, names or objects. So some classes become unknown, and records are damaged.
+        // Overwrite class records, names or objects with zeros. This makes some classes unknown and damages records.
         for at in [bytes.len() / 3, bytes.len() / 2] {
             let mut bytes = bytes.clone();
             bytes[at..at + 40].fill(0);
@@ -444,7 +445,7 @@ fn questions_about_few_objects_do_without_the_graph() {
                 .all(|&p| p == "searching for paths"),
         );
     }
-    // For some pairs of objects, soft references change the answer, so the query has more phases.
+    // The queries for the other pairs have more phases, because soft references change their answers.
     assert!(quick * 4 > pairs.len() * 3, "{quick} of {}", pairs.len());
 }
 
@@ -532,7 +533,7 @@ proptest! {
         let sample = &samples()[which];
         let mut bytes = sample.index.clone();
         for (at, word) in words {
-            // The changes are outside the header and the table.
+            // Change neither the header nor the table. Both end before offset 1,024.
             let at = 1024 + at.index((bytes.len() - 1024) / 4) * 4;
             bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
         }

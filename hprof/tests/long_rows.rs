@@ -1,4 +1,4 @@
-//! Tests arrays whose references several tasks follow at the same time.
+//! Tests long arrays. Several tasks follow the references of one array at the same time.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 

@@ -75,8 +75,8 @@ fn allocated(bytes: &[u8]) -> (u64, Snapshot) {
     let mut options = Options::default();
     options.refs = Refs::Soft;
     options.max_memory = Some(1 << 20);
-    // In a small heap all objects are close to roots. Then all would be witnesses, and the work would be divided among
-    // many tasks.
+    // In a small heap, all objects are close to GC roots and would be witnesses (see [`Thresholds`]). Then the work
+    // would be divided among many tasks.
     options.set_thresholds(Thresholds {
         near: 0,
         ..Thresholds::USUAL

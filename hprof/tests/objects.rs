@@ -249,7 +249,7 @@ fn selectors_name_objects() {
     assert_eq!(classes.len(), snapshot.classes().dumped());
 }
 
-/// Returns a class's name without the address of a hidden class.
+/// Returns a class's name. If the class is hidden, leaves out the address in its name.
 fn printed(name: &str) -> Cow<'_, str> {
     match name.split_once('/') {
         Some((name, _)) => Cow::Owned(name.to_owned()),
@@ -368,7 +368,7 @@ fn frames_select_the_objects_of_their_local_variables() {
         error("com.acme.Job.stop(Job.java:60)"),
         "no thread was in com.acme.Job.stop(Job.java:60) when the dump was taken"
     );
-    // A method in which no thread was running may be a misspelt field.
+    // No thread was running in a method `stop`, so `stop` may also be a misspelt field.
     assert_eq!(error("com.acme.Job.stop"), "com.acme.Job has no field stop");
 }
 
@@ -618,8 +618,8 @@ fn threads_of_newer_jvms_keep_details_elsewhere_and_may_be_virtual() {
     assert_eq!(found, expected);
 }
 
-/// A map in an object that another map holds: every line leads to its objects, and the lines of the outer map are
-/// separate from the lines of the inner map.
+/// An outer map holds a service, and the service holds an inner map of the same class. Each line of the merged paths
+/// leads to all five items. The lines of the outer map are separate from the lines of the inner map.
 #[test]
 fn a_map_in_a_map_has_its_own_lines() {
     let mut heap = HeapBuilder::new(writer::Options::default());
@@ -673,7 +673,7 @@ fn a_map_in_a_map_has_its_own_lines() {
     assert_eq!((first.0.as_str(), first.3), ("class com.acme.Context", 5));
     assert_eq!(lines.remove(0), expected.remove(0));
     assert_eq!(lines, expected);
-    // The lines below the last listed line are counted, too.
+    // At most `limit` lines are listed. The tree counts the lines that are not listed as hidden.
     for limit in 0..=7 {
         let tree = paths.merged(&snapshot, Merge::Class, limit);
         let hidden: u64 = tree.nodes.iter().map(|n| n.hidden.0).sum();

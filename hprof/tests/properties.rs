@@ -93,7 +93,7 @@ fn a_jvm_that_contradicts_the_distances_raises_doubt() {
 fn a_jvm_that_says_nothing_raises_none() {
     for properties in [
         &[][..],
-        // Neither other JVMs nor an old HotSpot set the property.
+        // Other JVMs and old versions of HotSpot do not set `java.vm.compressedOopsMode`.
         &[
             ("java.vm.name", "Eclipse OpenJ9 VM"),
             ("java.specification.version", "17"),

@@ -11,7 +11,7 @@ use testdata::writer::{
 };
 
 const SECRET: &str = "correct horse battery";
-/// A number that somebody may search for.
+/// A number that must not remain in the copy if numbers are redacted.
 const NUMBER: i64 = 0x0123_4567_89ab_cdef;
 
 fn redacted(bytes: &[u8], numbers: bool) -> (Vec<u8>, Vec<String>) {
@@ -41,7 +41,7 @@ fn left(bytes: &[u8], numbers: bool) -> Left {
     redaction.check(&Silent).unwrap().left
 }
 
-/// Returns the encodings in which the secret may be found.
+/// Returns `text` in each encoding in which a dump may contain it.
 fn forms(text: &str) -> [(&'static str, Vec<u8>); 3] {
     let units = || text.encode_utf16();
     [
@@ -168,7 +168,7 @@ fn nothing_that_was_planted_is_found() {
             assert_not_found(&out, SECRET);
             let number = NUMBER.to_be_bytes();
             let found = out.windows(8).filter(|w| *w == number).count();
-            // The number is in a static field and in an instance. The constant is always removed.
+            // The number is in a static field, in an instance and in a constant. The constant is always removed.
             assert_eq!(found, if numbers { 0 } else { 2 });
             assert_eq!(warnings, ["1 records of unknown kinds were skipped"]);
             let again = left(&out, numbers);
@@ -351,7 +351,7 @@ fn records(dump: &[u8]) -> Vec<(usize, u8, usize)> {
     records
 }
 
-/// Returns the dump with the end of a record moved to an offset.
+/// Returns the dump with another length in the header of the record at `record`, so that this record ends at `end`.
 fn ending_at(dump: &[u8], record: usize, end: usize) -> Vec<u8> {
     let mut dump = dump.to_vec();
     let length = u32::try_from(end - record - 9).unwrap();
@@ -396,7 +396,7 @@ fn a_name_whose_wrong_length_includes_a_record_is_not_copied() {
         .into_iter()
         .find(|&(at, kind, end)| kind == 1 && dump[at + 9 + 8..end] == *b"com/acme/Account");
     let (at, _, end) = name.unwrap();
-    // A constant of the program follows the name.
+    // A string constant of the program follows the name. The changed length of the name includes the constant.
     let constant = [
         &[1, 0, 0, 0, 0, 0, 0, 0, 8 + SECRET.len() as u8][..],
         &[0xee; 8],

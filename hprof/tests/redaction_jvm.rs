@@ -15,7 +15,7 @@ const SECRETS: usize = 100;
 /// Number of objects that are read in one batch.
 const BATCH: usize = 1 << 14;
 
-/// Returns the numbers that the JDK's tables derive from a hash.
+/// Returns the numbers that JDK tables may store for a hash, because some tables mix its bits first.
 fn derived(hash: i64) -> [u32; 6] {
     let hash = hash as u32;
     let spread = hash ^ hash >> 16;

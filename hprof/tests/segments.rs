@@ -50,7 +50,7 @@ impl Parts {
         Self::of(&heap.build())
     }
 
-    /// Cuts a dump before its first heap record, and the heap records into three segments.
+    /// Splits a dump into a base, which ends before the first heap record, and three segments with the heap records.
     fn of(whole: &[u8]) -> Self {
         let all = records(whole);
         let heap: Vec<usize> = all
@@ -130,7 +130,8 @@ impl Folder {
         opened(&self.dump())
     }
 
-    /// Checks that opening the dump in the folder reads the whole dump, with this note and without a warning.
+    /// Checks that opening the dump in the folder reads the whole dump. The only warning must be `note`, which reports
+    /// that segments were read.
     #[track_caller]
     fn holds(&self, whole: &[u8], note: &str) {
         let (bytes, warnings, is_partial) = self.open();
@@ -239,7 +240,7 @@ fn a_dump_is_read_whose_first_segments_are_merged_and_deleted() {
         let folder = parts.left(parts.merged(2, merged), &[2]);
         folder.holds(&parts.whole, LAST);
     }
-    // The JVM could not delete the first segment.
+    // The JVM appended the first segment to the base, but could not delete it.
     let folder = parts.left(parts.merged(1, 500), &[0, 1, 2]);
     folder.holds(&parts.whole, ALL);
 }
@@ -259,7 +260,7 @@ fn a_base_that_ends_where_a_buffer_ends_may_be_of_an_unfinished_dump() {
         said.contains("the dump is truncated: its closing record is missing"),
         "{said}"
     );
-    // The JVM had begun to merge, so all segments were complete.
+    // The base ends with bytes of a segment. So the JVM had begun to merge, and all segments were complete.
     let folder = parts.left(parts.merged(0, 40), &[0, 1, 2]);
     folder.holds(&parts.whole, ALL);
     let folder = parts.left(parts.merged(1, 0), &[1, 2]);
@@ -293,7 +294,7 @@ fn a_segment_that_is_cut_off_loses_its_end_and_no_other_segment() {
                 said.contains(ALL) && said.contains(&name) && said.contains(part),
                 "{said}"
             );
-            // The other segments have about 265 objects.
+            // The undamaged segments have about 265 objects.
             assert!(objects(&folder.dump()) > 240, "{}", objects(&folder.dump()));
         }
     }
@@ -363,13 +364,13 @@ fn segments_are_not_read_without_a_merge_point() {
     let folder = parts.left(cut, &[0, 1, 2]);
     folder.is_apart(none);
     folder.is_apart(all);
-    // The last bytes of the base match no segment, or they match a segment other than the first.
+    // The last bytes of the base match no segment, or they match only a segment that is missing.
     let mut other = parts.merged(1, 300);
     let last = other.len() - 1;
     other[last] ^= 1;
     parts.left(other, &[1, 2]).is_apart(none);
     parts.left(parts.merged(1, 300), &[2]).is_apart(none);
-    // The base contains more than the segments.
+    // The base contains more bytes of the last segment than the segment's file.
     let folder = parts.left(parts.merged(2, 300), &[2]);
     folder.write(2, &parts.segments[2][..200]);
     folder.is_apart(none);

@@ -1,5 +1,5 @@
-//! Compares shallow sizes with the JVM's own histogram. For every JDK found and every mode with another object layout,
-//! the bytes of each class must be equal.
+//! Compares shallow sizes with the JVM's own histogram. Runs on every JDK found, in several JVM modes with different
+//! object layouts. The bytes of each class must be equal.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -109,7 +109,7 @@ fn ours(classes: &hprof::records::Classes, totals: &[hprof::sizes::ClassTotal]) 
 /// Class objects of the primitive types and `void`, which have no class record.
 const PRIMITIVE_MIRRORS: u64 = 9;
 
-/// True if this difference between the figures of a class and the JVM's figures is allowed.
+/// True if the figures of a class may differ from the JVM's figures in this way.
 fn excepted(class: &str, ours: (u64, u64), jvm: (u64, u64), unlinked: u64) -> bool {
     match class {
         // The histogram counts class objects in the CDS archive that no class uses yet; the dump has only those of

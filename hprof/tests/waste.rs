@@ -135,7 +135,7 @@ fn equal_strings_share_what_they_share() {
             found.of(WasteKind::DuplicateArrays).total,
             WasteTotal::default()
         );
-        // Objects that are left out waste nothing.
+        // Excluded objects are not counted as waste.
         let left: Vec<ObjectIndex> = same[1..]
             .iter()
             .map(|&s| snapshot.find(ObjectId(world.heap.address(s))).unwrap())
@@ -184,7 +184,7 @@ fn holders_are_the_fields_of_the_program() {
     let found = waste(&snapshot, &[]);
     let of = found.of(WasteKind::DuplicateStrings);
     let user = snapshot.classes().by_name("com.acme.User")[0];
-    // The first of the equal strings, a name, is the one that is kept.
+    // The first of the equal strings is a name, and it is kept. So nine names and ten tags are waste.
     let mut holders: Vec<(Hold, u64)> = of.holders.iter().map(|h| (h.hold, h.objects)).collect();
     holders.sort_unstable();
     assert_eq!(
@@ -250,7 +250,7 @@ fn array_bytes(len: u64, width: u64) -> u64 {
     (16 + len * width).next_multiple_of(8)
 }
 
-/// The expected waste, counted from the objects themselves and not from the dump.
+/// The expected waste. It is computed from the objects that the test created, without reading the dump.
 #[derive(Default)]
 struct Expected(BTreeMap<&'static str, WasteTotal>);
 
@@ -259,7 +259,8 @@ impl Expected {
         *self.0.entry(kind.name()).or_default() += more;
     }
 
-    /// Adds groups of equal objects, given by their sizes. All but one object of each group are waste.
+    /// Adds groups of equal objects. `groups` has the sizes of the objects in each group. All but one object of each
+    /// group are waste.
     fn equal<K: Ord>(&mut self, kind: WasteKind, groups: &BTreeMap<K, Vec<u64>>) {
         for group in groups.values().filter(|g| g.len() > 1) {
             let all: u64 = group.iter().sum();

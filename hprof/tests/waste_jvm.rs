@@ -1,5 +1,5 @@
-//! Compares wasted memory with the results of a program that measures its own objects: it uses Instrumentation, and
-//! tries how short the JDK's tables can be. For every JDK found, they must be equal to the byte.
+//! Compares wasted memory with what a program measures of its own objects. The program uses Instrumentation, and tries
+//! how short the tables of JDK collections can be. Runs on every JDK found. The figures must be equal to the byte.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

@@ -25,7 +25,7 @@ impl Progress for Read {
         }
     }
     fn advance(&self, amount: u64) {
-        // The bytes that later phases read are not counted.
+        // Do not count the bytes that later phases read.
         let _ = self
             .0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |read| {

@@ -1,5 +1,5 @@
-//! Calls that allocate although the calling code has no allocation instruction: which method is called, and which hook
-//! is called after it.
+//! Calls of methods that allocate, such as `clone`, although the caller has no allocation instruction. This module
+//! finds out which method is called, and which hook is to be called after it.
 
 use std::ops::Range;
 
@@ -52,10 +52,10 @@ pub struct Call<'a> {
 /// The hook to call after a call has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// `object(site)`: the call allocates one object of this class.
+    /// `object(site)`: the call allocates one object. The value is the name of its class.
     Object(&'static str),
     /// `array(length, site)`: the call returns one array. The array's class is the return type in the call's
-    /// descriptor. If that is no array class, it is [`Call::owner`], as for `clone`.
+    /// descriptor. If the return type is not an array class, as for `clone`, the array's class is [`Call::owner`].
     Array,
     /// `hook(returned, site)` with the descriptor `(Ljava/lang/Object;I)V`: the class of the returned object is known
     /// only at run time.
@@ -120,8 +120,8 @@ pub(crate) fn called<'a>(
 }
 
 impl<'a> After<'a> {
-    /// Combines a hook with a call. Returns `None` if the call does not return a reference, or if the hook is for
-    /// arrays and no array class is known.
+    /// Determines the class of the object that a call returns, for the hook `told`. Returns `None` if the call does not
+    /// return a reference, or if the hook is for arrays and no array class is known.
     pub(crate) fn of(told: Told, call: &Call<'a>, class: u16) -> Option<Self> {
         let returned = returned(call.descriptor.0)?;
         let (class, cast) = match told {
@@ -182,7 +182,8 @@ impl<'a> Bootstraps<'a> {
         Self { content, places }
     }
 
-    /// Returns two constants of a bootstrap method: its method handle, and the first of its static arguments.
+    /// Returns the method handle and the first static argument of a bootstrap method, as indexes of constants. The
+    /// argument is `None` if there is none.
     fn get(&self, number: u16) -> Option<(u16, Option<u16>)> {
         let place = self.places.get(usize::from(number))?;
         let numbers = self.content.get(place.clone())?;

@@ -30,7 +30,7 @@ pub(crate) struct Method<'a> {
     pub(crate) descriptor: Name<'a>,
     /// The content of the attribute `Code`.
     pub(crate) code: Cursor<'a>,
-    /// The byte range of this content in the file. The four bytes before the range contain its length.
+    /// The byte range of `code` in the file. The four bytes before the range contain its length.
     pub(crate) place: Range<usize>,
 }
 

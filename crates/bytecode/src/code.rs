@@ -1,4 +1,5 @@
-//! Instructions: their offsets, their lengths, and those of their parts that depend on the offset.
+//! Splits code into instructions. For each instruction, finds the parts that depend on the offset, such as branch
+//! distances.
 
 use crate::cursor::Cursor;
 use crate::error::{Damage, Fault};

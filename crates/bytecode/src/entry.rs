@@ -1,8 +1,8 @@
 //! Calls a hook when a method is entered.
 //!
 //! The call is inserted at the start of the code. It needs no stack map frame, because the first frame follows from the
-//! method's descriptor. A branch to the instruction that was the first one before does not lead to the call, so the
-//! hook runs once for each entry. The method's exception handlers do not cover the call.
+//! method's descriptor. A branch to the method's original first instruction skips the call, so the hook runs once for
+//! each entry. The method's exception handlers do not cover the call.
 
 use crate::class::{ClassFile, Method};
 use crate::code::{Instructions, NEW};
@@ -38,19 +38,19 @@ pub enum Push<'p> {
     Long(u8),
     /// Pushes this number.
     Constant(i32),
-    /// Replaces a reference by the value of a field: class, name, descriptor. The type must take one stack slot.
+    /// Replaces the reference on top of the stack by the value of a field. The strings are the field's class, name and
+    /// descriptor. The value must take one stack slot.
     Field(&'p str, &'p str, &'p str),
-    /// Replaces a reference by the result of a virtual method without arguments: class, name, descriptor. The returned
-    /// type must take one stack slot.
+    /// Replaces the reference on top of the stack by the result of a virtual method without arguments. The strings are
+    /// the method's class, name and descriptor. The result must take one stack slot.
     Call(&'p str, &'p str, &'p str),
-    /// Replaces a reference by the result of this method, like [`Push::Call`], but always calls the method of this
-    /// class, even if a subclass overrides it.
+    /// Works like [`Push::Call`], but always calls the method of the given class, even if a subclass overrides it.
     Own(&'p str, &'p str, &'p str),
     /// Replaces an array by its length.
     Length,
     /// Replaces two numbers by their difference, the first minus the second.
     Less,
-    /// Replaces two `int`s by the result of a static method: class, name.
+    /// Replaces two `int`s by the result of a static method. The strings are the method's class and name.
     Combined(&'p str, &'p str),
     /// Duplicates the top of the stack.
     Again,
@@ -65,16 +65,16 @@ pub enum Push<'p> {
 pub struct Entry<'p> {
     /// The steps that push the arguments.
     pub pushes: Vec<Push<'p>>,
-    /// The called method, static and `void`: class, name, descriptor.
+    /// The class, the name and the descriptor of the hook. It must be a static `void` method.
     pub hook: [&'p str; 3],
 }
 
-/// The result for a class.
+/// A class with calls of a hook at the start of methods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entered<'a> {
     /// The new class file, or `None` if nothing changes.
     pub bytes: Option<Vec<u8>>,
-    /// The methods that have the call now: name and descriptor.
+    /// The name and the descriptor of each method that has the call now.
     pub methods: Vec<(Name<'a>, Name<'a>)>,
     /// The methods that should have the call but were not changed, each with the reason.
     pub left_alone: Vec<LeftAlone<'a>>,

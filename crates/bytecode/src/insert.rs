@@ -238,7 +238,7 @@ impl Calls<'_, '_> {
     }
 }
 
-/// Code to which an instruction that pushes a number can be appended.
+/// A buffer of code that can append an instruction which pushes a number.
 pub(crate) trait Pushed {
     fn push_number(&mut self, number: i32, added: &mut Additions) -> Result<(), Full>;
 }

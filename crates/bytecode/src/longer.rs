@@ -101,12 +101,12 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The place to which a branch leads if its target is an instruction with inserted code before it.
+/// The target of a branch to an instruction that has inserted code before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Branches {
-    /// To the inserted code, because it belongs to the instruction.
+    /// The branch goes to the inserted code, because the code has to run before every execution of the instruction.
     ToInserted,
-    /// To the instruction itself, because the inserted code runs only if the instruction is reached without a branch.
+    /// The branch goes to the instruction and skips the inserted code.
     PastInserted,
 }
 
@@ -213,7 +213,7 @@ impl<'a> Longer<'_, 'a> {
         out.extend(count.to_be_bytes());
         for (index, content) in kept {
             out.extend(index.to_be_bytes());
-            // Each entry grows by at most a few bytes.
+            // The length normally fits, because each entry grows by at most a few bytes.
             let length = u32::try_from(content.len()).map_err(|_| Reason::TooLong)?;
             out.extend(length.to_be_bytes());
             out.extend(content);

@@ -15,7 +15,8 @@ const NAME_AND_TYPE: u8 = 12;
 const HANDLE: u8 = 15;
 const DYNAMIC: u8 = 18;
 
-/// The constants of a class file. Only kinds that are needed to look up classes, names and calls have values.
+/// The constants of a class file. The values of constants are stored only for kinds that are needed to look up classes,
+/// names and calls.
 pub(crate) struct Pool<'a> {
     constants: Vec<Constant<'a>>,
     /// The offset of the pool in the file, which errors report.
@@ -199,7 +200,7 @@ impl Additions {
         self.next = mark.1;
     }
 
-    /// Returns the number of all constants in the form in which the file stores it.
+    /// Returns the number of all constants as the two bytes that the file contains.
     pub(crate) fn count(&self) -> [u8; 2] {
         // `add` returns only indexes below 65,535, so this number is at most 65,535.
         u16::try_from(self.next).unwrap_or(u16::MAX).to_be_bytes()

@@ -40,8 +40,8 @@ pub trait Sites {
         None
     }
 
-    /// Returns the number of a site, or `None` to skip it. Sites are visited in the order of the code. After its sites
-    /// have got numbers, a method can turn out to be unchangeable. Then [`Rewritten`] contains none of these numbers.
+    /// Returns the number of a site, or `None` to skip it. Sites are visited in the order of the code. If a method
+    /// turns out later to be unsuitable for rewriting, [`Rewritten`] contains none of its numbers.
     fn number(&mut self, class: Name<'_>, site: &Site<'_>) -> Option<i32>;
 }
 
@@ -279,7 +279,7 @@ struct Numbered<'n, 'f, 'a, S> {
 
 impl<'a, S: Sites> Numbered<'_, '_, 'a, S> {
     fn number(&mut self, at: usize, kind: Kind, class: ClassName<'a>) -> Option<i32> {
-        // Code is shorter than 64 KB.
+        // The conversion succeeds, because code is shorter than 64 KB.
         let bytecode = u16::try_from(at).ok()?;
         let site = Site {
             method: self.method.name,
@@ -369,7 +369,8 @@ impl<'a, S: Sites> Numbered<'_, '_, 'a, S> {
     }
 }
 
-/// Returns the array class for an element type. `newarray` encodes the type as this number.
+/// Returns the array class for the element type of a `newarray` instruction. `kind` is the code of the type in the
+/// instruction.
 fn primitives(kind: u8) -> Option<&'static [u8]> {
     Some(match kind {
         4 => b"[Z",

@@ -95,7 +95,7 @@ fn range(cursor: &mut Cursor<'_>, moved: &Moved, out: &mut Vec<u8>) -> Result<()
     let new = moved.bound(start.into(), offset)?;
     let end = moved.bound(usize::from(start) + usize::from(length), offset)?;
     out.extend(new.to_be_bytes());
-    // In the old code, the end is not before the start. New offsets have the same order, so this cannot become
+    // In the old code, the end is not before the start. New offsets have the same order, so the difference cannot be
     // negative.
     out.extend(end.saturating_sub(new).to_be_bytes());
     Ok(())

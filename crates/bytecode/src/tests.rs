@@ -19,8 +19,8 @@ const HOOKS: Hooks<'static> = Hooks {
     level: "level",
 };
 
-/// Gives consecutive numbers to sites, beginning with the first value. Skips the sites for which the function returns
-/// false.
+/// Gives consecutive numbers to sites. The first value is the first number. Sites for which the function returns false
+/// get no number.
 struct From(i32, fn(&Site<'_>) -> bool);
 
 impl Sites for From {
@@ -430,7 +430,8 @@ fn levels_that_are_not_counted_are_still_multiplied() {
     assert_eq!(code_with(|_| false), (0, None));
     let (sites, code) = code_with(|site| site.kind == Kind::Level(1));
     assert_eq!(sites, 1);
-    // lconst_1, iload 3, i2l, lmul, iload 4, iconst_2, call, pop2. The third length is not needed.
+    // Instructions: lconst_1, iload 3, i2l, lmul, iload 4, iconst_2, call, pop2. The length of the third dimension is
+    // not needed, because only the second dimension is counted.
     let levels = [0x0a, 0x15, 3, 0x85, 0x69, 0x15, 4, 0x05, 0xb8, 0, 25, 0x58];
     assert_eq!(code.unwrap()[9..21], levels);
 }
@@ -467,7 +468,8 @@ fn frames_of_each_kind_move() {
         code(&[&[247, 0, 100, 8, 0, 204]]),
         [0, 1, 247, 0, 104, 8, 0, 212]
     );
-    // Chop, append and full frames. An uninitialised object is identified by its `new`, which follows the call.
+    // Chop, append and full frames. A frame identifies an uninitialised object by the offset of its `new`, which moves
+    // from 0 to 4.
     assert_eq!(code(&[&[248, 0, 4]]), [0, 1, 248, 0, 8]);
     assert_eq!(
         code(&[&[253, 0, 4, 8, 0, 0, 4]]),
@@ -525,7 +527,7 @@ fn tables_move_and_unknown_attributes_go() {
 
 #[test]
 fn type_annotations_move_with_what_they_are_of() {
-    // One value of each kind, nested.
+    // One annotation value of each kind. Some values are nested.
     let values: &[u8] = &[
         0, 1, 0, 3, 0, 1, b'I', 0, 1, 0, 1, b'e', 0, 1, 0, 1, 0, 1, b'[', 0, 2, b'@', 0, 1, 0, 1,
         0, 1, b's', 0, 1, b'c', 0, 1,
@@ -589,7 +591,7 @@ fn damaged_code_leaves_the_method_alone() {
         fault(&[&lookup, &POPPED]),
         Fault::Switch { low: -1, high: -1 }
     );
-    // A huge count allocates nothing.
+    // A huge number of switch cases must not cause a huge allocation.
     let huge = [0xab, 0, 0, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff];
     assert_eq!(fault(&[&huge, &POPPED]), Fault::Short("the code"));
 }
@@ -694,8 +696,8 @@ fn subroutines_of_old_classes_run_and_count() {
     }
 }
 
-/// The method has a loop back to its first instruction. The ranges of a handler and a variable begin there, too, and so
-/// does a line.
+/// The method ends with a jump to its first instruction. An exception handler's range, a variable's range and a source
+/// line also begin at the first instruction.
 #[test]
 fn a_call_on_entry_is_made_once() {
     let class = Assembled {
@@ -729,7 +731,7 @@ fn a_call_on_entry_is_made_once() {
     let mut code = parts.code;
     let code = code.take(parts.length, "the code").unwrap();
     assert_eq!(code[..7], [0x19, 0, 0x15, 1, 0x05, 0x64, 0xb8]);
-    // The branch is unchanged, so it leads past the inserted call.
+    // The jump still has its old distance, so it skips the inserted call.
     assert_eq!(code[9..], [0, 0xa7, 0xff, 0xff]);
     assert_eq!(parts.max_stack, 3);
     let content = |mut cursor: crate::cursor::Cursor<'_>| {

@@ -25,7 +25,7 @@ const HOOKS: Hooks<'static> = Hooks {
     level: "level",
 };
 
-/// Gives consecutive numbers to sites, but skips one of nine.
+/// Gives consecutive numbers to sites, but skips every ninth site.
 struct Most(i32);
 
 impl Sites for Most {

@@ -12,7 +12,7 @@ use heapdiff_bytecode::{Hooks, Name, Site, Sites, rewrite};
 use testdata::jvm::{Jdk, Launch};
 use testdata::programs;
 
-/// One of this number of classes is tested. If `HEAPDIFF_ALL_CLASSES` is set, all are tested.
+/// One in this many classes is tested. If `HEAPDIFF_ALL_CLASSES` is set, all classes are tested.
 const SAMPLED: usize = 12;
 const PATIENCE: Duration = Duration::from_secs(300);
 

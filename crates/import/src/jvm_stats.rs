@@ -8,7 +8,7 @@ use heapdiff_trace::{NewCollection, NewTick};
 use super::NS_PER_MS;
 use super::slices::Ticks;
 
-/// Computes the heap, class and GC figures of one tick after the other.
+/// Computes the heap, class and GC figures of each tick. Ticks are processed in order.
 pub(super) struct JvmStats<'a> {
     recording: &'a Recording,
     ticks: &'a Ticks,

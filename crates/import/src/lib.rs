@@ -41,7 +41,7 @@ pub enum ImportError {
     Trace(#[from] TraceError),
 }
 
-/// The origin of a recording, as stored in the trace's run.
+/// The origin of a recording. The trace stores it with its run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The names of the recording's files.

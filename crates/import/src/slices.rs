@@ -80,8 +80,8 @@ impl Slices {
             allocated.keys().chain(live.keys()).copied().collect();
         rows.sort_unstable();
         rows.dedup();
-        // A row of the trace replaces all figures of a site. So each row repeats the number of live objects, even if
-        // this number did not change.
+        // In a trace, an entry replaces all earlier figures of the site. So each entry repeats the number of live
+        // objects, even if this number did not change.
         let mut now: BTreeMap<RecordedSite, Alive> = BTreeMap::new();
         let activity = rows.into_iter().map(|(tick, site)| {
             let now = now.entry(site).or_default();
@@ -183,7 +183,7 @@ fn alive(recording: &Recording, ticks: &Ticks) -> BTreeMap<(i64, RecordedSite), 
                     changes.insert((tick, site), live);
                 }
             }
-            // The loop continues with the next tick in which a live object was allocated.
+            // Continue with the next tick in which one of the found objects was allocated.
             tick = match found.peek() {
                 Some(sample) => ticks.at(sample.allocated_ns).clamp(tick + 1, to),
                 None => to + 1,
@@ -201,7 +201,8 @@ mod tests {
 
     const SECOND: i64 = 1_000_000_000;
 
-    /// Returns a sample of an object of this site that a search found alive. Both times are in seconds.
+    /// Returns a sample of an object of this site that a search found alive. `look` is the time of the search, and
+    /// `allocated` is the time of the allocation, both in seconds.
     fn old(site: u32, look: f64, allocated: f64) -> Sample {
         let ns = |seconds: f64| (seconds * 1e9) as i64;
         Sample {

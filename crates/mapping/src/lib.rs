@@ -113,8 +113,9 @@ impl Mapping {
         Some(class.members.get_or_init(|| Members::of(lines)))
     }
 
-    /// Returns the source file of `class`. `frame` is the frame in the dump, and `own` is the original name of that
-    /// frame's class.
+    /// Returns the source file of the original class `class`. `frame` is the frame in the dump. `own` is the original
+    /// name of that frame's class. `class` is another class if the mapping names one for the method, for example
+    /// because the method was inlined.
     fn file(&self, class: &str, own: &str, frame: &Frame) -> Option<String> {
         if let Some(file) = self.files.get(class) {
             return Some(file.to_string());

@@ -1,4 +1,4 @@
-//! The members of one class, by their names in the dump.
+//! The fields and methods of one class, which can be looked up by their names in the dump.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ const ALTERNATIVES: usize = 3;
 /// Maximum number of original frames that replace one frame of the dump.
 const INLINED: usize = 256;
 
-/// The members of a class by their names in the dump.
+/// The fields and methods of a class, by their names in the dump.
 #[derive(Debug, Default)]
 pub(crate) struct Members {
     fields: HashMap<Box<str>, Vec<Field>>,
@@ -19,7 +19,7 @@ pub(crate) struct Members {
 
 #[derive(Debug)]
 struct Field {
-    /// A primitive type, or `Object`.
+    /// The type of the field: a primitive type, or `Object` for all references.
     kind: Box<str>,
     original: Box<str>,
 }

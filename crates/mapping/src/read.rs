@@ -149,7 +149,8 @@ impl Mapping {
     }
 }
 
-/// Sets the end of a class's lines, once the next class begins.
+/// Adds the class `open` to `classes`, unless the map already has a class with this name. `end` is the end of the
+/// class's lines.
 fn close(classes: &mut HashMap<Box<str>, Class>, open: Option<(Box<str>, Class)>, end: usize) {
     if let Some((name, mut class)) = open {
         class.lines.end = end;

@@ -136,8 +136,8 @@ fn frames_of_proguard() {
         at("c", 99),
         ["com.acme.shop.Sessions.flush(Sessions.java:99)"]
     );
-    // The mapping does not contain this line number. If the method's name is unique, the frame gets this method,
-    // otherwise all methods that it could be.
+    // The mapping does not contain this line number. If only one method has this name in the dump, the frame gets its
+    // original name. If several methods have the name, the frame gets the original names of all of them.
     assert_eq!(at("b", 7), ["com.acme.shop.Sessions.touch(Sessions.java)"]);
     assert_eq!(
         at("a", 7),
@@ -344,8 +344,8 @@ proptest! {
         }
     }
 
-    /// The `proguard` crate has its own implementation of mappings. For valid mappings and lines that they contain, its
-    /// frames are the same.
+    /// Compares frames with those of the `proguard` crate, which implements mappings independently. Frames whose line
+    /// the mapping does not contain are left out.
     #[test]
     fn frames_are_those_of_another_implementation(
         ranges in prop::collection::vec((1..40_usize, 0..5_usize, 1..99_usize, 0..5_usize, any::<bool>()), 1..8),

@@ -74,7 +74,7 @@ impl Store {
         })
     }
 
-    /// Returns the bytes of all arrays.
+    /// Returns the total size of all arrays in bytes.
     #[cfg(test)]
     pub(crate) fn used(&self) -> u64 {
         self.0.used.load(Ordering::Relaxed)
@@ -130,8 +130,8 @@ impl Store {
         })
     }
 
-    /// Replaces fresh pages from an offset on by kept pages, which are cleared. Replaces at most as many large pages as
-    /// `bytes` fill.
+    /// Replaces fresh pages behind the offset `from` with kept pages, which it clears. Replaces only large pages that
+    /// lie completely within the first `bytes` bytes.
     ///
     /// # Errors
     /// Returns an error if pages cannot be moved and there is no memory to copy them to. The pages before the offset
@@ -256,8 +256,8 @@ impl<T: Pod> Array<T> {
         }
     }
 
-    /// Shortens the array, and returns the memory behind its end to the system if this needs no copy. This is for an
-    /// array that is consumed from its end while other arrays grow.
+    /// Shortens the array. If it is in anonymous memory, returns the pages behind the new end to the system. Copies no
+    /// elements. This is for an array that is consumed from its end while other arrays grow.
     pub(crate) fn shed(&mut self, len: usize) {
         let old = self.len * size_of::<T>();
         self.len = self.len.min(len);
@@ -287,7 +287,8 @@ impl<T: Pod> Array<T> {
         let fits = used.saturating_add(bytes as u64) <= self.store.0.limit;
         if fits && let Memory::Pages(pages) = &mut self.memory {
             let old = pages.len();
-            // Only large pages are kept. If the old pages end within a large page, kept pages cannot follow them.
+            // Only large pages are kept. Pages of an array that end inside a large page cannot be continued with kept
+            // pages.
             let filled = pages.grow(bytes).and_then(|()| {
                 if old.is_multiple_of(Pages::LARGE) {
                     self.store.fill_from_kept(pages, old, bytes)

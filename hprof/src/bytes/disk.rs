@@ -84,7 +84,7 @@ fn fill(file: &mut File, bytes: u64) -> io::Result<()> {
 
         match fallocate(&*file, FallocateFlags::empty(), 0, bytes) {
             Ok(()) => return Ok(()),
-            // Not every file system supports this. Then the zeros are written.
+            // Not every file system supports `fallocate`. If it is not supported, write zeros (see below).
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
             Err(e) => return Err(e.into()),
         }

@@ -22,11 +22,12 @@ use crate::error::Warning;
 use crate::flaw::Flaw;
 
 pub(crate) const MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
-/// Maximum number of members that are decompressed at once, and maximum number of their bytes.
+/// Maximum number of members that are decompressed at once. If there are several, `BATCH_BYTES` is the maximum total of
+/// their sizes.
 const BATCH: usize = 16;
 const BATCH_BYTES: usize = 32 << 20;
-/// Maximum number of bytes to decompress from places that only look like a header, in addition to a share of the useful
-/// bytes. If more bytes would be needed, the rest of the file is decompressed as one stream.
+/// If more than this number of bytes, plus a quarter of the useful bytes, was decompressed at places that only look
+/// like a header, then the rest of the file is decompressed as one stream.
 const WASTE: usize = 64 << 20;
 /// Maximum block size. If the comment contains a larger one, the file is decompressed as one stream.
 const MAX_BLOCK: usize = 64 << 20;
@@ -199,8 +200,8 @@ fn decompress_from(
     mut at: usize,
     out: &mut Tail<'_, impl Write>,
 ) -> std::io::Result<Option<Warning>> {
-    // Count the members. If the file has one member, the bytes after it that are not a member are other data. If the
-    // file has several members, such bytes can be a member with a damaged header.
+    // The number of members decides how to treat bytes behind the last member that do not begin a member. After a
+    // single member, they are other data. After several members, they can be a member with a damaged header.
     let (start, mut members) = (at, 0);
     let mut buffer = vec![0; 256 << 10];
     while at < input.len() {
@@ -236,8 +237,8 @@ fn decompress_from(
     Ok(None)
 }
 
-/// True if a gzip member may begin in `bytes`. The bytes contain the magic bytes of a member, or consist of the first
-/// of them.
+/// True if a gzip member may begin in `bytes`: the magic bytes of a member are in `bytes`, or `bytes` is a prefix of
+/// the magic bytes.
 fn may_hold_member(bytes: &[u8]) -> bool {
     MAGIC.starts_with(bytes) || memmem::find(bytes, &MAGIC).is_some()
 }

@@ -55,13 +55,13 @@ impl<T: Pod> List<T> {
         }
     }
 
-    /// Removes all elements. Their memory is used again.
+    /// Removes all elements. Their memory is kept for new elements.
     pub(crate) fn clear(&mut self) {
         self.recent.clear();
         self.stored = 0;
     }
 
-    /// Moves all elements to one slice, for [`List::elements`].
+    /// Moves all elements to one slice. Call this before [`List::elements`].
     pub(crate) fn settle(&mut self) -> Result<()> {
         match self.stored {
             0 => Ok(()),
@@ -86,7 +86,7 @@ impl<T: Pod> List<T> {
         }
     }
 
-    /// Returns the elements as an array.
+    /// Converts the list to an array of its elements.
     pub(crate) fn into_array(mut self) -> Result<Array<T>> {
         self.put_away()?;
         self.array.cut(self.stored)?;
@@ -138,8 +138,7 @@ mod tests {
             let (mut list, mut expected) = (List::new(&store).unwrap(), Vec::new());
             let mut next = 0_u32;
             for round in 0..2 {
-                // The list grows and shrinks across the capacity of the `Vec`, in steps by which the capacity cannot be
-                // divided.
+                // The list grows and shrinks beyond the capacity of the `Vec`.
                 for (pushed, popped) in [(10, 3), (9_000, 1_000), (5_000, 12_000), (30_001, 7)] {
                     for _ in 0..pushed {
                         list.push(next).unwrap();

@@ -29,7 +29,7 @@ impl MappedFile {
         Self::watched(file, path, Some(entry))
     }
 
-    /// Maps a temporary file without a name, which no other process can change. Errors name `path` instead.
+    /// Maps a temporary file without a name, which no other process can change. `path` is the path that errors name.
     pub(crate) fn temporary(file: File, path: &Path) -> io::Result<Self> {
         Self::watched(file, path, None)
     }
@@ -175,8 +175,7 @@ impl Place {
         change
     }
 
-    /// Records that memory of a mapped file could not be read. Returns false if no file is mapped at the address. A
-    /// page may extend beyond the end of the file.
+    /// Records that memory of a mapped file could not be read. Returns false if no file is mapped at the address.
     ///
     /// For signal handlers: takes no lock and allocates no memory.
     pub(crate) fn lose(address: usize) -> bool {
@@ -184,7 +183,8 @@ impl Place {
             let start = place.start.load(Ordering::Acquire);
             let end = place.end.load(Ordering::Acquire);
             let within = start != 0 && (start..end).contains(&address);
-            // If the place was released and reused meanwhile, `end` belongs to another file.
+            // If the place was released and reused after `start` was read, `end` may belong to another file. So check
+            // that `start` is still the same.
             if within && place.start.load(Ordering::Acquire) == start {
                 place.lost.store(true, Ordering::Release);
                 return true;

@@ -134,8 +134,8 @@ mod pages {
         at: NonNull<u8>,
         /// Number of mapped bytes, a multiple of [`Pages::SMALL`]. If zero, nothing is mapped.
         len: usize,
-        /// Offsets at which parts from other mappings begin, ascending. The system can move only one such part at a
-        /// time.
+        /// This memory may consist of several mappings of the kernel. These are the ascending offsets of the boundaries
+        /// between them. The system can move only one mapping at a time.
         seams: Vec<usize>,
     }
 
@@ -200,7 +200,8 @@ mod pages {
             Ok(pages)
         }
 
-        /// Touches the pages in order until `stop` is set. Unmaps the rest.
+        /// Writes to the pages in order until `stop` is set, so that the system provides memory for them. Unmaps the
+        /// pages that were not reached.
         pub(crate) fn touched(mut self, stop: &AtomicBool) -> Self {
             let mut touched = 0;
             for large in self.bytes_mut().chunks_mut(Self::LARGE) {
@@ -292,8 +293,8 @@ mod pages {
         /// move them, copies everything to new pages.
         ///
         /// # Errors
-        /// Returns an error if there is no memory for the copy. Then this value ends at some place at or after the
-        /// offset.
+        /// Returns an error if there is no memory for the copy. Then this value has lost some or all of its pages after
+        /// the offset.
         pub(crate) fn adopt(&mut self, offset: usize, mut from: Self) -> Result<()> {
             let fits = offset <= self.len && from.len <= self.len - offset;
             if !fits || !offset.is_multiple_of(Self::page()) {
@@ -355,8 +356,8 @@ mod pages {
         /// Adds pages at the end. Moves to another address if necessary.
         ///
         /// # Errors
-        /// Returns an error if there is not enough memory. If the old pages were already moved or copied in part, none
-        /// are left.
+        /// Returns an error if there is not enough memory. If moving or copying the old pages had already begun, this
+        /// value has no pages afterwards.
         pub(crate) fn grow(&mut self, bytes: usize) -> Result<()> {
             let mut larger = Self::new(bytes)?;
             let none = Self {

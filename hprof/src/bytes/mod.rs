@@ -29,6 +29,6 @@ pub use gzip::GzipBlocks;
 pub use mapped::changed_file;
 pub use mem::faults::on_lost_file;
 pub use segments::{dump_of, has_segments};
-// Public for files that other crates of the project write.
+// This function is public because other crates of the project use the same hash.
 #[doc(hidden)]
 pub use stamp::hash;

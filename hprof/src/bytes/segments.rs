@@ -33,7 +33,7 @@ const MOST: usize = 512;
 const NAMED: usize = 8;
 /// HotSpot writes the base in multiples of this size until all segments are complete. Then it writes the rest.
 const FLUSHED: usize = 64 << 10;
-/// Number of bytes that are compared at each boundary before further bytes are charged to the budget for comparisons.
+/// The comparison of this number of bytes at each record boundary is free. Only further bytes count against the budget.
 const SHORT: usize = 64;
 /// Number of first bytes that two heap records can have in common: a header, the tag of an object, and an id of 8
 /// bytes. Headers and tags are often equal, but no two records begin with the same object.
@@ -238,7 +238,8 @@ impl Beside {
         }
     }
 
-    /// Joins a base and the content of the segments, both decompressed. `damage` was found when they were decompressed.
+    /// Joins the base and the content of the segments, all of them decompressed. `damage` lists the damage that
+    /// decompressing them found.
     pub(crate) fn join<'a>(
         &self,
         base: &'a [u8],
@@ -492,8 +493,8 @@ impl<'a> Joined<'a> {
         self.parts.push(part);
     }
 
-    /// Adds a segment. If its last record is truncated, the record gets its real length, so that the next segment can
-    /// be read.
+    /// Adds a segment. If its last record is truncated, the record gets a new header with the length that it really
+    /// has. This makes the next segment readable.
     fn add(&mut self, name: &str, segment: &'a [u8]) {
         let mut at = 0;
         while let Some((tag::HEAP_DUMP_SEGMENT, length)) = head(segment, at) {

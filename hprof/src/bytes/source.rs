@@ -25,7 +25,7 @@ const SHOWN: usize = 128;
 #[derive(Debug)]
 pub struct Source {
     bytes: Bytes,
-    /// The offset of the dump in the bytes.
+    /// The offset in `bytes` at which the dump begins.
     start: usize,
     /// The index of the dump in its file, and the index of the heap among the heaps under the same header.
     number: usize,
@@ -120,7 +120,7 @@ impl Source {
         self.check()?;
         let contents: Vec<&[u8]> = files.iter().map(|file| &**file).collect();
         self.join(beside, packed.as_deref(), &contents)?;
-        // If a file has changed meanwhile, the copy is garbled.
+        // The copy is garbled if one of the files has changed since it was opened, so check this.
         packed.map_or(Ok(()), |packed| packed.check())?;
         files.iter().try_for_each(segments::Content::check)
     }
@@ -357,8 +357,8 @@ impl Source {
 /// Returns the number of gzip layers around a dump.
 ///
 /// # Errors
-/// Returns an error if there are more than [`gzip::MOST_LAYERS`] layers, or if several layers contain no dump. Only the
-/// first bytes of each layer are decompressed to find out.
+/// Returns an error if there are more than [`gzip::MOST_LAYERS`] layers, or if there are several layers and the
+/// innermost content is not a dump. Only the first bytes of each layer are decompressed to find out.
 fn gzip_layers(bytes: &[u8]) -> Result<usize> {
     if !gzip::is_gzip(bytes) {
         return Ok(0);
@@ -412,14 +412,15 @@ fn empty(beside: &Beside) -> String {
     )
 }
 
-/// A writer that collects the bytes of a copy: in memory first, in an unlinked file if there are many.
+/// A writer that collects the bytes of a copy. They are in memory at first. If there are many, they are in an unlinked
+/// file.
 struct Sink {
     memory: Vec<u8>,
     file: Option<File>,
     path: PathBuf,
-    /// Returns true if the expected content, for example a dump, starts with these bytes.
+    /// Returns true if these are the first bytes of the expected content, for example of a dump.
     expected: fn(&[u8]) -> bool,
-    /// True if the content does not start with the expected bytes. Then no more bytes are collected.
+    /// True if the content is not the expected content. Then no more bytes are collected.
     foreign: bool,
     written: u64,
     looked: u64,
@@ -458,7 +459,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Returns an error if writing `more` bytes would not leave the disk its reserve.
+    /// Returns an error if the disk would have less free space than its reserve after writing `more` bytes.
     fn look(&mut self, more: u64) -> std::io::Result<()> {
         let Some(room) = self.file.as_ref().and_then(self.room) else {
             return Ok(());
@@ -503,7 +504,8 @@ impl Sink {
 impl Write for Sink {
     fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
         if self.file.is_none() && self.memory.len() < MAGIC.len() {
-            // First take only a few bytes. If they show that the content is not a dump, no more is collected.
+            // Take only the magic bytes first. If they show that the content is not a dump, do not collect more than a
+            // few bytes.
             let part = &buf[..buf.len().min(MAGIC.len() - self.memory.len())];
             self.memory.extend_from_slice(part);
             if self.memory.len() == MAGIC.len() && !(self.expected)(&self.memory) {
@@ -608,7 +610,8 @@ mod tests {
             })
         });
         assert_eq!(wide.unwrap(), written);
-        // A large disk with less free space than its reserve, and a disk that this file fills.
+        // Two disks without enough space: a large disk with less free space than its reserve, and a disk whose free
+        // space shrinks as the file grows.
         let narrow: [fn(&File) -> Option<Room>; 2] = [
             |_| {
                 Some(Room {

@@ -74,8 +74,9 @@ pub(super) fn ends(all: &[u32], part: Range<usize>) -> bool {
     after && u64::from(largest) <= limit
 }
 
-/// Checks the counts of an address map's lines against its bits. A line has `line` words and two counts. Counts of
-/// empty lines are not checked. Returns the number of marks of each kind; `None` if a count is wrong.
+/// Checks the counts of an address map against its bits. The map consists of lines. A line has `line` words of bits
+/// and, for each of two kinds of objects, the number of marks in earlier lines. Counts of empty lines are not checked.
+/// Returns the number of marks of each kind; `None` if a count is wrong.
 ///
 /// Cost: one parallel pass, and a short one after it.
 pub(super) fn ranks(bits: &[u64], counts: &[u32], line: usize) -> Option<[u64; 2]> {
@@ -83,7 +84,8 @@ pub(super) fn ranks(bits: &[u64], counts: &[u32], line: usize) -> Option<[u64; 2
     if !bits.len().is_multiple_of(line) || counts.len() != bits.len() / line * 2 {
         return None;
     }
-    // For each chunk and each kind of object, the stored count before the first mark, and the number of marks.
+    // For a chunk and each kind of object: the stored count before the first mark of the chunk, and the number of marks
+    // in the chunk.
     let chunk = |(bits, counts): (&[u64], &[u32])| -> Option<([u32; 2], [u32; 2])> {
         let mut first = None;
         let mut sum = [0_u32; 2];

@@ -10,11 +10,11 @@ pub(super) const PERMUTED: u32 = 1;
 pub(super) const SORTED: u32 = 2;
 pub(super) const RUNS: u32 = 3;
 
-/// Kinds of missing roots. The code of a kind is its position.
+/// Kinds of missing roots. An index stores the position of a kind in this array.
 pub(super) const MISSING_ROOTS: [MissingRoots; 2] =
     [MissingRoots::ParkedThreads, MissingRoots::Frames];
 
-/// Returns a hash that distinguishes class tables.
+/// Returns a hash of the class table. It shows whether an index was written for the same classes.
 pub(super) fn class_hash(classes: &Classes) -> u64 {
     let each = classes
         .iter()

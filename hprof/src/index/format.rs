@@ -18,9 +18,9 @@ use crate::bytes::stamp::{Stamp, hash};
 use crate::options::Refs;
 
 pub(super) const MAGIC: &[u8] = b"heapdiff index\r\n";
-/// The version of the format. It has to be incremented with every change of the sections, of the field `bare` in
-/// [`Thresholds::USUAL`], and of the way the file is split into pieces. The last two matter because they determine the
-/// numbers of the objects that refer only to their class.
+/// The version of the format. It must be incremented if one of these changes: the sections; the field `bare` in
+/// [`Thresholds::USUAL`]; the way in which the file is split into pieces. `bare` and the pieces matter because they
+/// determine the numbers of objects that refer only to their class.
 ///
 /// [`Thresholds::USUAL`]: crate::dominators::thresholds::Thresholds::USUAL
 const VERSION: u32 = 10;
@@ -38,17 +38,18 @@ pub(super) enum Section {
     Small,
     InnerShapes,
     LeafShapes,
-    /// Class and length of each long array. The shape of a shorter array contains both.
+    /// Class and length of each long array. Shorter arrays are not listed, because their shapes contain class and
+    /// length.
     LongArrays,
     /// Objects with an allocation site: object number and stack trace serial.
     Sites,
-    /// The parts of the address map that have marks, in three sections: the numbers of the stretches, their words, and
-    /// their counts.
+    /// The address map is divided into stretches of equal size. Only stretches with marks are stored: their numbers,
+    /// their words and their counts.
     MapStretches,
     MapBits,
     MapCounts,
-    /// For each rank, the object number. The section covers objects with references, or all objects if ids are not
-    /// addresses.
+    /// For each rank, the object number. The rank of an object is the number of objects in this section that have lower
+    /// addresses or ids. The section covers objects with references, or all objects if ids are not addresses.
     MapNumbers,
     MapLeaves,
     MapIds,
@@ -264,9 +265,9 @@ impl Sections {
         (range.end <= self.map.len()).then_some(range)
     }
 
-    /// Returns a section after verifying its checksum. The section is used only if `fits` returns true for each of its
-    /// parts. Its arguments are the whole section and the range of the part. The elements that `fits` gets may be
-    /// damaged.
+    /// Returns a section after verifying its checksum. The section is rejected unless `fits` returns true for each of
+    /// its parts. The arguments of `fits` are the whole section and the range of the part. `fits` may be called before
+    /// the checksum is verified, so the elements may be damaged.
     pub(super) fn column<T: Pod + Sync>(
         &self,
         section: Section,

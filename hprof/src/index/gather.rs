@@ -64,7 +64,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns the numbers of objects with references and of leaves, without class objects.
+    /// Returns the number of objects with references and the number of leaves. Class objects are not counted.
     pub(super) fn counts(&self) -> [u32; 2] {
         [
             self.split.inner - self.split.classes,
@@ -72,8 +72,8 @@ impl Snapshot {
         ]
     }
 
-    /// Returns true if an id identifies one object, and no class object has the id of another object. Then fields and
-    /// elements are the only references that lists have to record.
+    /// Returns true if each id identifies only one object, including class objects. Then the lists need to record only
+    /// references from fields and elements.
     fn has_lists(&self) -> bool {
         let taken = |id: u64| self.map.by_id(id, self.split) != NONE;
         !matches!(self.map, AddressMap::Sorted { .. })
@@ -85,7 +85,7 @@ impl Snapshot {
 struct WalkedPiece<'a> {
     snapshot: &'a Snapshot,
     start: usize,
-    /// The numbers of the piece's first object with references and of its first leaf.
+    /// The object number of the piece's first object with references, and that of its first leaf.
     first: [u32; 2],
     positions: [Vec<u32>; 2],
     /// References as (id of the target, source), for targets whose number is not known yet.
@@ -160,7 +160,7 @@ impl Bodies for WalkedPiece<'_> {
 }
 
 impl Snapshot {
-    /// Returns the guesses of referrers on which the lists in an index are based.
+    /// Returns the data to guess an object's referrer. The lists of an index store differences from these guesses.
     pub(crate) fn likely_referrers(&self) -> LikelyReferrers<'_> {
         LikelyReferrers {
             classes: self.split.classes,

@@ -44,7 +44,7 @@ pub(crate) struct Inbound {
 pub(crate) struct Damaged;
 
 impl Inbound {
-    /// Returns `None` if the parts do not fit together.
+    /// Creates the lists from the sections. Returns `None` if the sections do not fit together.
     pub(crate) fn new(
         objects: usize,
         groups: Column<u64>,
@@ -88,7 +88,7 @@ impl Inbound {
         }
         let base = *self.bases.get(target as usize / BUCKET)?;
         let begin = usize::try_from(base.checked_add(take(&mut bytes)?)?).ok()?;
-        // Every number has at least one byte.
+        // Each number of the list takes at least one byte, so a list with more numbers than remaining bytes is damaged.
         let rest = self.far.len().checked_sub(begin).filter(|&r| r >= count)?;
         let most = count.saturating_mul(LONGEST).min(rest);
         Some((count, self.far.get(begin..begin + most)?))
@@ -202,10 +202,12 @@ impl LikelyReferrers<'_> {
     }
 }
 
-/// References that are collected before lists are created: for each bucket of objects, in file order.
+/// References that were collected before the lists are created. They are grouped by buckets of objects, and are in file
+/// order within each bucket.
 #[derive(Debug)]
 pub(crate) struct Buckets {
-    /// For each reference, the source minus the source of the reference before, then the low 16 bits of the target.
+    /// For each reference of a bucket: its source minus the source of the previous reference, and then the low 16 bits
+    /// of its target.
     parts: Vec<Vec<u8>>,
     last: Vec<u32>,
 }

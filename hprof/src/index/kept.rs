@@ -17,7 +17,8 @@ use crate::snapshot::Snapshot;
 
 /// The first bytes of a file of this kind.
 pub(super) const MAGIC: &[u8] = b"heapdiff summary\r\n";
-/// Size of the header in bytes: the magic bytes, two words of four bytes, and eight of eight (see [`Kept::header`]).
+/// Size of the header in bytes. It consists of the magic bytes, two words of four bytes, and eight words of eight bytes
+/// (see [`Kept::header`]).
 const HEADER: usize = MAGIC.len() + 2 * 4 + 8 * 8;
 /// The range of the header that holds the version of the program. Its bytes are zero if the file is independent of a
 /// dump.
@@ -55,7 +56,7 @@ impl Snapshot {
     }
 }
 
-/// The data that identifies a content.
+/// Identifies the content of a file: it may be used only for the same dump, [`Refs`] and version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// The dump beside which the file is stored. `None` for content that replaces a dump and does not depend on the
@@ -108,7 +109,8 @@ impl Kept {
             .split_at_checked(HEADER)
             .ok_or(IndexFault::Damaged("the file is truncated"))?;
         let expected = self.header(content);
-        // The ranges of the version, the `Refs`, the program, the dump, and the length of the content.
+        // The byte ranges of these values in the header: version of the content, `Refs`, version of the program, dump,
+        // and length of the content.
         let [version, refs, program, dump, len] = [18..22, 22..26, PROGRAM, 34..66, 66..74];
         let same = |part: std::ops::Range<usize>| head.get(part.clone()) == expected.get(part);
         if !same(version) || !same(program) {

@@ -20,7 +20,7 @@ pub(crate) struct Positions {
     first: Vec<[usize; 2]>,
 }
 
-/// Returns the numbers of objects with references and of leaves in each piece. `counts` has the numbers in all pieces.
+/// Returns how many objects with references and how many leaves each piece has. `counts` has the totals of all pieces.
 fn in_pieces(pieces: &[Piece], counts: [u32; 2]) -> impl Iterator<Item = [u32; 2]> + '_ {
     let starts = |p: &Piece| [p.first_inner, p.first_leaf];
     let ends = pieces.iter().skip(1).map(starts).chain([counts]);
@@ -34,7 +34,7 @@ pub(crate) fn sizes(pieces: &[Piece], counts: [u32; 2]) -> impl Iterator<Item = 
 }
 
 impl Positions {
-    /// Returns `None` if the number of positions does not fit the objects of the pieces.
+    /// Returns `None` if the number of positions does not agree with the number of objects in the pieces.
     pub(crate) fn new(pieces: &[Piece], counts: [u32; 2], bytes: [Column<u32>; 2]) -> Option<Self> {
         let mut next = [0; 2];
         let first = sizes(pieces, counts).map(|own| {

@@ -50,7 +50,8 @@ impl Snapshot {
     /// damaged, or if the dump cannot be read. In the last case, [`Snapshot::open`] returns the reason.
     pub fn from_index(path: &Path, index: &Path, options: &Options) -> Checked<Self> {
         let store = Store::new(options.max_memory);
-        // Dropped memory is returned to the system from now on, and not kept for other arrays.
+        // An analysis keeps dropped memory for its next arrays. Here the memory is returned to the system, because the
+        // arrays are mapped from the file.
         store.stop_keeping();
         let parts = OpenedIndex::open(path, index, options, &store)?;
         let OpenedIndex {
@@ -322,8 +323,8 @@ impl SmallSection {
     /// Returns the dump with its classes. The classes have to be the same as when the index was written.
     fn dump(&mut self, source: Source, header: Header, mut outline: Outline) -> Checked<Dump> {
         let late_classes = &self.derived.late_classes;
-        // In a valid index, each class without a record occurs once, and classes whose records come late are in file
-        // order.
+        // In a valid index, each class without a record occurs once. The class records that come after objects are in
+        // file order.
         let unknown: HashSet<u64> = late_classes.unknown.iter().copied().collect();
         let sane = unknown.len() == late_classes.unknown.len() && late_classes.late.is_sorted();
         let classes = plan::classes_with(&source, &header, &outline, late_classes);
@@ -376,7 +377,8 @@ fn kind(d: &mut Decoder<'_>) -> Option<RootKind> {
     RootKind::ALL.get(d.u32()? as usize).copied()
 }
 
-/// A range of addresses, and its blocks if only blocks are covered.
+/// The addresses that a map covers: a range, and if only some blocks of the range are covered, the numbers of these
+/// blocks.
 struct Covered {
     range: Range,
     blocks: Option<Vec<u32>>,
@@ -392,7 +394,7 @@ impl Covered {
         })
     }
 
-    /// Returns true if a file of this size may have bitmaps over these addresses.
+    /// Returns true if bitmaps over these addresses are not too large for a file of this size.
     fn is_flat(&self, file: usize) -> bool {
         let slots = match &self.blocks {
             None => Some(self.range.slots()),
@@ -413,7 +415,7 @@ impl Covered {
     }
 }
 
-/// The kind of the address map, with the data of its section.
+/// The kind of the address map, with the data that the small section has about it.
 enum MapKind {
     Ordered(Covered),
     Runs(Covered, Vec<Row>),

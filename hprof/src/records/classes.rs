@@ -12,7 +12,8 @@ use crate::records::record::{ClassDump, Kind};
 /// Maximum length of a chain of superclasses. Real chains have a tenth of this length.
 const MAX_DEPTH: u16 = 255;
 
-/// All layouts together may have one reference field for each byte of the file, and this number of further ones.
+/// All layouts together may have at most this many fields, plus one for each byte of the file. Inherited fields count
+/// once for each class.
 const SPARE_FIELDS: u64 = 4 << 20;
 
 /// A field that a class declares.
@@ -95,8 +96,8 @@ pub(crate) struct RecordLayout {
     /// size varies like an array's.
     pub(crate) array: u32,
     pub(crate) reference: Reference,
-    /// True for threads and class loaders, which are never leaves: the graph gets references from them that no record
-    /// contains.
+    /// True for threads and class loaders. They are never leaves, because the graph gets references from them that no
+    /// record contains.
     pub(crate) never_leaf: bool,
 }
 
@@ -109,8 +110,8 @@ impl RecordLayout {
 #[derive(Debug, Default)]
 struct Loaders {
     sorted: Vec<u64>,
-    /// A filter: one bit for each value of an id's low address bits, set if an id in `sorted` has this value. If it is
-    /// not set, no search is needed.
+    /// A filter for look-ups in `sorted`. Each bit stands for one value of an id's low bits, and is set if an id in
+    /// `sorted` has this value. If the bit of an id is not set, the id is not in `sorted`.
     low_bits: u64,
 }
 
@@ -153,14 +154,16 @@ pub struct Classes {
     dumped: usize,
     /// Class of each primitive array type, by [`Kind`] code.
     primitive_arrays: [u32; 12],
-    /// `jdk.internal.vm.StackChunk`, and the offset in its instances of the field with the number of words.
+    /// The class `jdk.internal.vm.StackChunk`. Its instances have a field with the number of stack words, and the
+    /// second value is the offset of this field.
     stack_chunk: Option<(ClassIndex, usize)>,
     /// Facts about the dump if a forked child of the agent wrote it; otherwise `None`.
     pub(crate) forked: Option<Forked>,
     pub(crate) duplicates: u64,
-    /// Number of fields that layouts may still contain. In a damaged dump, many classes can inherit many fields.
+    /// Number of fields that layouts may still contain. This is limited because many classes of a damaged dump can
+    /// inherit many fields.
     spare_fields: u64,
-    /// Number of classes whose references exceeded this limit.
+    /// Number of classes whose fields exceeded this limit.
     pub(crate) oversized: u64,
     loaders: Loaders,
     /// `java.lang.Class`.
@@ -435,12 +438,13 @@ impl Classes {
         &self.ref_offsets[layout.first_ref as usize..][..layout.refs as usize]
     }
 
-    /// Returns true for the JVM's class of parts of a virtual thread's stack.
+    /// Returns true if this is the JVM's class for parts of a virtual thread's stack.
     pub(crate) fn is_stack_chunk(&self, class: ClassIndex) -> bool {
         self.stack_chunk.is_some_and(|(chunk, _)| chunk == class)
     }
 
-    /// Returns the number of stack words in an instance of the class of stack chunks.
+    /// Returns the number of stack words in a stack chunk. `body` has the values of its fields. Returns `None` for
+    /// other classes.
     pub(crate) fn stack_words(&self, class: ClassIndex, body: &[u8]) -> Option<u32> {
         let (_, at) = self.stack_chunk.filter(|&(chunk, _)| chunk == class)?;
         let size = body.get(at..)?.first_chunk::<4>()?;
@@ -452,8 +456,8 @@ impl Classes {
         &self.arrays
     }
 
-    /// Returns true if an instance of `class` leads to a class object although its record may have no reference to it:
-    /// the object is a class loader, or its id is that of a class that has a class record, too.
+    /// Returns true if an object must not be a leaf although its record may contain no reference: the object is a class
+    /// loader and leads to its classes, or it is an instance of `java.lang.Class` and a class object has the same id.
     #[inline]
     pub(crate) fn holds_class(&self, class: u32, id: u64) -> bool {
         let is_class_object =
@@ -543,8 +547,8 @@ impl Classes {
     }
 
     /// Gives classes and fields the names that they had before they were shortened. A class can still be found by its
-    /// name in the dump, unless another class has it as its original name. Classes of the JVM that were found before
-    /// keep their role.
+    /// name in the dump, unless another class has it as its original name. Special classes such as `java.lang.Class`
+    /// were found before and stay the same.
     pub(crate) fn rename(&mut self, mapping: &dyn NameMapping) {
         for (i, class) in (0..).zip(&mut self.list) {
             // Rename fields before classes: the mapping finds a field by its class's name in the dump.

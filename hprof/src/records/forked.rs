@@ -22,7 +22,7 @@ const RESOLVED: &str = "<resolved_references>";
 /// The object layout that a forked child recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Recorded {
-    /// The id of the text, which a redacted dump has to keep.
+    /// The id of the name record with the layout. A redacted dump has to keep this name.
     pub(crate) name: u64,
     /// Bytes of a reference in the heap.
     pub(crate) reference: u32,
@@ -31,7 +31,8 @@ pub(crate) struct Recorded {
 }
 
 impl Recorded {
-    /// Reads the first name of a dump. Returns `None` if it is not exactly such a text.
+    /// Parses the first name of a dump. Returns `None` if the name does not have exactly the format in which a child
+    /// records the layout.
     pub(crate) fn parse(name: u64, text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?.strip_prefix(RECORDED)?;
         let text = text.strip_prefix("references ")?.strip_suffix(" bytes")?;

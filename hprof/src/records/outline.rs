@@ -64,8 +64,8 @@ pub(crate) struct Outline {
     pub(crate) next_heap: Option<usize>,
     /// True if there is a heap record, even an empty one.
     pub(crate) has_heap: bool,
-    /// The index, under the header, of the heap to which the current records belong; and true if this heap has any
-    /// records.
+    /// `heap` is the index, under the header, of the heap to which the current records belong. `begun` is true if this
+    /// heap has any records.
     heap: usize,
     begun: bool,
     /// True if the heap is complete. The next heap record then starts another heap, which contains the same objects at
@@ -83,7 +83,7 @@ pub(crate) const MAGIC: &[u8] = b"JAVA PROFILE 1.0";
 /// Size of a record's header in bytes: tag, time, length.
 pub(crate) const RECORD_HEAD: usize = 9;
 
-/// A record outside of the heap, or one that contains a part of it.
+/// A top-level record. Its body is outside of the heap, or is a part of the heap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TopRecord {
     /// Offset of its header.
@@ -205,10 +205,10 @@ impl Outline {
         Self::read(source, header, source.heap())
     }
 
-    /// Returns the outline like [`Outline::of`].
+    /// Returns the outline of the source's current dump and heap, like [`Outline::of`].
     ///
     /// # Errors
-    /// If the dump has no heap record.
+    /// Returns [`Error::NoHeap`] if the dump has no heap record.
     pub(crate) fn with_heap(source: &Source, header: &Header) -> Result<Self> {
         let outline = Self::of(source, header);
         let next = outline.next_dump.map(|_| source.number() + 2);
@@ -330,7 +330,7 @@ impl Outline {
                     (self.begun, self.closed) = (false, false);
                 }
                 self.begun |= end > start;
-                // A HEAP_DUMP record is followed by no end record. It contains the whole heap.
+                // A HEAP_DUMP record contains the whole heap, so no end record follows it.
                 self.closed |= tag == tag::HEAP_DUMP;
                 if self.heap == wanted {
                     self.has_heap = true;
@@ -418,8 +418,10 @@ pub(crate) fn head(bytes: &[u8], at: usize) -> Option<(u8, u64)> {
     ))
 }
 
-/// Returns the length of a heap dump record that starts at `start` of a file of `file` bytes. Adds the multiple of 2³²
-/// that does not fit in the 32 bits of `length`. `leads_on` returns true if a record can start at an offset.
+/// Returns the real length of a heap dump record, which may not fit in the 32 bits of its header. `length` is the
+/// length in the header, `start` is the offset of the body, and `file` is the size of the file. `leads_on` returns true
+/// if a record can start at an offset. If no record can start after `length` bytes, adds the first multiple of 2³²
+/// after which one can start.
 fn unwrapped(file: u64, start: u64, length: u64, leads_on: impl Fn(u64) -> bool) -> u64 {
     let left = file.saturating_sub(start);
     if left < WRAP || leads_on(start + length) {
@@ -459,8 +461,7 @@ mod tests {
         // The heap record is the last in the file.
         let next = |at| at == start + heap;
         assert_eq!(unwrapped(start + heap, start, heap % WRAP, next), heap);
-        // A correct length is not changed. A wrong length is not changed either if no multiple of 2³² can be added to
-        // it so that another record follows.
+        // A correct length is not changed. A wrong length is not changed if no multiple of 2³² makes it correct.
         assert_eq!(
             unwrapped(file, start, 3 * GB, |at| at == start + 3 * GB),
             3 * GB

@@ -369,7 +369,7 @@ pub(crate) fn frame(input: &[u8], id_size: usize) -> Option<FrameRecord> {
     })
 }
 
-/// A STACK_TRACE record, with the number of its frame ids and not the ids.
+/// A STACK_TRACE record. Contains the number of its frame ids, but not the ids themselves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trace {
     pub(crate) serial: u32,

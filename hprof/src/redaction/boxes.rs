@@ -14,9 +14,9 @@ use crate::redaction::survey::Survey;
 pub(super) struct HashBoxes(Option<IdTable>);
 
 impl HashBoxes {
-    /// Finds these objects.
+    /// Finds the objects that contain only a hash.
     ///
-    /// Cost: a walk over the heap, if the dump has one of the classes.
+    /// Cost: a walk over the heap, if the dump has a class that stores its hash in such an object.
     pub(super) fn find(bytes: &[u8], survey: &Survey) -> Self {
         let classes = &survey.classes;
         let declares = |index| {
@@ -34,7 +34,7 @@ impl HashBoxes {
                     survey,
                     boxes: Vec::new(),
                 };
-                // Blocks end before the first damage.
+                // An error of the walk is ignored. It cannot occur, because blocks end before the first damage.
                 let _ = walk::walk(bytes, block.start, block.end, survey.id_size, &mut visitor);
                 visitor.boxes
             })

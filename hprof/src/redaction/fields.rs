@@ -94,8 +94,8 @@ const HASHES: [(&str, &str); 8] = [
 /// contain a hash have such a name, for example `String.hash`, `URL.hashCode`, `Locale.hashCodeValue`, `ZipEntry.crc`.
 const HASH_WORDS: [&[u8]; 3] = [b"hash", b"crc", b"checksum"];
 
-/// True if a field refers to an `Integer` with a hash of content. Nine classes of JMX types store their hashes in this
-/// way.
+/// True if a field refers to an `Integer` in which an object caches its hash code. Nine classes of JMX types cache
+/// their hash codes in this way.
 pub(super) fn is_boxed_hash(class: &Class, field: &str) -> bool {
     field == "myHashCode" && class.name.starts_with("javax.management.openmbean.")
 }
@@ -106,7 +106,7 @@ pub(super) fn is_length(class: &Class, field: &str) -> bool {
     class.loader.is_null() && LENGTHS.iter().any(of)
 }
 
-/// True if a field can contain a hash of content. Such a field becomes zero.
+/// True if a field can contain a hash of content. A redaction replaces the value of such a field by zero.
 pub(super) fn is_hash(class: &Class, field: &str, kind: Kind) -> bool {
     let has = |word: &&[u8]| {
         let mut parts = field.as_bytes().windows(word.len());

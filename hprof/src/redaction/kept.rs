@@ -25,7 +25,7 @@ const VALUE: usize = 256;
 pub(super) struct Kept {
     /// Arrays that are kept unchanged.
     pub(super) whole: HashSet<u64>,
-    /// Arrays that get other content.
+    /// Arrays that are kept with changed content, and this content.
     pub(super) anew: HashMap<u64, Vec<u8>>,
     /// The ids of the arrays in `whole` and `anew`. The ids of all arrays of the dump are looked up in this set.
     ids: IdTable,
@@ -126,7 +126,8 @@ impl<'a> Finder<'a> {
         found.iter().filter_map(array).collect()
     }
 
-    /// Keeps the numbers and names in the tables to which the static fields of one class lead.
+    /// Keeps the numbers and names in tables that reports need. The static fields of the class `tables.class` lead to
+    /// the tables.
     fn tables(&self, tables: &KeptTables<'_>, overwrite: &dyn Fn(&mut [u8]), kept: &mut Kept) {
         for name in tables.figures {
             let Some(id) = self.static_value(tables.class, name) else {
@@ -252,7 +253,7 @@ impl<'a> Finder<'a> {
             wanted,
             found: Vec::new(),
         };
-        // Blocks end before the first damage.
+        // An error of the walk is ignored. It cannot occur, because blocks end before the first damage.
         let _ = walk::walk(
             self.bytes,
             block.start,

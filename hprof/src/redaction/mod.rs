@@ -66,7 +66,7 @@ impl<'a> Redaction<'a> {
     /// Reads the header.
     ///
     /// # Errors
-    /// If the bytes do not begin like a heap dump.
+    /// Returns an error if the bytes do not begin like a heap dump.
     pub fn of(source: &'a Source, rules: Rules<'a>) -> Result<Self> {
         Ok(Self {
             source,
@@ -79,7 +79,7 @@ impl<'a> Redaction<'a> {
     /// Writes the redacted dump, which has the size of the original dump.
     ///
     /// # Errors
-    /// Those of writing to `out`, and [`io::ErrorKind::Interrupted`] if the work was cancelled.
+    /// Returns the errors of writing to `out`, and [`io::ErrorKind::Interrupted`] if the work was cancelled.
     pub fn write(
         &self,
         out: &mut (dyn Write + Send),
@@ -91,7 +91,7 @@ impl<'a> Redaction<'a> {
     /// Counts the content that a redaction removes, and the content that it keeps.
     ///
     /// # Errors
-    /// [`io::ErrorKind::Interrupted`] if the work was cancelled.
+    /// Returns [`io::ErrorKind::Interrupted`] if the work was cancelled.
     pub fn check(&self, progress: &dyn Progress) -> io::Result<Redacted> {
         self.run(None, progress)
     }
@@ -266,7 +266,7 @@ fn write_all<'a>(
     })
 }
 
-/// Moves a warning by the offset of its dump in the file.
+/// Converts a warning's offset in its dump to an offset in the file. `offset` is the offset of the dump.
 fn moved(mut warning: Warning, offset: usize) -> Warning {
     warning.offset = warning.offset.map(|at| at + offset as u64);
     warning
@@ -280,7 +280,7 @@ impl Redacted {
     }
 }
 
-/// Returns the bytes of a header that readers need.
+/// Returns the bytes of a header. In its version, all characters except digits and dots are replaced by dots.
 fn head(dump: &[u8], header: &Header) -> Vec<u8> {
     let mut head = dump[..header.end].to_vec();
     // A version consists of digits. After it come a zero byte, the size of ids, and the time.
@@ -340,11 +340,11 @@ impl<'a> Rewriter<'a> {
 struct Batches<'a> {
     records: TopLevel<'a>,
     blocks: std::iter::Peekable<std::slice::Iter<'a, Block>>,
-    /// The part from the first damage on, until it has been returned.
+    /// The part of the dump from the first damage on. `None` if there is no such part, or if it was already returned.
     lost: Option<Range<usize>>,
-    /// The end of the previous part.
+    /// The end of the part of the dump that can be parsed.
     end: usize,
-    /// The end of the heap record whose blocks come next.
+    /// The end of the current heap record. Blocks that end before it belong to this record.
     heap: usize,
 }
 

@@ -35,7 +35,7 @@ pub(super) struct Rewriter<'a> {
     pub(super) rules: &'a Rules<'a>,
     pub(super) kept: &'a Kept,
     pub(super) boxes: &'a HashBoxes,
-    /// True to count the remaining content, and write nothing.
+    /// True if the content is counted and the output is not written.
     pub(super) counts: bool,
 }
 
@@ -113,7 +113,7 @@ impl<'a> Output<'a> {
 }
 
 impl<'a> Rewriter<'a> {
-    /// Rewrites a record outside of the heap, or the head of one that contains a part of the heap.
+    /// Rewrites a record outside of the heap completely. Of a heap record, rewrites only the header.
     pub(super) fn record(&self, record: &TopRecord) -> Rewritten<'a> {
         let whole = record.at..record.end;
         let mut out = Output::new(self.bytes, &whole);
@@ -142,8 +142,8 @@ impl<'a> Rewriter<'a> {
         let mut out = Output::new(self.bytes, &lost);
         let mut left = Left::default();
         if self.counts {
-            // If the dump is already redacted, the first of these bytes may have this value (see below), and all other
-            // bytes are zero.
+            // If a redaction wrote this dump, the first of these bytes may be the tag of an array (see below), and all
+            // other bytes are zero.
             let content = match &self.bytes[lost.clone()] {
                 [sub::PRIMITIVE_ARRAY, rest @ ..] => rest,
                 all => all,
@@ -189,7 +189,7 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// Returns the number of bytes of a name that are kept.
+    /// Returns the number of bytes of a name that the copy keeps: all up to the maximum length, or none.
     fn name_kept(&self, record: &TopRecord, body: &[u8]) -> usize {
         let Ok((text, id)) = record::id(self.survey.id_size)(body) else {
             return 0;
@@ -232,7 +232,7 @@ impl<'a> Rewriter<'a> {
         let id_size = visitor.id_size;
         let walked = walk::walk(self.bytes, block.start, block.end, id_size, &mut visitor);
         let (mut out, left) = (visitor.out, visitor.left);
-        // Blocks end before the first damage, so the walk reaches their ends.
+        // Blocks end before the first damage, so the walk normally reaches the end of the block.
         out.copy_to(walked.unwrap_or_else(|damage| damage.offset));
         out.zeros_to(block.end);
         Rewritten {

@@ -21,8 +21,8 @@ pub struct KeptTables<'r> {
     pub class: &'r str,
     /// Static fields that lead to an `int[]` or `long[]`, or to arrays of these.
     pub figures: &'r [&'r str],
-    /// Three names each: a static field that leads to an array of objects; the class of the objects, whose fields are
-    /// kept; a field of that class that leads to an `int[]` or `long[]`.
+    /// Each entry has three names: a static field that leads to an array of objects; the class of these objects, whose
+    /// fields are kept; a field of this class that leads to an `int[]` or `long[]`.
     pub held: &'r [[&'r str; 3]],
     /// Static fields that lead to arrays of `byte[]`. Each array has the pieces of one table with names.
     pub names: &'r [&'r str],

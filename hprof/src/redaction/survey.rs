@@ -1,5 +1,5 @@
-//! The first pass of a redaction. It finds the names that are needed, the numbers in instances that depend on content,
-//! and the start of records.
+//! The first pass of a redaction. It finds the names that must be kept, the numbers in instances that depend on
+//! content, and the offsets at which blocks of records start.
 
 use std::collections::HashSet;
 
@@ -24,7 +24,7 @@ const BATCH: usize = 1 << 10;
 const UNKNOWN_KINDS: usize = 64;
 /// If an implausible record is followed by at least this number of plausible records, it does not count as damage.
 const FITTING: usize = 8;
-/// All plans together may contain one field for each byte of the file, and this number of further fields.
+/// All plans together may have at most this many fields, plus one for each byte of the file.
 const SPARE_FIELDS: u64 = 4 << 20;
 
 /// Consecutive records of the heap, and the range of their objects' ids.
@@ -231,7 +231,7 @@ struct TopRecords {
 impl TopRecords {
     fn read(bytes: &[u8], header: &Header) -> Self {
         let mut this = Self::default();
-        // Set from the first implausible record on, until enough plausible records follow.
+        // The damage that an implausible record indicates. `None` again if enough plausible records follow.
         let mut doubtful: Option<Damage> = None;
         let (mut fitting, mut others) = (0, 0);
         for next in TopLevel::after(bytes, header) {
@@ -274,7 +274,8 @@ impl TopRecords {
                 offset: next.at(),
                 flaw,
             });
-            // After a wrong length, bytes of content look like the header of a record.
+            // If a length is wrong, the bytes that follow look like implausible records before real damage is found. So
+            // the damage begins at the first of these records.
             this.damage = here.map(|here| doubtful.unwrap_or(here));
             break;
         }

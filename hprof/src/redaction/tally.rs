@@ -42,13 +42,13 @@ pub struct Left {
     pub table_texts: Amount,
     /// Numbers in fields, if numbers are to be redacted.
     pub numbers: Amount,
-    /// Bytes that no reader understands.
+    /// Bytes whose meaning is unknown.
     pub unknown: Amount,
     /// Kept: names of classes, fields, methods and files.
     pub kept_names: Amount,
     /// Kept: well-known strings, and strings that identify the JVM.
     pub kept_texts: Amount,
-    /// Kept: arrays of kept tables.
+    /// Kept: arrays that belong to kept tables.
     pub kept_tables: Amount,
     /// Kept: numbers in fields.
     pub kept_numbers: Amount,

@@ -42,7 +42,7 @@ const MODELS: [Model; 3] = [
     },
 ];
 
-/// A layout, and the number of classes that agree with it, out of `of` classes.
+/// A layout, and the number of classes that agree with it. `of` is the number of classes that were compared.
 pub(super) struct Agreed {
     pub(super) model: Model,
     pub(super) classes: usize,

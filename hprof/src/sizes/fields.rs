@@ -33,8 +33,8 @@ pub(crate) struct LaidOut {
     pub(crate) end: u32,
     /// Offset and length of each hole.
     holes: Vec<(u32, u32)>,
-    /// The end of the last field, if the class has `@Contended` fields. Between it and the fields of subclasses is
-    /// padding as well, and these fields do not fill holes.
+    /// The end of the last field, if the class has `@Contended` fields. Padding follows it, before the fields of
+    /// subclasses. Fields of subclasses do not fill holes before it.
     contended_end: Option<u32>,
 }
 
@@ -107,7 +107,8 @@ impl Model {
         laid
     }
 
-    /// Returns the bytes of static fields: references, then primitives from the largest to the smallest, without gaps.
+    /// Returns the total size of static fields in bytes. They are placed without gaps: references first, then
+    /// primitives from the largest to the smallest.
     pub(crate) fn statics(&self, kinds: impl Iterator<Item = Kind>) -> u64 {
         let mut sorted = Sorted::default();
         kinds.for_each(|kind| sorted.add(kind));
@@ -195,7 +196,8 @@ impl Sorted {
     }
 }
 
-/// Returns the layout of a class whose fields end at `at`. A class without fields keeps the end of its superclass.
+/// Returns the layout of a class whose fields end at `at`. The end is rounded up to a multiple of `reference`. A class
+/// without fields of its own keeps the end of its superclass.
 fn classic_end(above: &LaidOut, at: u32, reference: u32) -> LaidOut {
     let end = if at == above.end {
         at
@@ -243,7 +245,7 @@ impl LaidOut {
                 .filter(|&i| fits(&self.holes[i]))
                 .min_by_key(|&i| (self.holes[i].1, std::cmp::Reverse(self.holes[i].0)));
             let Some(i) = hole else {
-                // The remaining fields do not fit in a hole either.
+                // This field does not fit in any hole, so the remaining fields of the same size do not fit either.
                 let at = self.end.next_multiple_of(size);
                 if at > self.end && self.contended_end.is_none() {
                     self.holes.push((self.end, at - self.end));
@@ -338,8 +340,8 @@ use Kind::{Boolean, Byte, Int, Long, Object, Short};
 /// Fields that HotSpot adds to JDK classes, and padding that the class library requests, from JDK 8 to 25. Sorted by
 /// class, the newest variant of each class first.
 const VARIANTS: &[Variant] = &[
-    // Native pointers to the class and to its array class, two counts, init lock, source file, and then references that
-    // are ordinary fields in later JDKs (signers, protection domain).
+    // HotSpot adds native pointers to the class and to its array class, two counts, the init lock and the source file.
+    // In older JDKs it also adds references that are ordinary fields in later JDKs (signers, protection domain).
     injected(
         "java.lang.Class",
         Some("protectionDomain"),
@@ -451,7 +453,7 @@ const VARIANTS: &[Variant] = &[
         None,
         Contended::Class(&[]),
     ),
-    // The continuation, a native address, the size to thaw, flags and the lock stack size.
+    // HotSpot adds a reference to the continuation, a native address, the size to thaw, flags and the lock stack size.
     injected(
         "jdk.internal.vm.StackChunk",
         Some("bottom"),

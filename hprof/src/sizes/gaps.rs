@@ -26,7 +26,8 @@ pub(crate) fn measure(
 ) {
     let mut mirrors: Vec<u64> = classes.iter().map(|(_, c)| c.id.0).collect();
     let parts = rayon::current_num_threads() * 4;
-    // Perhaps the objects' ids are addresses and only the class ids are not.
+    // If all or most objects have ids that are multiples of eight, other ids are not addresses. Then leave them out,
+    // including the ids of class objects.
     let leave_out = !stats.has_unaligned_ids() || is_rarely_unaligned(map, parts, split);
     let is_left_out = |id: u64| leave_out && !is_aligned(id);
     mirrors.retain(|&id| id != 0 && !is_left_out(id));

@@ -90,7 +90,8 @@ fn are_too_near(classes: &Classes, gaps: &[Gap]) -> bool {
     near * 2 > all
 }
 
-/// Maximum number of bytes by which the fields that a JVM adds to a class object differ between JVMs.
+/// JVMs add different fields to class objects. So in a forked dump, the measured size of a class object may differ by
+/// at most this number of bytes from the model's size.
 const NEARLY: u64 = 64;
 
 /// Marks the class of stack chunks in `Sizes::arrays`, in place of the size of an element.
@@ -197,7 +198,8 @@ impl Sizes {
             .map(|(_, class)| {
                 let size = round_up(base + statics(class, &model), u64::from(align));
                 match mirrors.next(class.id.0) {
-                    // In a forked dump, class objects that the child process reached one after the other are adjacent.
+                    // In a forked dump, two class objects are adjacent if the child process reached one after the
+                    // other. Then their distance is the exact size, which is close to the model's size.
                     Some(next) if forked.is_some() => {
                         let exact = next - class.id.0;
                         if exact.abs_diff(size) <= NEARLY {
@@ -249,18 +251,18 @@ impl Sizes {
         doubts.into_iter().flatten()
     }
 
-    /// Returns the bytes of an instance of a class.
+    /// Returns the size of an instance of a class in bytes.
     #[inline]
     pub(crate) fn instance(&self, class: ClassIndex) -> u64 {
         self.instance[class.index()]
     }
 
-    /// Returns the bytes of a class object, including its static fields.
+    /// Returns the size of a class object in bytes, including its static fields.
     pub(crate) fn class_object(&self, class: ClassIndex) -> u64 {
         self.class_object[class.index()]
     }
 
-    /// Returns the bytes of an array.
+    /// Returns the size of an array in bytes.
     #[inline]
     pub(crate) fn array(&self, class: ClassIndex, len: u32) -> u64 {
         let (base, element) = self.arrays[class.index()];
@@ -272,8 +274,8 @@ impl Sizes {
         round_up(u64::from(base) + content, self.align)
     }
 
-    /// Returns the bytes of a stack with this number of words, and of a bitmap with one bit for each position in the
-    /// stack that can hold a reference.
+    /// Returns the size of a stack of `words` words, plus the size of its bitmap. The bitmap has one bit for each
+    /// position in the stack that can hold a reference.
     #[cold]
     fn stack(&self, words: u32) -> u64 {
         let words = u64::from(words);
@@ -281,7 +283,7 @@ impl Sizes {
         (words + places.div_ceil(64)) * 8
     }
 
-    /// Returns the number and bytes of all arrays of a class that a scan counted.
+    /// Returns the number of a class's arrays that a scan counted, and their total size in bytes.
     pub(crate) fn arrays(&self, class: ClassIndex, number: usize, stats: &Stats) -> (u64, u64) {
         if self.arrays[class.index()].1 == STACK {
             let chunks = stats.stack_chunks.iter();
@@ -301,8 +303,8 @@ impl Sizes {
     }
 }
 
-/// Returns the bytes of a class's static fields. Names in angle brackets are the JVM's references, which are static
-/// fields only in the dump.
+/// Returns the size of a class's static fields in bytes. Static fields with names in angle brackets do not count. They
+/// are references of the JVM, which are static fields only in the dump.
 fn statics(class: &Class, model: &Model) -> u64 {
     let fields = class.statics.iter().filter(|s| !s.name.starts_with('<'));
     model.statics(fields.map(|s| s.kind))
@@ -310,7 +312,8 @@ fn statics(class: &Class, model: &Model) -> u64 {
 
 /// Returns the alignment: all addresses are multiples of it.
 fn alignment(classes: &Classes, stats: &Stats) -> u32 {
-    /// Minimum number of addresses. Fewer addresses may be multiples of a larger number by chance.
+    /// Minimum number of addresses from which the alignment is derived. A few addresses could by chance all be
+    /// multiples of a number that is larger than the alignment.
     const FEW: u64 = 16;
     let ids = classes.iter().map(|(_, c)| c.id.0).filter(|&id| id != 0);
     let (known, bits) = ids.fold((0_u64, stats.address_bits), |(n, b), id| (n + 1, b | id));
@@ -373,8 +376,8 @@ pub(super) struct Gap {
     bytes: u64,
     seen: u64,
     instances: u64,
-    /// True if a distance that was seen several times overrides the model. False if the space up to the next object may
-    /// contain unreachable objects, which a dump of live objects leaves out.
+    /// True if a distance that was measured several times is used even if it is larger than the model's size. False if
+    /// the space up to the next object may contain unreachable objects, which a dump of live objects leaves out.
     over_model: bool,
 }
 
@@ -438,7 +441,8 @@ impl Gap {
     }
 }
 
-/// Number of classes whose measured distances agree with a hypothesis. Only certain distances count.
+/// Number of classes whose measured distances agree with a hypothesis. A class counts only if its distance was measured
+/// several times.
 #[derive(Clone, Copy, Default)]
 struct Agreement {
     equal: u64,

@@ -327,13 +327,13 @@ fn class_objects_side_by_side_bound_their_size() {
         ..class("Many", 0x1800, &[])
     };
     let classes = [
-        // The 64 bytes before A are not the space of a class object.
+        // No class object precedes A, so the 64 bytes before A are not the size of a class object.
         class("A", 0x40, &[]),
         class("java.lang.Class", 0x1000, &[]),
         statics,
         class("B", 0x1200 + 104, &[]),
-        // The distance from C to D is smaller than a header. The distance from Many to E is smaller than the static
-        // fields of Many.
+        // Two distances are too small for a class object: the distance from C to D is smaller than a header, and the
+        // distance from Many to E is smaller than the static fields of Many.
         class("C", 0x1700, &[]),
         class("D", 0x1708, &[]),
         many,
@@ -389,7 +389,8 @@ fn arrays_tell_the_header() {
 
 #[test]
 fn the_variant_of_a_class_is_the_one_that_fits_its_distance() {
-    // If the class has no field `bottom`, the JVM adds either fields (40 bytes in total) or no known fields (24 bytes).
+    // The class has no field `bottom`. If the JVM adds fields, an instance has 40 bytes. If the JVM adds no fields, it
+    // has 24 bytes.
     let chunk = class(
         "jdk.internal.vm.StackChunk",
         0x1000,
@@ -436,7 +437,7 @@ fn the_distances_of_a_forked_dump_are_sizes() {
             align,
         })
     };
-    // A single instance, at a distance that no layout predicts.
+    // The class has a single instance. Its distance to the next object agrees with no layout.
     let mut world = World::new(&[class("Own", 0x1000, LONG)]);
     world.measure("Own", 48, 1, 1);
     let own = world.class("Own");

@@ -18,7 +18,7 @@ const SHORT: u32 = 256;
 /// ```
 const MASKED: u32 = 1 << 31;
 const CLASS_BITS: u32 = 17;
-/// Maximum number of reference fields of a class with such shapes.
+/// Maximum number of reference fields that a class may have so that its instances get these shapes.
 const MASK_BITS: u32 = 13;
 const DAMAGED: u32 = 1 << (CLASS_BITS + MASK_BITS);
 
@@ -53,22 +53,22 @@ pub(crate) const fn with_elements(class: u32) -> u32 {
     }
 }
 
-/// Returns the shape of an instance whose record ends after `fields` reference fields. `None` if a shape has too few
-/// bits for this.
+/// Returns the shape of an instance whose record ends after `fields` reference fields. `None` if `class` or `fields` is
+/// too large to be encoded.
 pub(crate) fn cut_off(class: u32, fields: usize) -> Option<u32> {
     let fields = fields as u32 + 1;
     let has_room = class < 1 << CLASS_BITS && fields < 1 << MASK_BITS;
     has_room.then_some(MASKED | DAMAGED | fields << CLASS_BITS | class)
 }
 
-/// The references in an object's adjacency list, according to its shape.
+/// The references that an object's adjacency list contains, according to the object's shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InRow {
-    /// The list has all reference fields except the fields whose bits are set.
+    /// All reference fields, except the fields whose bits are set in the value.
     FieldsBut(u32),
-    /// The list has only the first reference fields. The number is how many.
+    /// Only the first reference fields. The value is the number of these fields.
     First(u32),
-    /// The list has elements, although the shape is not that of an array.
+    /// Elements of an array, although the shape is not that of an array.
     Elements,
 }
 
@@ -112,7 +112,7 @@ impl Shapes {
         let arrays = classes.arrays().to_vec();
         Self {
             classes: count,
-            // If there are too many classes, the value stops at the maximum. Then `has_room` returns false.
+            // If there are too many classes, the sum stops at the maximum of `u32`. Then `has_room` returns false.
             long: count
                 .saturating_mul(2)
                 .saturating_add((arrays.len() as u32).saturating_mul(SHORT)),
@@ -181,8 +181,9 @@ impl Shapes {
     }
 }
 
-/// Maximum number of shapes in tables. Tables have the first shapes. A file may have any number of array classes, with
-/// many shapes each. The values of other shapes are computed for each call.
+/// Maximum number of shapes in a table. A table covers the shapes from 0 on. The limit is needed because a file may
+/// have any number of array classes, each with many shapes. For shapes that a table does not cover, the value is
+/// computed for each call.
 pub(crate) const IN_TABLES: u32 = 1 << 20;
 
 /// Table of classes and shallow sizes by shape. It is small, because most shapes belong to thousands of objects.
@@ -247,17 +248,19 @@ fn of_shape(shapes: &Shapes, sizes: &Sizes, shape: u32) -> u64 {
     }
 }
 
-/// For each shape, the class object of the objects' class, if the objects refer to it.
+/// For each shape, the class object to which the graph has references from the objects with this shape.
 #[derive(Debug)]
 pub(crate) struct ShapeClasses {
-    /// For the first [`IN_TABLES`] shapes, except long arrays. [`NONE`] for shapes without such a reference.
+    /// The number of the class object for each of the first [`IN_TABLES`] shapes, except long arrays. [`NONE`] if the
+    /// graph has no references from objects with this shape to their class.
     short: Vec<u32>,
-    /// For each class, true if its objects refer to it.
+    /// For each class, true if the graph has references from its instances to its class object.
     counts: Vec<bool>,
 }
 
 impl ShapeClasses {
-    /// Creates the table. `counts` returns true for classes whose objects refer to their class.
+    /// Creates the table. `counts` returns true for a class if the graph has references from its instances to its class
+    /// object.
     pub(crate) fn new(shapes: &Shapes, counts: impl Fn(ClassIndex) -> bool) -> Self {
         let counts: Vec<bool> = (0..shapes.classes).map(|c| counts(ClassIndex(c))).collect();
         let known = |shape| class_referred_to(shapes, &counts, shape);

@@ -28,7 +28,7 @@ impl std::ops::AddAssign for Total {
 pub struct ClassTotal {
     /// All instances in the dump.
     pub all: Total,
-    /// The reachable instances. Only from [`Snapshot::histogram`](crate::Snapshot::histogram).
+    /// The reachable instances. Only [`Snapshot::histogram`](crate::Snapshot::histogram) computes this.
     pub reachable: Total,
     /// The bytes that the instances retain, counting nothing twice (the minimum retained size). Only
     /// [`Snapshot::histogram`](crate::Snapshot::histogram) computes this; its documentation describes how.

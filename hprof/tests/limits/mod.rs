@@ -42,7 +42,7 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The maximum memory since the start.
+/// Measures the maximum memory since [`Peak::start`].
 pub(crate) struct Peak {
     used: u64,
     mapped: u64,

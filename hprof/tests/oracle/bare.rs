@@ -47,9 +47,9 @@ impl Heap {
         holder
     }
 
-    /// Analyzes the heap three times. The threshold for instances that are treated as objects with references is the
-    /// usual one, then one, then none. Returns how many instances of the class are leaves of the tree in the last
-    /// analysis.
+    /// Analyzes the heap three times, and checks the results. The analyses differ in the number of instances of each
+    /// class that are not treated as leaves although they refer only to their class: the usual number, one, and none.
+    /// Returns how many instances of `app.Key` are leaves in the last analysis.
     fn check(&self) -> usize {
         let mut leaves = 0;
         for first in [Thresholds::USUAL.bare[0], 1, 0] {
@@ -89,7 +89,8 @@ fn kept(first: u32) -> Thresholds {
     }
 }
 
-/// Checks that the graph has all references, and that it gives the same dominators.
+/// Checks that the graph has all references, and that dominators computed from this graph are the same as in the
+/// snapshot.
 fn check_graph(both: &Both) {
     let graph = both.snapshot.graph(&Silent).unwrap();
     let key = both.snapshot.classes().by_name("app.Key")[0];
@@ -138,7 +139,8 @@ fn instances_under_one_holder_are_leaves_where_the_class_has_another() {
         all.push(Ref::Object(heap.loader));
         all.push(Ref::Class(heap.class));
         heap.holder(all);
-        // If a further instance near a root is held by another object, none of the holders dominates the class.
+        // If `elsewhere` is true, a second holder holds a further instance. Then none of the holders dominates the
+        // class.
         if elsewhere {
             let one = heap.instances(1);
             heap.holder(one);
@@ -227,7 +229,7 @@ fn a_loader_that_refers_to_nothing_but_its_class_keeps_its_classes() {
     heap.heap.set_loader(bare, heap.loader);
     let loader = heap.heap.add_instance(bare, &[]);
     heap.heap.set_loader(heap.class, loader);
-    // The other loader, which the array also holds, keeps the loader's own class alive.
+    // The array holds both loaders. One of them, `heap.loader`, keeps the class of the other one alive.
     heap.holder(vec![Ref::Object(loader), Ref::Object(heap.loader)]);
     assert_eq!(heap.check(), 0);
     let both = both_by(heap.heap.try_build().unwrap().bytes, Refs::Soft, kept(0));
@@ -237,7 +239,7 @@ fn a_loader_that_refers_to_nothing_but_its_class_keeps_its_classes() {
 
 #[test]
 fn a_chain_of_loaders_hangs_on_one_instance() {
-    // The loader's own class was defined by another loader. Nothing else refers to that loader.
+    // The loader `outer` defined the class of the loader `inner`. Nothing else refers to `outer`.
     let mut heap = Heap::new();
     let boot = heap.heap.boot();
     let above = heap

@@ -12,7 +12,7 @@ use crate::naive::{self, Heap};
 pub(crate) struct Both {
     pub(crate) heap: Heap,
     pub(crate) snapshot: Snapshot,
-    /// The snapshot's number of each object in the heap.
+    /// For each object in `heap`, its number in the snapshot.
     pub(crate) numbers: Vec<ObjectIndex>,
     pub(crate) places: HashMap<ObjectIndex, usize>,
     /// Ends the test if a query on this heap never ends.
@@ -43,8 +43,8 @@ pub(crate) fn both(bytes: Vec<u8>, refs: Refs) -> Both {
     both_by(bytes, refs, Thresholds::USUAL)
 }
 
-/// Reads the dump by both readers. The seed selects usual or low thresholds. With low thresholds, objects that refer
-/// only to their class are treated as leaves. The bits of the seed that make this choice are used for nothing else.
+/// Reads the dump with both readers. One bit of the seed selects usual or low thresholds, and is used for nothing else.
+/// With low thresholds, objects that refer only to their class are treated as leaves.
 pub(crate) fn both_of(bytes: Vec<u8>, refs: Refs, seed: u64) -> Both {
     let thresholds = [Thresholds::USUAL, Thresholds::LOW][(seed / 4 % 2) as usize];
     both_by(bytes, refs, thresholds)
@@ -62,7 +62,8 @@ pub(crate) fn both_by(bytes: Vec<u8>, refs: Refs, thresholds: Thresholds) -> Bot
         .map(ObjectIndex)
         .collect();
     assert_eq!(all.len(), heap.nodes.len(), "objects");
-    // Objects with the same ID are distinguished by their order in the file, which is that of the nodes.
+    // The nodes are in file order. So the order in the file shows which node and which object belong together if
+    // several objects have the same ID.
     let located = snapshot.locate(&all);
     let ids = snapshot.ids(&all);
     let mut order: Vec<(u64, Option<u64>, ObjectIndex)> = ids

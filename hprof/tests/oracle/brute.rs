@@ -6,9 +6,10 @@ use petgraph::graph::{DiGraph, NodeIndex};
 
 use crate::naive::{Heap, Strength};
 
-/// The references that count, and the strength with which each object is reached.
+/// The heap for the algorithms that follow definitions: how strongly each object is reached, and the references that
+/// count.
 pub(crate) struct BruteForce {
-    /// 0: strongly; 1: softly; 2: by finalizers.
+    /// For each object, 0 if it is reached strongly, 1 if softly, and 2 if by finalizers. `None` if it is unreachable.
     pub(crate) level: Vec<Option<u8>>,
     /// Only references that contribute to the strength with which their target is reached.
     pub(crate) edges: Vec<Vec<usize>>,
@@ -65,7 +66,7 @@ impl BruteForce {
         }
     }
 
-    /// Returns the objects that are still reached without some of the objects.
+    /// Returns which objects are still reached if the objects for which `without` returns true are removed.
     pub(crate) fn reached_without(&self, without: impl Fn(usize) -> bool) -> Vec<bool> {
         let mut reached = vec![false; self.edges.len()];
         let mut todo: Vec<usize> = Vec::new();

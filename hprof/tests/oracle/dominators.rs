@@ -14,7 +14,8 @@ use crate::naive::Kind;
 use crate::world::{self, Plan, rounds};
 
 impl Both {
-    /// Returns the snapshot's dominator, as a number of the heap.
+    /// Returns the dominator that the snapshot has for a node of the naive reader's heap, also as a number in that
+    /// heap.
     fn dominator(&self, node: usize) -> Option<Option<usize>> {
         let tree = self.snapshot.tree();
         let up = tree.dominator(self.numbers[node])?;
@@ -100,7 +101,7 @@ impl Both {
     }
 }
 
-/// Returns thresholds with which two of three heaps are analyzed like large heaps.
+/// Returns thresholds. For two of three seeds, they make the analysis treat the heap like a large one.
 fn thresholds(seed: u64, tally: Option<&'static Tally>) -> Thresholds {
     match (seed / 2) % 3 {
         0 => Thresholds::USUAL,
@@ -108,7 +109,7 @@ fn thresholds(seed: u64, tally: Option<&'static Tally>) -> Thresholds {
             tally,
             ..Thresholds::LOW
         },
-        // Thresholds that choose as few witnesses as possible. The other thresholds are the usual ones.
+        // These thresholds choose as few witnesses as possible. The other thresholds are the usual ones.
         _ => Thresholds {
             rare: 0,
             every: 1 << 20,

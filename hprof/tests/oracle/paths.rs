@@ -98,7 +98,7 @@ fn paths_are_shortest_and_made_of_references_of_the_dump() {
                             assert!(edges.contains(&edge), "{what:?} {from} {edge:?}");
                         }
                         let weak = path.steps.iter().any(|s| s.strength != Reference::No);
-                        // A strong path precedes any weaker one.
+                        // A path with weaker references is returned only if there is no strong path.
                         assert_eq!(weak, strong[node].is_none(), "{what:?} {node}");
                         if !from_statics && let Some(distance) = strong[node] {
                             assert_eq!(path.steps.len(), distance + 1, "{what:?} {node}");

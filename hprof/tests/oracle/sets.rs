@@ -115,7 +115,7 @@ fn a_set_retains_what_its_removal_frees() {
             }
         }
     }
-    // The sum over single objects may be larger or smaller than the size of the set.
+    // The sum of the sizes of the single objects may be larger or smaller than the size of the set.
     assert!(more > 10 && fewer > 10, "{more} {fewer}");
 }
 
@@ -128,7 +128,8 @@ fn one_object_retains_as_a_set_what_the_tree_says() {
             let snapshot = &both.snapshot;
             for &object in &both.numbers {
                 let of_tree = snapshot.retained_bytes(object);
-                // If an object is given twice, the result comes from the algorithm for sets.
+                // If an object is given twice, the algorithm for several objects is used. Its result must be that for a
+                // single object.
                 let found = snapshot.retained_by_all(&[object; 2], &Silent).unwrap();
                 assert_eq!(found.map(|t| t.bytes), of_tree, "{plan:?} {refs:?}");
             }
@@ -250,7 +251,8 @@ fn a_tree_has_each_object_where_it_is_first_reached() {
                     let below = lines.iter().filter(|l| l.above == Some(at as u32));
                     let mut sum = line.own;
                     below.for_each(|l| sum += l.all);
-                    // The deepest lines include everything below them.
+                    // A line at the maximum depth includes everything below it, so its total is not the sum of listed
+                    // lines.
                     let whole = line.depth == depth || sum == line.all;
                     assert!(whole && sum.bytes <= line.all.bytes, "{plan:?} {line:?}");
                     assert!(line.above.is_none_or(|a| (a as usize) < at));

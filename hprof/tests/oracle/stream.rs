@@ -8,7 +8,7 @@ use hprof::{ObjectIndex, Options, Silent, Snapshot, Source};
 
 use crate::world::{Plan, dump, rounds};
 
-/// Returns all references in the records. Each call reads only a few of them.
+/// Returns all references in the records. Reads them in batches of at most `limit`.
 fn links(snapshot: &Snapshot, limit: usize) -> Vec<Link> {
     let mut all = Vec::new();
     for part in 0..snapshot.parts().count() {

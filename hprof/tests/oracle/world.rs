@@ -323,8 +323,8 @@ impl World {
             if rng.below(3) == 0 {
                 return;
             }
-            // If a dump has threads but neither this root nor system classes, it is treated as a dump in which roots
-            // are missing.
+            // A dump with threads, but without this root and without system classes, is treated as a dump in which
+            // roots are missing.
             let global_ref = 0x900;
             let target = self.any(rng);
             heap.add_root(Root::JniGlobal { global_ref }, target);

@@ -36,9 +36,9 @@ mod unix {
     use crate::bytes::mapped::Place;
     use crate::error::Error;
 
-    /// The handler waits for the end of the process in this number of steps. The second number is the length of a step
-    /// in nanoseconds.
+    /// The signal handler waits until the process ends, for at most this number of steps.
     const STEPS: usize = 1000;
+    /// Length of a step in nanoseconds.
     const STEP: i64 = 10_000_000;
 
     /// The pipe that wakes the thread that calls `end`.
