@@ -324,8 +324,8 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
     set_called(CALLED);
     let mut result = heapdiff_sites::attach::FAILED;
     alone(|| {
-        // Another environment, to read class names of exceptions. The first one may be disposed of before this function
-        // returns.
+        // Another environment, which reads class names of exceptions. The first environment may be disposed of before
+        // this function returns.
         // SAFETY: the JVM passed this pointer.
         let naming = unsafe { Environment::of(vm) };
         let (environment, naming) = match (environment, naming) {
@@ -346,8 +346,8 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
             }
         };
         let mut env: *mut c_void = null_mut();
-        // SAFETY: the JVM that called has a complete function table. `vm` is not null, because `environment` came from
-        // it.
+        // SAFETY: `vm` is the running JVM, which has a complete function table. `vm` is not null, because `environment`
+        // came from it.
         let got = unsafe { ((**vm).v1_2.GetEnv)(vm, &raw mut env, JNI_VERSION_1_8) };
         if got == JNI_OK {
             let wanted = snapshot::Wanted::of(&options);

@@ -1,5 +1,5 @@
-//! Reads the counters of all sites. Objects that counted calls returned are assigned to sites here: one site for each
-//! pair of call site and class of the object.
+//! Reads the counters of all sites. Here, each object that a counted call returned is assigned to a site: there is one
+//! site for each pair of call site and class of the object.
 
 use heapdiff_sites::types::of_class;
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -126,7 +126,7 @@ mod tests {
             all < millis(200_000) && longest < millis(900),
             "{all:?} {longest:?}"
         );
-        // If the JVM has few classes, no stop of the program is longer than with batches of 32.
+        // If the JVM has few classes, the program is never stopped longer than with batches of 32 classes.
         let (all, longest) = hand_over(1500, 500, 120);
         assert!(
             all < millis(200) && longest < millis(40),

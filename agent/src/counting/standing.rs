@@ -30,12 +30,13 @@ use crate::options::{CountChoice, Options};
 const OFTEN: Duration = Duration::from_secs(1);
 /// Maximum number of sites that are written to the heap in one step.
 const PORTION: usize = 512;
-/// Number of figures per site in the heap.
+/// Number of values per site in the heap: allocations, and bytes of arrays.
 const FIGURES: usize = 2;
 
 /// True while a standing count runs.
 pub(super) static STANDS: AtomicBool = AtomicBool::new(false);
-/// A count requested by `heapdiff count` while a standing count runs, with its options. Both use the same counters.
+/// A count that `heapdiff count` started while the standing count runs: its options, and the counters at its start.
+/// Both counts use the same counters.
 static SHARED: Mutex<Option<(Plan, Begun)>> = Mutex::new(None);
 
 /// Starts a standing count if the options request it. If it cannot start, the agent samples without it.
@@ -146,11 +147,11 @@ pub(crate) struct InHeap {
     head: Arc<Global<Longs>>,
     sites: Blobs,
     totals: LongChunks,
-    /// The state of the copy. `None` while a thread is copying.
+    /// Records what was copied so far. `None` while a thread is copying.
     told: Mutex<Option<Told>>,
 }
 
-/// The data that the heap contains already.
+/// Records which data the heap contains already.
 #[derive(Default)]
 struct Told {
     at: Option<Instant>,
@@ -159,7 +160,7 @@ struct Told {
     names: FxHashSet<u32>,
     /// Number of sites that were written to the heap. They are the first sites of the table.
     sites: usize,
-    /// Counts of the sites, in chunks like those in the heap.
+    /// The counts of these sites that were copied last, in chunks as in the heap.
     figures: Vec<Vec<i64>>,
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Known {
     bytecode: u16,
     pub(crate) line: Option<u16>,
     level: Option<u8>,
-    /// The mark of a call site whose returned objects are counted by class; see `calls::mark`.
+    /// For a call site whose returned objects are counted by class: its code from `calls::mark`.
     returned: Option<u8>,
     pub(crate) is_object: bool,
 }
@@ -36,12 +36,12 @@ impl Known {
     }
 }
 
-/// The site for the objects of one class that one call site returned.
+/// A call site returned objects of some class. This is the site at which these objects are counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Resolved {
-    /// The site, or `None` if these objects are not counted.
+    /// The site. If it is `None`, the objects are not counted.
     pub(crate) site: Option<u32>,
-    /// Size of an object, if classes with different sizes may share the class's name.
+    /// Size of one object. It is set if several classes with different sizes may have the same name.
     pub(crate) size: Option<u64>,
 }
 
@@ -154,7 +154,8 @@ impl Table {
         Some(number)
     }
 
-    /// Returns the mark of a call site; `None` for other sites.
+    /// Returns the code (`calls::mark`) of a call site whose returned objects are counted by class. Returns `None` for
+    /// other sites.
     pub(crate) fn mark(&self, site: u32) -> Option<u8> {
         self.sites.get(site as usize)?.returned
     }
@@ -175,7 +176,8 @@ impl Table {
         self.resolved.insert(pair, Resolved { site, size });
     }
 
-    /// Stores the new value of `lost`. If it is larger than before, adds one to the number of uncounted sites.
+    /// Stores `lost`, the number of returned objects that were not counted so far. If the number has grown, adds one to
+    /// `uncounted`.
     pub(crate) fn tell_lost(&mut self, lost: u64) {
         self.uncounted += u64::from(lost > self.lost);
         self.lost = lost;
