@@ -1,6 +1,6 @@
-//! Reads the JVM's figures about heap, metaspace, classes and GCs.
+//! Reads the JVM's statistics about heap, metaspace, classes and GCs.
 //!
-//! Heap figures come from `java.lang.Runtime`, which every JVM has and which reports current values. The other figures
+//! Heap sizes come from `java.lang.Runtime`, which every JVM has and which reports current values. The other statistics
 //! come from the management beans. In a Java image without the module `java.management`, they come from performance
 //! counters and GC pauses. The beans are called directly, so no management server is started.
 
@@ -28,7 +28,7 @@ const NEAR: Duration = Duration::from_millis(5);
 /// GC until it is seen.
 const FAR: Duration = Duration::from_millis(400);
 
-/// The JVM's figures at one moment.
+/// The JVM's statistics at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Figures {
     pub(crate) heap_used: u64,
@@ -111,7 +111,7 @@ struct PerfCounters {
     shared_unloaded: Option<Counter>,
 }
 
-/// Reads the JVM's figures and GCs.
+/// Reads the JVM's statistics and GCs.
 pub(crate) struct JvmStats {
     runtime: Arc<Global>,
     /// True if the JVM has just been initialized. Then the first reading also records the GCs that the beans counted
@@ -243,7 +243,7 @@ impl JvmStats {
         })
     }
 
-    /// Returns the current figures, or the previous ones if they cannot be read for lack of memory. Figures that the
+    /// Returns the current statistics, or the previous ones if they cannot be read for lack of memory. Values that the
     /// JVM does not have are 0.
     pub(crate) fn figures(&mut self, env: &Env<'_>) -> Figures {
         if let Ok(figures) = self.ask(env) {

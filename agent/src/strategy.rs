@@ -102,9 +102,9 @@ impl ActiveStrategy {
 
     /// True if `position` has reached `next`. If so, `next` is moved forward by a random distance.
     ///
-    /// If `from_here` is false, the new `next` is the old one plus the distance, so the mean distance is the rate,
-    /// whatever the positions are. If `from_here` is true, the new `next` is `position` plus the distance, so samples
-    /// that were missed are not caught up on.
+    /// If `from_here` is false, the new `next` is the old `next` plus the distance. Then the mean distance is the rate,
+    /// whatever the positions are. If `from_here` is true, the new `next` is `position` plus the distance. Then samples
+    /// that were missed are not made up for.
     fn hit(&self, next: &AtomicU64, position: u64, rate: u64, from_here: bool) -> bool {
         let mut at = next.load(Relaxed);
         while position >= at {

@@ -81,7 +81,7 @@ impl Table {
         self.records.uid(slot)
     }
 
-    /// Changes the account of a slot's sample.
+    /// Replaces the account (for the trace) of a slot's sample.
     pub(crate) fn book(&self, slot: u32, booking: Booking) {
         self.records.book(slot, booking);
     }
@@ -136,7 +136,7 @@ impl Table {
             return false;
         }
         if let Some(reference) = reference {
-            // If clearing the reference fails, it keeps its object alive until it is collected itself.
+            // If the clearing fails, the reference keeps its object alive until the reference itself is collected.
             let _ = env.tell(reference.get(), c"clear");
         }
         true

@@ -214,8 +214,8 @@ impl InHeap {
     }
 
     fn copied(&self, env: &Env<'_>, engine: &Engine, told: &mut Told) {
-        // Read the clock before the counters, so that the figures include everything that was counted until the
-        // recorded time.
+        // Read the clock before the counters, so that the counts include everything that was counted until the recorded
+        // time.
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = i64::try_from(now.unwrap_or_default().as_millis()).unwrap_or(i64::MAX);
         told.at = Some(Instant::now());

@@ -19,7 +19,7 @@ use crate::jvmti::sys::{as_int, error};
 use crate::jvmti::versions::Redefinitions;
 use crate::jvmti::{Environment, Jvmti, JvmtiError, Result, call};
 
-/// The first id. It resembles a usual heap address.
+/// The first id that is assigned to an object. It looks like a usual heap address.
 const BASE: u64 = 0x7_0000_0000;
 /// Class status: linked. A class keeps this status if its initializer fails.
 const PREPARED: c_int = 2;
@@ -87,7 +87,7 @@ impl Environment {
         };
         // SAFETY: the JVM allocated the list for us; nothing refers to it any more.
         unsafe { jvmti.deallocate(list.cast()) };
-        // SAFETY: `classes` holds valid class references, as below.
+        // SAFETY: `classes` holds the class references that the JVM has just returned.
         unsafe { jvmti.link(env, &classes) };
         // Tag all classes before the loop below looks up superclasses: it finds a superclass by its tag.
         for (index, &class) in classes.iter().enumerate() {
@@ -130,8 +130,8 @@ impl Environment {
 }
 
 impl Environment {
-    /// Returns the addresses of two objects: a new string and a class object. Returns `None` if the heap has no room
-    /// for the string.
+    /// Returns the addresses of a new string and of a class object. Returns `None` if the heap has no room for the
+    /// string.
     pub(crate) fn heap_addresses(&self, env: &Env<'_>) -> Option<[u64; 2]> {
         let raw = env.raw();
         let address = |reference: jobject| {

@@ -1,9 +1,9 @@
 //! The part of a dump that is known before the fork: names, classes, threads, and the position of each value in the
 //! file.
 //!
-//! The parent writes this part. The child then fills in the values of classes that the walk reports: static fields,
-//! loaders and signers. Their positions in the class section are computed before the fork, so that all class records
-//! can precede all object records.
+//! The parent writes this part. The child then fills in the values that the heap walk reports for classes: static
+//! fields, loaders and signers. Their positions in the class section are computed before the fork, so that all class
+//! records can precede all object records.
 
 use std::collections::HashMap;
 

@@ -84,8 +84,8 @@ impl KnownStacks {
                 visible.is_none_or(|at| known.get(at).is_some_and(|k| k.0 == place.0))
             })
         };
-        // Assume at most as many hidden frames as the depth of the deepest reported frame. With more, all reported
-        // frames would be hidden, and any stack would seem to agree.
+        // Assume that JVMTI left out at most as many frames as the depth of the deepest reported frame. If it had left
+        // out more, no reported frame would be compared, and any stack would seem to agree.
         let last = reported
             .last_key_value()
             .map_or(0, |(&depth, _)| depth as usize);

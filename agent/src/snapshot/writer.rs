@@ -77,10 +77,11 @@ pub(crate) struct Reference {
     pub(crate) from: u64,
 }
 
-/// Counts of objects handled so far.
+/// Numbers of objects handled so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// Number of objects that were seen and for whose visit the walk makes a callback, or will make one.
+    /// Number of objects that the heap walk has seen, if it calls back when it visits them. The callback may come
+    /// later.
     pub(crate) seen: u64,
     pub(crate) visited: u64,
     /// Number of objects without field values in the dump, because their classes were loaded after the classes were
@@ -124,8 +125,8 @@ pub(crate) struct Writer<O> {
     image: Image,
     output: O,
     next: u64,
-    /// For each slot in [`Image::slots`], `seen` is true if the walk has seen the slot's object, and `visited` is true
-    /// if it has visited the slot's class.
+    /// For each slot in [`Image::slots`]: `seen` is true if the heap walk has seen the object. `visited` is true if the
+    /// heap walk has visited the class in the slot.
     seen: Vec<bool>,
     visited: Vec<bool>,
     /// Lengths of reference arrays that were seen but not visited, by id.
@@ -147,7 +148,7 @@ pub(crate) struct Writer<O> {
 }
 
 impl<O: Output> Writer<O> {
-    /// Returns a writer. `output` either contains the start of the dump already, or writes it itself.
+    /// Returns a writer. Either `output` already contains the start of the dump, or `output` writes it itself.
     pub(crate) fn new(image: Image, output: O) -> Self {
         let slots = image.slots.len();
         let mut buffer = Vec::with_capacity(usize::try_from(SEGMENT).unwrap_or(0) + HEADER);
@@ -527,7 +528,7 @@ impl<O: Output> Writer<O> {
         Ok(())
     }
 
-    /// Overwrites bytes in the class section.
+    /// Overwrites bytes in the class section of the dump.
     fn patch(&mut self, at: usize, bytes: &[u8]) {
         let at = self.image.section + at;
         if let Some(place) = self.image.start.get_mut(at..at + bytes.len()) {
@@ -671,7 +672,8 @@ impl<O: Output> Writer<O> {
         self.buffer.extend_from_slice(&length.to_be_bytes());
     }
 
-    /// Returns `length`, limited to the maximum number of elements of one record. Counts a truncated array.
+    /// Returns `length`, but at most the number of elements that fit into one record. If the array is longer, adds one
+    /// to the number of truncated arrays.
     fn longest(&mut self, length: usize, width: usize) -> u32 {
         let most = (u32::MAX as usize - 64) / width;
         self.tally.cut += u64::from(length > most);
@@ -699,7 +701,7 @@ impl<O: Output> Writer<O> {
         Ok(())
     }
 
-    /// Writes the buffer to the output, if the buffer is full and the current record has its own segment.
+    /// If a record larger than a segment is being written and the buffer is full, writes the buffer to the output.
     fn drain(&mut self) -> io::Result<()> {
         if self.streaming && self.buffer.len() as u64 >= SEGMENT {
             self.output.append(&self.buffer)?;

@@ -42,8 +42,8 @@ pub(crate) const TABLE: (&str, &str) = ("TABLE", "[Ljava/lang/HeapdiffUsage;");
 const SLOTS: usize = 4096;
 /// Number of consecutive places in the table at which a given collection may be.
 const WINDOW: usize = 16;
-/// Number of places for single collections. One more place follows. It is for all collections that found no other
-/// place.
+/// Number of places for single collections. One more place follows: it is for all collections that found no place among
+/// these.
 pub(crate) const PLACES: usize = SLOTS + WINDOW;
 
 /// Values that differ between JVMs.

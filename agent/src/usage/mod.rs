@@ -3,7 +3,7 @@
 //!
 //! Hooks (`hook`) are called at the entry of the collections' methods (`points`). For each watched collection there is
 //! an instance of the hooks' class. It contains the counters and is a weak reference to the collection. So each dump
-//! contains the current figures, and nothing has to be copied. A reader of the dump matches the figures with the
+//! contains the current counts, and nothing has to be copied. A reader of the dump assigns the counts to the
 //! collections that grew.
 
 #[allow(unsafe_code)]

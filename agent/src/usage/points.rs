@@ -24,8 +24,8 @@ pub(super) enum Collection {
     ArgumentField(u8, &'static str, &'static str, &'static str),
 }
 
-/// A quick test that shows whether a collection may be large. It compares a number that never falls, so a collection
-/// that was watched once always passes the test.
+/// A quick test that shows whether a collection may be large. The test uses a number that never decreases. So once a
+/// collection is watched, it always passes the test.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Gate {
     /// The modification count in this field.
@@ -111,7 +111,7 @@ pub(crate) enum Returned {
     IfTrue,
 }
 
-/// A class whose methods get hooks.
+/// A class whose methods call hooks. It is a collection or belongs to one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watched {
     pub(crate) class: &'static str,
@@ -124,7 +124,7 @@ pub(crate) struct Watched {
     pub(crate) steps: &'static [Steps],
 }
 
-/// Returns a description of a collection's own class, without points.
+/// Returns a description of a collection's class. The caller adds the points at which hooks are called.
 pub(super) const fn own(class: &'static str) -> Watched {
     Watched {
         class,

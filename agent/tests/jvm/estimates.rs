@@ -77,7 +77,8 @@ const RUNS: u32 = 3;
 
 /// Checks that estimates are unbiased. Forty threads keep some 11 MB each, in objects of 32 bytes to 32 KB. For each
 /// thread, z = (estimate - truth) / standard error.
-/// - The variance of all z is that of a chi-square of 40, within its 0.01 % tails.
+/// - The variance of all z lies between the 0.01 % tails of the distribution of chi-square / 40 with 40 degrees of
+///   freedom.
 /// - The mean of z and the sum of all estimates are within four standard errors of the truth.
 ///
 /// Mean and sum are averaged over [`RUNS`] JVMs, but compared with the standard error of one JVM, because the threads
