@@ -293,8 +293,8 @@ impl Jvmti {
         }
     }
 
-    /// Creates local references to the objects in instance fields of class objects, such as their names. The walk does
-    /// not report these fields, so without the references it would not reach those objects.
+    /// Creates local references to the objects in instance fields of class objects, such as their names. The heap walk
+    /// does not report these fields, so without the references it would not reach those objects.
     ///
     /// # Safety
     /// The references are to classes.

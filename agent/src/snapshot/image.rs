@@ -46,8 +46,8 @@ pub(crate) struct ClassInfo {
     /// The id of the class's `Class` object in the dump.
     pub(crate) address: u64,
     pub(crate) signature: String,
-    /// True if the walk reports references of the class object. This requires a linked class or interface that is not
-    /// an array.
+    /// True if the heap walk reports references of the class object. This requires a linked class or interface that is
+    /// not an array.
     pub(crate) linked: bool,
     pub(crate) superclass: Option<usize>,
     pub(crate) interfaces: Vec<usize>,
@@ -130,7 +130,7 @@ pub(crate) struct Gathered {
     pub(crate) taken_ms: u64,
     /// The object layout, or `None` if the heap was too full to measure it.
     pub(crate) layout: Option<ObjectLayout>,
-    /// True if the walk reports the stacks of unmounted virtual threads.
+    /// True if the heap walk reports the stacks of unmounted virtual threads.
     pub(crate) reports_virtual_threads: bool,
     /// The ids of virtual threads. Each is mapped to the index of the thread's stack in `stacks`.
     pub(crate) virtual_threads: Vec<(u64, usize)>,
@@ -207,8 +207,8 @@ pub(crate) struct Image {
     /// Serial numbers of platform threads, by the thread's id. The thread that takes the snapshot has the number 0.
     pub(super) threads: HashMap<u64, u32>,
     pub(super) stacks: KnownStacks,
-    /// The position of the thread's state in a virtual thread object. It is `None` if the walk does not report stacks
-    /// of virtual threads.
+    /// The position of the thread's state in a virtual thread object. It is `None` if the heap walk does not report
+    /// stacks of virtual threads.
     pub(super) virtual_state: Option<VirtualState>,
     pub(super) base: u64,
     pub(super) next: u64,

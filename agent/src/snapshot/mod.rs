@@ -49,11 +49,11 @@ const TRIES: u32 = 10;
 /// The progress of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// Number of callbacks of the walk that the child has handled.
+    /// Number of callbacks of the heap walk that the child has handled.
     pub(crate) callbacks: u64,
     /// True if part of the dump has been sent to the reader of a pipe.
     pub(crate) sent: bool,
-    /// True while the child handles a callback of the walk.
+    /// True while the child handles a callback of the heap walk.
     pub(crate) busy: bool,
     pub(crate) tally: Tally,
 }

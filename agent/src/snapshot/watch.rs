@@ -1,5 +1,5 @@
-//! Watches the child from the parent. Detects when the walk is over. Ends a child that is stuck, or that uses memory
-//! which other processes need.
+//! Watches the child from the parent. Detects when the heap walk is over. Ends a child that is stuck, or that uses
+//! memory which other processes need.
 
 use std::fs;
 use std::path::Path;

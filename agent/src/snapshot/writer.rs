@@ -1,9 +1,9 @@
 //! Converts the callbacks of the heap walk to HPROF records, in the child.
 //!
-//! The walk reports one object after another: first the reference to its class, then its other references and its
+//! The heap walk reports one object after another: first the reference to its class, then its other references and its
 //! primitive values. So an object is complete when the next object begins.
 //!
-//! An object gets its id when the walk first sees it. The id is the running sum of the object sizes that the JVM
+//! An object gets its id when the heap walk first sees it. The id is the running sum of the object sizes that the JVM
 //! reports. So the distance to the next id is exactly the object's size. Example with two objects of 16 and 24 bytes:
 //!
 //! ```text
@@ -13,7 +13,7 @@
 //! ```
 //!
 //! The ids of visited objects are stored as JVMTI tags. [`Tally`] shows whether all objects that were seen have been
-//! visited. This is one of the two signs that the walk is over; the other one is a sleeping child.
+//! visited. This is one of the two signs that the heap walk is over; the other one is a sleeping child.
 
 use std::collections::HashMap;
 use std::io;
@@ -56,7 +56,7 @@ pub(crate) enum Kind {
     Other,
 }
 
-/// A reference as the walk reports it.
+/// A reference as the heap walk reports it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reference {
     pub(crate) kind: Kind,
@@ -91,7 +91,7 @@ pub(crate) struct Tally {
     pub(crate) cut: u64,
 }
 
-/// The object that the walk is reporting.
+/// The object that the heap walk is reporting.
 enum Current {
     Nothing,
     Instance {
@@ -120,7 +120,7 @@ struct Root {
     count: u8,
 }
 
-/// Writes the dump from the callbacks of the walk.
+/// Writes the dump from the callbacks of the heap walk.
 pub(crate) struct Writer<O> {
     image: Image,
     output: O,
@@ -131,8 +131,8 @@ pub(crate) struct Writer<O> {
     visited: Vec<bool>,
     /// Lengths of reference arrays that were seen but not visited, by id.
     lengths: HashMap<u64, u32>,
-    /// Ids of class objects that were not known before the fork. The value is true if the walk has found an instance of
-    /// the class or has visited the class object.
+    /// Ids of class objects that were not known before the fork. The value is true if the heap walk has found an
+    /// instance of the class or has visited the class object.
     strangers: HashMap<u64, bool>,
     current: Current,
     /// Field values of the current instance.
@@ -180,7 +180,7 @@ impl<O: Output> Writer<O> {
         &self.output
     }
 
-    /// Returns the image and the output that the writer got. Data that the walk has already reported is lost.
+    /// Returns the image and the output that the writer got. Data that the heap walk has already reported is lost.
     pub(crate) fn into_parts(self) -> (Image, O) {
         (self.image, self.output)
     }
@@ -259,7 +259,7 @@ impl<O: Output> Writer<O> {
         self.end_record()
     }
 
-    /// Writes the remaining records. Called after the walk is over.
+    /// Writes the remaining records. Called after the heap walk is over.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         self.close()?;
         let mut roots = std::mem::take(&mut self.roots);
@@ -627,7 +627,7 @@ impl<O: Output> Writer<O> {
                 self.nulls(length - next)?;
                 self.end_record()
             }
-            // The walk may report nothing for an empty array.
+            // The heap walk may report nothing for an empty array.
             Current::Primitive { object, layout } => {
                 let kind = self.image.layouts[layout].elements;
                 self.start_record(18)?;
