@@ -189,7 +189,8 @@ fn loadable(
     }
 }
 
-/// Sets the interval, enables the events for the JVM's end and (`at_load`) initialization, and creates the monitors.
+/// Sets the interval, enables events, and creates the monitors. The events are the JVM's end and, if `at_load` is true,
+/// the end of its initialization.
 fn arm_for(
     environment: &Environment,
     options: &Options,

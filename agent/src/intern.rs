@@ -58,7 +58,7 @@ impl<K: Clone + Eq + Hash> Kind<K> {
         self.list.get((id as usize).checked_sub(1)?)
     }
 
-    /// Returns the definition with this id if it is not published yet.
+    /// Returns the definition with this id, or `None` if it is already in the heap.
     fn pending(&self, id: u32) -> Option<&K> {
         let at = (id as usize).checked_sub(1)?;
         (!*self.published.get(at)?).then(|| &self.list[at])

@@ -41,12 +41,12 @@ pub enum ReaperChoice {
 /// The classes in which every allocation is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum CountChoice {
-    /// No classes.
+    /// Allocations are not counted.
     #[default]
     Off,
-    /// Application classes.
+    /// Allocations are counted in application classes.
     On,
-    /// Application classes, and classes of the JDK as well.
+    /// Allocations are counted in application classes and in classes of the JDK.
     Jdk,
 }
 
@@ -90,7 +90,7 @@ pub struct Options {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceOptions {
     file: String,
-    /// Interval between two writes.
+    /// Interval between two ticks of the trace. A tick writes all changes to the file.
     pub tick: Duration,
     /// Limits for the age and size of the data.
     pub limits: Limits,
@@ -203,7 +203,7 @@ pub enum OptionsError {
     /// A key without a value.
     #[error("option \"{key}\" needs a value, {key}=...: {}", meaning(key))]
     NoValue {
-        /// The key.
+        /// The option's key.
         key: String,
     },
     /// An invalid value.
@@ -212,7 +212,7 @@ pub enum OptionsError {
         meaning(key)
     )]
     Value {
-        /// The key.
+        /// The option's key.
         key: String,
         /// The given value.
         value: String,
@@ -222,25 +222,25 @@ pub enum OptionsError {
     /// A key given twice.
     #[error("option \"{key}\" is given twice")]
     Twice {
-        /// The key.
+        /// The option's key.
         key: String,
     },
     /// A key that requires a trace.
     #[error("option \"{key}\" needs trace=FILE")]
     NoTrace {
-        /// The key.
+        /// The option's key.
         key: &'static str,
     },
     /// A key that has an effect only if samples are stored in the heap.
     #[error("option \"{key}\" needs embed=on")]
     Nowhere {
-        /// The key.
+        /// The option's key.
         key: &'static str,
     },
     /// A key that has no meaning for the chosen strategy.
     #[error("option \"{key}\" needs strategy={goes_with}")]
     Strategy {
-        /// The key.
+        /// The option's key.
         key: &'static str,
         /// The strategies for which the key has a meaning.
         goes_with: &'static str,

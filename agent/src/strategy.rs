@@ -8,7 +8,7 @@ use heapdiff_sites::{Sampling, Strategy, TOTALS_CHUNK};
 use crate::intern::MAX_TYPES;
 use crate::random::Random;
 
-/// The current strategy.
+/// The sampling strategy, with the interval and the rate that are used now.
 pub(crate) struct ActiveStrategy {
     strategy: Strategy,
     interval: AtomicU64,
@@ -44,7 +44,7 @@ impl ActiveStrategy {
         }
     }
 
-    /// Returns the current sampling.
+    /// Returns the strategy with its current interval and rate.
     pub(crate) fn sampling(&self) -> Sampling {
         Sampling {
             strategy: self.strategy,
@@ -53,7 +53,7 @@ impl ActiveStrategy {
         }
     }
 
-    /// Replaces the sampling.
+    /// Sets the interval and the rate at which samples are taken and tracked.
     pub(crate) fn set(&self, sampling: Sampling) {
         self.taking.store(sampling.rate, Relaxed);
         self.follow(sampling);

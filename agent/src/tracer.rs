@@ -82,7 +82,7 @@ struct Unsaid {
     notes: Vec<String>,
     /// Number of GCs that the JVM did not report individually.
     unseen: u64,
-    /// Number of GCs dropped because too many were waiting.
+    /// Number of GCs that were dropped because too many were waiting to be written.
     left_out: u64,
 }
 

@@ -17,9 +17,10 @@ use crate::jvmti::Shared;
 
 /// Maximum number of sites. Further sites are not counted; the report says so.
 pub(crate) const MOST_SITES: usize = 1 << 16;
-/// Number of stripes that threads without their own stripe share; a power of two.
+/// A stripe contains two counters for each site. Number of stripes that threads without their own stripe share; a power
+/// of two.
 pub(crate) const STRIPES: i64 = 16;
-/// Number of stripes that belong to one thread each.
+/// Number of stripes that each belong to a single thread.
 const OWN_STRIPES: usize = 128;
 /// If a thread's number has more bits than this, the thread shares a stripe. Thread numbers only grow, because the JVM
 /// never uses a number twice.

@@ -115,7 +115,7 @@ impl Lines {
             return false;
         };
         self.head.at_ms = millis(uptime);
-        // Compute the start of the count only once, since each reading would give a slightly different result.
+        // Compute the start time of the count only once. Each reading would give a slightly different start time.
         if self.last.is_none() {
             let counted = read.saturating_duration_since(begun.at);
             self.head.from_ms = millis(uptime.saturating_sub(counted));

@@ -33,13 +33,14 @@ const PORTION: usize = 512;
 /// Number of values per site in the heap: allocations, and bytes of arrays.
 const FIGURES: usize = 2;
 
-/// True while a standing count runs.
+/// True while a standing count (`count=on`) runs.
 pub(super) static STANDS: AtomicBool = AtomicBool::new(false);
 /// A count that `heapdiff count` started while the standing count runs: its options, and the counters at its start.
 /// Both counts use the same counters.
 static SHARED: Mutex<Option<(Plan, Begun)>> = Mutex::new(None);
 
-/// Starts a standing count if the options request it. If it cannot start, the agent samples without it.
+/// Starts a standing count if the options contain `count=on` or `count=jdk`. If it cannot start, the agent samples
+/// without it.
 pub(crate) fn stand(env: &Env<'_>, options: &Options) {
     let jdk = match options.count {
         CountChoice::Off => return,
@@ -84,7 +85,7 @@ pub(crate) fn stand(env: &Env<'_>, options: &Options) {
     }
 }
 
-/// Ends the standing count, if there is one, and removes the hooks.
+/// Ends the standing count (`count=on`) if one runs, and removes the hooks.
 pub(crate) fn fall(env: &Env<'_>) {
     if !STANDS.swap(false, AcqRel) {
         return;
@@ -97,8 +98,8 @@ pub(crate) fn fall(env: &Env<'_>) {
     }
 }
 
-/// Handles a request while the standing count runs, and returns one of [`attach`]'s codes. Returns `None` if no
-/// standing count runs.
+/// Handles a request of `heapdiff count` while the standing count runs. Returns one of [`attach`]'s codes, or `None` if
+/// no standing count runs.
 pub(super) fn ask(env: &Env<'_>, asked: &Asked<'_>, sampled: Sampled<'_>) -> Option<i32> {
     let engine = ENGINE.get().filter(|_| STANDS.load(Acquire))?;
     let standing = locked(&engine.plan).clone()?;

@@ -94,7 +94,7 @@ impl Missed {
     }
 }
 
-/// All allocation sites, and the statistics of the current round.
+/// All allocation sites, and the results of rewriting classes for the current count.
 #[derive(Default)]
 pub(crate) struct Table {
     names: Names,
@@ -103,9 +103,9 @@ pub(crate) struct Table {
     pub(crate) resolved: FxHashMap<Pair, Resolved>,
     /// Number of returned objects that were not counted so far because the tables of `returned` were full.
     lost: u64,
-    /// Signatures of classes that were rewritten in this round.
+    /// Signatures of classes that were rewritten for the current count.
     pub(crate) changed: FxHashSet<String>,
-    /// Number of classes that were rewritten in this round.
+    /// Number of classes that were rewritten for the current count.
     pub(crate) classes: u64,
     pub(crate) uncounted: u64,
     pub(crate) left_alone: Missed,
@@ -183,7 +183,7 @@ impl Table {
         self.lost = lost;
     }
 
-    /// Starts a new round.
+    /// Begins a new count: clears the results of rewriting classes for the previous count.
     pub(crate) fn begin(&mut self) {
         self.changed.clear();
         self.classes = 0;

@@ -123,7 +123,7 @@ pub(crate) struct Gathered {
     pub(crate) threads: Vec<ThreadInfo>,
     /// Ids of objects that are neither classes nor platform threads: class loaders and virtual threads.
     pub(crate) others: Vec<u64>,
-    /// The first id.
+    /// The first id that was assigned.
     pub(crate) base: u64,
     /// The next free id.
     pub(crate) next: u64,
@@ -287,7 +287,7 @@ fn record(to: &mut Vec<u8>, tag: u8, parts: &[&[u8]]) {
     }
 }
 
-/// Appends a frame.
+/// Appends the record of a frame.
 pub(super) fn frame(records: &mut Vec<u8>, id: u64, names: [u64; 3], class: u32, line: i32) {
     let [method, signature, file] = names.map(u64::to_be_bytes);
     let parts: [&[u8]; 6] = [
@@ -301,7 +301,7 @@ pub(super) fn frame(records: &mut Vec<u8>, id: u64, names: [u64; 3], class: u32,
     record(records, tag::FRAME, &parts);
 }
 
-/// Appends a stack trace.
+/// Appends the record of a stack trace.
 pub(super) fn trace(records: &mut Vec<u8>, serial: u32, thread: u32, frames: &[u64]) {
     let mut body = Vec::with_capacity(12 + 8 * frames.len());
     for number in [serial, thread, number(frames.len())] {

@@ -94,7 +94,7 @@ fn gathered() -> Gathered {
     }
 }
 
-/// A walk over invented objects.
+/// A heap walk over invented objects.
 struct Walk {
     writer: Writer<Bytes>,
     file: Bytes,

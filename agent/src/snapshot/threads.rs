@@ -94,7 +94,7 @@ impl KnownStacks {
     }
 }
 
-/// Frames by depth.
+/// The frames that the heap walk reported for a thread, by depth.
 type Reported = BTreeMap<u32, Place>;
 
 /// Adds a frame at a depth. If there already is a frame at this depth, replaces it only if its bytecode index is not
@@ -153,7 +153,7 @@ pub(super) struct LateThreads {
     pub(super) current: u64,
 }
 
-/// Stack traces of all late threads.
+/// Stack traces of all threads in this list.
 #[derive(Default)]
 pub(super) struct Traces {
     /// Records for the dump.

@@ -60,7 +60,7 @@ pub(crate) struct Jvm {
     pub(crate) exchange: &'static str,
 }
 
-/// Returns the class file.
+/// Returns the file of the class with the hooks, for this JVM.
 pub(crate) fn bytes(jvm: Jvm) -> Result<Vec<u8>, Damage> {
     let numbers = [
         jvm.longs.into(),

@@ -14,13 +14,13 @@ use super::hook::{BY_ARRAY, BY_ARRAYS, BY_CHANGES, BY_DIFFERENCE, BY_LONG, BY_NU
 /// How to get the collection at a point.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Collection {
-    /// `this`.
+    /// The collection is `this`.
     This,
-    /// The argument in this local variable.
+    /// The collection is the argument in this local variable.
     Argument(u8),
-    /// A field of `this`: declaring class, name and type.
+    /// The collection is in a field of `this`: declaring class, name and type.
     Field(&'static str, &'static str, &'static str),
-    /// A field of an argument: local variable, declaring class, name and type.
+    /// The collection is in a field of an argument: local variable, declaring class, name and type.
     ArgumentField(u8, &'static str, &'static str, &'static str),
 }
 
@@ -28,14 +28,14 @@ pub(super) enum Collection {
 /// collection is watched, it always passes the test.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Gate {
-    /// The modification count in this field.
+    /// Tests the modification count in this field.
     Changes(&'static str),
-    /// The length of an array in a field that is never null.
+    /// Tests the length of an array in a field that is never null.
     Length(&'static str),
     /// No test: the collection is always searched in the table.
     Open,
-    /// The length of an array in a field that may be null. The strings are the name and the type of the field. The size
-    /// of the collection is not known with this gate.
+    /// Tests the length of an array in a field that may be null. The strings are the name and the type of the field.
+    /// The size of the collection is not known with this gate.
     Array(&'static str, &'static str),
     /// No test, because the size can be determined only by a traversal. The collection counts as large once it has
     /// grown by the minimum number of elements of a large collection.
@@ -66,7 +66,7 @@ pub(super) enum Many {
     IfAny,
     /// The number is not known at this point. It follows from the change of the collection's size.
     Some,
-    /// All elements.
+    /// All elements of the collection.
     All,
     /// All elements of the collection, but at most the number in a local variable.
     AtMost(u8),

@@ -100,8 +100,8 @@ fn unbiased(interval: &str) {
     }
 }
 
-/// Returns two numbers for one JVM: the mean z of its threads, and the deviation of the sum of all estimates in
-/// standard errors.
+/// Returns two numbers for one JVM. The first is the mean of z over its threads (see [`unbiased`]). The second says by
+/// how many standard errors the sum of all estimates differs from the truth.
 fn deviations(jdk: &Jdk, interval: &str, objects: &str, truth: &HashMap<String, f64>) -> [f64; 2] {
     let options = format!("interval={interval},max_samples=1000000");
     let dumped = keeper(jdk, &options, objects, "1.0", "mixed");
@@ -191,8 +191,9 @@ fn unbiased_at_512_kib() {
 }
 
 /// Checks estimates while GCs run. Before JDK 25, each GC makes a thread forget what it has allocated in its TLAB since
-/// its last sample. This is one interval on average, or less if the TLAB is younger: the distance back to the last
-/// sample has the same distribution as the distance to the next one. Nothing else biases the estimate.
+/// its last sample. This is one interval on average, or less if the TLAB is younger. (It is one interval because the
+/// distance back to the last sample has the same distribution as the distance to the next one.) Nothing else biases the
+/// estimate.
 #[test]
 fn with_collections() {
     let objects = "2000";
