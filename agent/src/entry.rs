@@ -21,11 +21,11 @@ use crate::jvmti::{Called, Environment, Jvmti, Thread, set_called};
 use crate::{agent, counting, snapshot};
 
 thread_local! {
-    /// True while the agent is at work on this thread. The agent's own allocations are not sampled.
+    /// True while code of the agent runs on this thread. Allocations by this code are not sampled.
     static BUSY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `work`, unless the agent is already at work on this thread or the thread is ending.
+/// Runs `work`, unless code of the agent already runs on this thread or the thread is ending.
 fn alone(work: impl FnOnce()) {
     if BUSY.try_with(|busy| busy.replace(true)) != Ok(false) {
         return;

@@ -115,9 +115,9 @@ impl<K> Chunks<K> {
 
     /// Returns a chunk. If it does not exist, creates it by `make`. Returns `None` only if the heap is full.
     ///
-    /// If several threads need the same chunk at the same time, each of them creates one, and the chunk of the first
-    /// thread that is ready is used. Waiting for another thread could take long if that thread is not scheduled, and
-    /// continuing without a chunk would lose a sample.
+    /// If several threads need the same chunk at the same time, each of them creates one. The first chunk that is ready
+    /// is used. Waiting for another thread could take long if that thread is not scheduled, and continuing without a
+    /// chunk would lose a sample.
     fn ensure(
         &self,
         env: &Env<'_>,

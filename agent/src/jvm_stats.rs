@@ -24,8 +24,8 @@ const UNCLAIMED: Duration = Duration::from_millis(500);
 /// Maximum difference between the times of a GC, as its bean reports them, and the times of its pause. This is the
 /// maximum if the clock's offset is exact. A bean reports whole milliseconds.
 const NEAR: Duration = Duration::from_millis(5);
-/// Maximum of the same difference if the offset is only an estimate. The estimate ignores the delay from the end of a
-/// GC until it is seen.
+/// Maximum difference between these times if the offset is only an estimate. The estimate ignores the delay from the
+/// end of a GC until it is seen.
 const FAR: Duration = Duration::from_millis(400);
 
 /// The JVM's statistics at one moment.

@@ -105,7 +105,7 @@ impl TraceOptions {
         self.path_in(std::process::id())
     }
 
-    /// Returns the path of the file for a process that has the id `pid` in its own namespace.
+    /// Returns the path of the file. `pid` is the id of the process in its own PID namespace.
     #[must_use]
     pub fn path_in(&self, pid: u32) -> PathBuf {
         PathBuf::from(self.file.replace("%p", &pid.to_string()))

@@ -324,11 +324,11 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Doubles the interval or rate, and drops the samples that the new sampling would not have taken. Under
+    /// Doubles the interval or rate, and drops the samples that would not have been taken with the new value. Under
     /// generational ZGC, as many samples are taken as before, and only the number of tracked samples is halved.
     ///
-    /// A dump may be taken at any moment. So the new interval is written to the heap before any sample is removed, and
-    /// readers skip the samples that the new sampling would not have taken.
+    /// A dump may be taken at any moment. So the new interval is written to the heap before any sample is removed.
+    /// Readers skip the samples that would not have been taken with the new interval.
     fn thin(&self, env: &Env<'_>) -> Result<()> {
         let sampler = self.sampler;
         let now = sampler.strategy.sampling();

@@ -229,7 +229,7 @@ impl Sampler {
     }
 
     /// True if the sample is tracked until its object is collected. Under generational ZGC, this is true only for
-    /// samples that the current sampling keeps. With other collectors it is true for all samples.
+    /// samples that the current interval selects. With other collectors it is true for all samples.
     fn is_followed(&self, uid: u64, bytes: u64) -> bool {
         self.unproven.is_none() || self.strategy.sampling().keeps(&self.first, uid, bytes)
     }

@@ -20,7 +20,7 @@ pub(crate) struct Table {
     /// Number of slots in use.
     live: AtomicU32,
     free: Mutex<Vec<u32>>,
-    /// A record of each slot's content. With it, downsampling and the trace need no calls of the JVM.
+    /// A record of each slot's content. With it, downsampling and the trace need no calls into the JVM.
     records: SlotRecords,
 }
 

@@ -94,9 +94,10 @@ pub(crate) fn is_to_follow_few(options: &Options) -> bool {
     (options.follow.is_some() || !takes_all) && is_generational_z()
 }
 
-/// Returns how often the tracking interval is doubled at the start, and the sampling after these doublings.
+/// Returns how often the tracking interval is doubled at the start, and the sampling strategy with the doubled
+/// interval.
 ///
-/// By default every sample is tracked at first, so the result is 0 and the unchanged sampling. With `follow=BYTES` and
+/// By default every sample is tracked at first, so the result is 0 and the unchanged interval. With `follow=BYTES` and
 /// the strategy `bytes`, the interval is doubled until it is at least that many bytes.
 pub(crate) fn followed_at_first(options: &Options) -> (u64, Sampling) {
     let (mut times, mut sampling) = (0, options.sampling);

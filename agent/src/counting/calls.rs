@@ -108,9 +108,9 @@ fn told_of(call: &Call<'_>) -> Option<Told> {
     }
 }
 
-/// True if string concatenation with these operands creates a new string. With a single primitive operand it may not:
-/// `"" + true` returns a constant, and the string of a number is created by the method of the number's class and
-/// counted there.
+/// True if string concatenation with these operands creates a new string. With a single primitive operand it may not.
+/// For example, `"" + true` returns a constant. The string of a number is created by a method of the number's class,
+/// such as `Integer.toString`, and counted there.
 fn is_joined(how: Invoke<'_>, descriptor: &[u8]) -> bool {
     let parameters = descriptor.split(|&c| c == b')').next().unwrap_or_default();
     let Invoke::Dynamic(_, recipe) = how else {

@@ -17,8 +17,8 @@ use crate::jvmti::Shared;
 
 /// Maximum number of sites. Further sites are not counted; the report says so.
 pub(crate) const MOST_SITES: usize = 1 << 16;
-/// A stripe contains two counters for each site. Number of stripes that threads without their own stripe share; a power
-/// of two.
+/// Number of stripes that several threads share; a power of two. A stripe contains two counters for each site. Threads
+/// that own no stripe use the shared ones.
 pub(crate) const STRIPES: i64 = 16;
 /// Number of stripes that each belong to a single thread.
 const OWN_STRIPES: usize = 128;

@@ -58,7 +58,7 @@ impl Engine {
         }
     }
 
-    /// Creates a site for each pair of call site and class that has none.
+    /// If a pair of call site and class has no allocation site yet, creates one.
     fn resolve(&self, env: &Env<'_>, pairs: &FxHashMap<Pair, [u64; 2]>) {
         let mut unknown: Vec<Pair> = {
             let table = locked(&self.table);

@@ -425,7 +425,8 @@ impl Engine {
         })
     }
 
-    /// Inserts hooks into all wanted classes. Then reads the counters; these readings mark the start of the count.
+    /// Inserts hooks into all classes that are to be counted. Then reads the counters. These readings mark the start of
+    /// the count.
     fn begin(&self, env: &Env<'_>, plan: Plan) -> Result<(), Failed> {
         drop(locked(&self.result).take());
         locked(&self.table).begin();
@@ -471,7 +472,8 @@ impl Engine {
         })
     }
 
-    /// Assigns stripes to the live threads, and enables the events by which threads that start later get theirs.
+    /// Assigns stripes to the live threads. Also enables the events for threads that start and end, so that threads
+    /// that start later get stripes, too.
     fn give_stripes(&self, env: &Env<'_>) -> crate::jvmti::Result<()> {
         let known = self.cells.threads();
         self.jvmti.hook_threads(true)?;

@@ -161,7 +161,7 @@ struct Told {
     names: FxHashSet<u32>,
     /// Number of sites that were written to the heap. They are the first sites of the table.
     sites: usize,
-    /// The counts of these sites that were copied last, in chunks as in the heap.
+    /// The counts that were copied last. They are stored in chunks, as in the heap.
     figures: Vec<Vec<i64>>,
 }
 

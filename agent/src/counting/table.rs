@@ -201,8 +201,8 @@ impl Table {
             self.left_alone.add(name);
         }
         if rewritten.bytes.is_some() {
-            // If the JVM rejects a class of a batch, the other classes of the batch are rewritten a second time. The
-            // set makes each class count only once.
+            // If the JVM rejects a class of a batch, the other classes of the batch are rewritten a second time.
+            // Because of the set, each class is counted only once.
             self.classes += u64::from(self.changed.insert(format!("L{class};")));
         }
     }

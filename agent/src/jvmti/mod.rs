@@ -27,7 +27,8 @@ use jvmti_sys::{jrawMonitorID, jvmtiEnv, jvmtiEventCallbacks, jvmtiFrameInfo, jv
 use calls::{Any, Class, Env, Local, Ref};
 use sys::{Callbacks, Interface, VERSION_11, as_int, capabilities, error, event};
 
-/// A JVMTI environment that is being set up.
+/// A JVMTI environment that is being set up. It cannot be copied. Dropping it disposes of the environment and releases
+/// its capabilities. [`Self::keep`] keeps it as long as the process lives.
 ///
 /// It cannot be copied. Dropping it returns it to the JVM with all its capabilities. [`Self::keep`] keeps it as long as
 /// the process lives.

@@ -51,7 +51,7 @@ impl Drop for Held<'_, '_> {
     }
 }
 
-/// The index of each class by its id, and the next free id. Used while classes are gathered.
+/// Maps the id of each class to its index. Also contains the next free id. Used while classes are gathered.
 pub(super) struct Ids {
     pub(super) next: u64,
     classes: HashMap<u64, usize>,

@@ -1,4 +1,4 @@
-//! Feeds an invented walk to the writer and reads the result with the dump reader.
+//! Feeds an invented heap walk to the writer and reads the result with the dump reader.
 
 use std::fs::{self, File};
 use std::io;

@@ -226,9 +226,9 @@ impl LateThreads {
     /// Returns the stack traces of all threads in this list.
     pub(super) fn traces(&self, stacks: &KnownStacks) -> Traces {
         let mut traces = Traces::default();
-        // Frames that JVMTI leaves out of stacks, by the number of such frames in the stack and by the frame's depth.
-        // All threads with the same number of such frames unmount in the same way, so a frame reported for one thread
-        // is valid for all of them.
+        // Frames that JVMTI leaves out of stacks. The key consists of the number of such frames in the stack and the
+        // depth of the frame. All threads with the same number of such frames unmount in the same way. So a frame
+        // reported for one thread is valid for all of them.
         let mut hidden: HashMap<(usize, u32), Place> = HashMap::new();
         for thread in &self.threads {
             if let Some((_, left_out)) = stacks.agreeing(thread.id, &thread.reported) {

@@ -24,8 +24,8 @@ use super::threads::LateThreads;
 
 /// Target size of a heap dump segment, in bytes.
 const SEGMENT: u64 = 1 << 20;
-/// The largest object alignment that a JVM supports. The id range of an artificial array is a multiple of it, so the
-/// following ids are aligned in every object layout.
+/// The largest object alignment that a JVM supports. The writer adds arrays that do not exist in the heap. The range of
+/// ids for such an array is a multiple of this alignment, so the following ids are aligned in every object layout.
 const LARGEST_ALIGNMENT: u64 = 256;
 /// Size of a segment's header in bytes: tag, time, length.
 const HEADER: usize = 9;
@@ -44,7 +44,7 @@ pub(crate) enum Kind {
     Static,
     Constant,
     /// A reference from a class to its superclass or to an interface. Superclasses and interfaces are known before the
-    /// walk.
+    /// heap walk.
     Known,
     JniGlobal,
     SystemClass,
@@ -80,8 +80,7 @@ pub(crate) struct Reference {
 /// Numbers of objects handled so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// Number of objects that the heap walk has seen, if it calls back when it visits them. The callback may come
-    /// later.
+    /// Number of objects that the heap walk has seen and that it visits with a callback. The callback may come later.
     pub(crate) seen: u64,
     pub(crate) visited: u64,
     /// Number of objects without field values in the dump, because their classes were loaded after the classes were
@@ -639,8 +638,8 @@ impl<O: Output> Writer<O> {
         }
     }
 
-    /// Writes the string constants of the current class as an artificial array. The JVM has such an array, too, but the
-    /// walk does not report it.
+    /// Writes the string constants of the current class as an array that is not in the heap. The JVM has such an array,
+    /// too, but the heap walk does not report it.
     fn close_class(&mut self, layout: Option<usize>) -> io::Result<()> {
         let constants = std::mem::take(&mut self.constants);
         let resolved = layout.and_then(|layout| self.image.layouts[layout].resolved);

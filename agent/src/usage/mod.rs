@@ -220,7 +220,7 @@ impl Engine {
             .map_err(text)?;
         let table = env.usage_table(class.get()).map_err(text)?;
         for name in collections::CALLERS {
-            // If this JDK does not have the class, there are no calls in it that must be counted.
+            // If this JDK does not have the class, nothing needs to be loaded.
             drop(class_named(env, name));
         }
         let mut fit = FxHashSet::default();

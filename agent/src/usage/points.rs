@@ -1,6 +1,6 @@
-//! The points at which hooks are called. Most points are entries of methods: of those that run once for each element
-//! put or removed, and of those that run once for each read. A method that calls another such method is not listed, so
-//! nothing is counted twice.
+//! The points at which hooks are called. Most points are entries of methods that run once for each element put or
+//! removed, or once for each read. A method that calls another method of this kind is not listed, so nothing is counted
+//! twice.
 //!
 //! If no method runs once per element, hooks are called at steps within methods instead. A step is an instruction that
 //! sets the field with the number of elements, or a call that has returned.

@@ -129,8 +129,9 @@ fn assert_unharmed(target: &mut Target, context: &str) {
     assert!(!warns && !errors.contains("FATAL"), "{context}: {errors}");
 }
 
-/// True if this line, the first after a warning of `-Xcheck:jni`, names the native method that reads a memory pool. If
-/// the heap is full, this method cannot create its result, and calls JNI with the `OutOfMemoryError` pending.
+/// Returns true if `frame` names the native method that reads a memory pool. `frame` is the line after a warning of
+/// `-Xcheck:jni`. If the heap is full, this method cannot create its result, and calls JNI with the `OutOfMemoryError`
+/// pending.
 fn is_of_a_memory_pool(frame: &str) -> bool {
     frame.contains("at sun.management.MemoryPoolImpl.getUsage0(")
 }
