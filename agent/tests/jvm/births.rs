@@ -85,7 +85,8 @@ fn jdks() -> Vec<Jdk> {
     jdks
 }
 
-/// Returns the number of objects of a class that a method of another class, or of one of its nested classes, creates.
+/// Returns how many objects of the class `allocated` were created by the method `method` of `class` or of its nested
+/// classes.
 fn born(dumped: &Dumped, class: &str, method: &str, allocated: &str) -> u64 {
     let within = format!("{class}$");
     let of = |c: &str, m: &str, a: &str| {

@@ -140,7 +140,7 @@ pub(crate) struct Sizes {
     alignment: u64,
 }
 
-/// The layout without further flags.
+/// The layout of a JVM without special flags.
 pub(crate) const USUAL: Sizes = Sizes {
     base: 16,
     reference: 4,
