@@ -189,7 +189,7 @@ impl Interner {
         methods.filter_map(|[class, ..]| self.text_of(*class))
     }
 
-    /// Returns a site's frames, leaf first. The flag is true if the stack was truncated.
+    /// Returns a site's frames, innermost first. The flag is true if the stack was truncated.
     pub(crate) fn frames_of(&self, site: u32) -> (Vec<FrameName>, bool) {
         let Some((cut, frames)) = self.sites.get(site) else {
             return (Vec::new(), false);

@@ -17,7 +17,7 @@
 //! | `stacks`, `intern` | turn the frames of a stack into the id of a site |
 //! | `heap`, `table`, `totals` | data in the Java heap |
 //! | `slots` | the agent's own record of each sample, readable without calling the JVM |
-//! | `collected` | collected samples that are kept, in the heap and for the trace |
+//! | `collected` | collected samples that are stored in the heap and for the trace |
 //! | `reaper`, `wakeup` | the agent's thread: finds collected samples, downsamples, copies counters to the heap |
 //! | `unproven`, `pace` | limits for tracked samples under generational ZGC |
 //! | `ledger`, `tracer`, `tries` | accounts of sites, the thread that writes them to a trace, and its retries |

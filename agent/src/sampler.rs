@@ -332,9 +332,9 @@ impl Sampler {
         counters.count(Counter::Classes);
     }
 
-    /// Returns the next uid. After downsampling, skips the uids that the current sampling would not keep. So each
-    /// returned uid is equally likely to be kept by the next downsampling (see `Sampling::keeps`). If not all samples
-    /// are tracked, no uid is skipped: the uid decides whether the sample is tracked.
+    /// Returns the next uid. After downsampling, skips the uids that the current interval or rate would discard. So
+    /// each returned uid is equally likely to be kept by the next downsampling (see `Sampling::keeps`). If not all
+    /// samples are tracked, no uid is skipped: the uid decides whether the sample is tracked.
     fn uid(&self, bytes: u64) -> u64 {
         let sampling = self.strategy.sampling();
         loop {

@@ -24,7 +24,7 @@ const SHARDS: usize = 16;
 const MOST_STACKS: usize = 8192;
 const MOST_METHODS: usize = 16_384;
 const MOST_SIGNATURES: usize = 16_384;
-/// Maximum number of versions kept for classes of one name. Several loaders may define classes of the same name.
+/// Maximum number of versions stored for classes of one name. Several loaders may define classes of the same name.
 const MOST_VERSIONS: usize = 64;
 /// Maximum number of thread names. Further names have the id 0.
 const MOST_THREADS: u64 = 16_384;

@@ -162,7 +162,7 @@ impl Table {
         Some((self.chunks.get(chunk)?.get(), place))
     }
 
-    /// Iterates over the chunks in use, each with its first slot.
+    /// Iterates over the chunks in use, each with the number of its first slot.
     pub(crate) fn chunks(&self) -> impl Iterator<Item = (u32, Ref<'_, Objects>)> {
         let used = (self.fresh.load(Relaxed) as usize).div_ceil(CHUNK);
         (0..used).filter_map(|chunk| {

@@ -148,7 +148,7 @@ impl RawFrame {
     }
 }
 
-/// The stack of the current thread, leaf first, in the buffer that [`Jvmti::stack`] filled.
+/// The stack of the current thread, innermost frame first, in the buffer that [`Jvmti::stack`] filled.
 ///
 /// `'local` is the lifetime of a native call, as in [`Env`]. Until that call returns, its callers stay on the stack, so
 /// their methods are valid. The raw pointers inside keep a value on its thread.
@@ -172,7 +172,7 @@ impl<'buffer, 'local> Stack<'buffer, 'local> {
         self.frames
     }
 
-    /// Returns the frames from the leaf on, at most `most` of them.
+    /// Returns the innermost frames, at most `most` of them.
     pub(crate) fn top(self, most: usize) -> Self {
         Self {
             frames: &self.frames[..self.frames.len().min(most)],
@@ -180,7 +180,7 @@ impl<'buffer, 'local> Stack<'buffer, 'local> {
         }
     }
 
-    /// Iterates over the frames, leaf first.
+    /// Iterates over the frames, innermost first.
     pub(crate) fn frames(&self) -> impl Iterator<Item = Frame<'local>> + use<'buffer, 'local> {
         self.frames.iter().map(|&raw| Frame {
             raw,

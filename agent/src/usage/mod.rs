@@ -35,7 +35,7 @@ use crate::options::Options;
 use crate::sample_ref::{RefClass, Static};
 use points::{Needed, Watched};
 
-/// State that is created on first use and kept.
+/// State that is created on first use and never dropped.
 struct Engine {
     jvmti: Jvmti,
     /// The array of watched collections, in the Java heap.
