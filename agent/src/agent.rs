@@ -39,7 +39,8 @@ use crate::unproven::{Looks, followed_at_first};
 use crate::usage;
 use crate::wakeup::{NAME, Wakeup};
 
-/// Maximum time for which the end of the JVM waits until the trace's last tick is written.
+/// Maximum time to wait for a thread of the agent at a detach or at the end of the JVM. The trace's thread writes the
+/// last tick of the trace in this time.
 const LAST_TICK: Duration = Duration::from_secs(2);
 /// Number of internal errors after which the agent stops.
 pub(crate) const MAX_FAULTS: u64 = 3;
@@ -87,7 +88,7 @@ static REFS: OnceLock<Arc<RefClass>> = OnceLock::new();
 static COUNTERS: Counters = Counters::new();
 /// True once a GC that the agent requested took too long. After that, no agent in this JVM requests a GC.
 static COLLECTS_SLOWLY: AtomicBool = AtomicBool::new(false);
-/// True while nothing is sampled.
+/// True from the moment when the agent stops until another attach starts it again.
 static OFF: AtomicBool = AtomicBool::new(false);
 static GIVING_UP: GivingUp = GivingUp::new();
 
@@ -149,8 +150,8 @@ pub(crate) fn load(environment: Option<Environment>, options: &str) -> i32 {
     loaded.unwrap_or_else(|code| code)
 }
 
-/// Parses the options and requests the capabilities for sampling. If this fails, prints the reason. If loading fails
-/// before the agent keeps its JVMTI environment, the environment is disposed of.
+/// Parses the options and requests the capabilities for sampling. If this fails, prints the reason and disposes of the
+/// environment.
 fn loadable(
     environment: Option<Environment>,
     options: &str,
@@ -188,7 +189,8 @@ fn loadable(
     }
 }
 
-/// Sets the interval, enables the events for the JVM's end and (`at_load`) initialization, and creates the monitors.
+/// Sets the interval, enables events, and creates the monitors. The events are the JVM's end and, if `at_load` is true,
+/// the end of its initialization.
 fn arm_for(
     environment: &Environment,
     options: &Options,
@@ -255,7 +257,8 @@ pub(crate) fn load_and_start(env: &Env<'_>, environment: Environment, options: &
     started.unwrap_or_else(|code| code)
 }
 
-/// Creates the agent's objects in the Java heap. If this fails, prints the text `so`, followed by the reason.
+/// Creates the agent's objects in the Java heap. If this fails, prints a message: the text `so`, followed by the
+/// reason.
 fn ground<'local>(
     env: &Env<'local>,
     options: &Options,
@@ -296,8 +299,9 @@ fn detach(env: &Env<'_>) -> i32 {
     }
 }
 
-/// Replaces the agent `before` by a new one with other options. The JVM gives the capability to sample to only one
-/// environment. So the new agent uses the first agent's environment, and the new environment only creates monitors.
+/// Stops the current agent `before` and starts a new agent with other options. The JVM gives the capability to sample
+/// to only one environment. So the new agent samples with the first agent's environment, and the new `environment`
+/// only creates monitors.
 fn again(env: &Env<'_>, environment: &Environment, before: &Agent, options: &str) -> i32 {
     let Some(options) = checked(options) else {
         return attach::BAD_OPTIONS;
@@ -335,8 +339,8 @@ fn again(env: &Env<'_>, environment: &Environment, before: &Agent, options: &str
         return refused(so);
     };
     before.detach(env);
-    // If the thread of the old agent still runs, it would overwrite state that the new agent uses, too: the JVM's
-    // interval and the objects that a dump contains.
+    // A running thread of the old agent would overwrite state that the new agent uses, too: the JVM's sampling interval
+    // and the agent's data in the Java heap.
     if !before.has_ended() {
         say("the agent stopped sampling, but its thread still runs; run the command again");
         return attach::FAILED;
@@ -430,7 +434,7 @@ pub(crate) fn class_loaded(env: &Env<'_>, thread: Ref<'_>, class: Ref<'_, Class>
     }
 }
 
-/// The sampler, borrowed for a callback.
+/// The sampler on loan to a callback. The sampler is not dropped while a callback has it.
 pub(crate) struct Sampling(Loan<Running>);
 
 impl Deref for Sampling {
@@ -594,7 +598,7 @@ impl Agent {
             return;
         };
         let sampler = &running.sampler;
-        // Without a format, readers ignore the other fields.
+        // With the format 0, readers of dumps ignore the agent's other data in the heap.
         let _ = sampler.refs.set(env, statics::FORMAT, Static::Int(0));
         if let Some(trace) = &self.trace {
             trace.wakeup.stop();
@@ -754,9 +758,9 @@ impl Agent {
         fields.int(statics::STRATEGY, options.sampling.strategy.code());
         fields.int(statics::DEPTH, depth);
         fields.int(statics::VERBOSITY, options.verbosity.code());
-        // The data in the heap is complete only now, so set the format only now. If the agent only writes a trace, set
-        // no format, so that readers of dumps ignore the data: then the references in the heap only serve to find
-        // collected objects.
+        // Set the format last: it tells readers of dumps that the data in the heap is complete. If the agent only
+        // writes a trace, set no format, so that readers of dumps ignore the data. Then the references in the heap only
+        // serve to find collected objects.
         if options.embed {
             fields.int(statics::FORMAT, FORMAT);
         }

@@ -38,7 +38,7 @@ impl Counters {
         self.0[counter.index()].load(Relaxed)
     }
 
-    /// Returns the values for a `long[]`.
+    /// Returns the values of all counters as elements of a Java `long[]`.
     pub(crate) fn values(&self) -> [i64; COUNT] {
         std::array::from_fn(|i| self.0[i].load(Relaxed).cast_signed())
     }

@@ -21,11 +21,11 @@ use crate::jvmti::{Called, Environment, Jvmti, Thread, set_called};
 use crate::{agent, counting, snapshot};
 
 thread_local! {
-    /// True while the agent is at work on this thread. The agent's own allocations are not sampled.
+    /// True while code of the agent runs on this thread. Allocations by this code are not sampled.
     static BUSY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `work`, unless the agent is already at work on this thread or the thread is ending.
+/// Runs `work`, unless code of the agent already runs on this thread or the thread is ending.
 fn alone(work: impl FnOnce()) {
     if BUSY.try_with(|busy| busy.replace(true)) != Ok(false) {
         return;
@@ -324,8 +324,8 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
     set_called(CALLED);
     let mut result = heapdiff_sites::attach::FAILED;
     alone(|| {
-        // Another environment, to read class names of exceptions. The first one may be disposed of before this function
-        // returns.
+        // Another environment, which reads class names of exceptions. The first environment may be disposed of before
+        // this function returns.
         // SAFETY: the JVM passed this pointer.
         let naming = unsafe { Environment::of(vm) };
         let (environment, naming) = match (environment, naming) {
@@ -346,8 +346,8 @@ pub(crate) unsafe extern "system" fn Agent_OnAttach(
             }
         };
         let mut env: *mut c_void = null_mut();
-        // SAFETY: the JVM that called has a complete function table. `vm` is not null, because `environment` came from
-        // it.
+        // SAFETY: `vm` is the running JVM, which has a complete function table. `vm` is not null, because `environment`
+        // came from it.
         let got = unsafe { ((**vm).v1_2.GetEnv)(vm, &raw mut env, JNI_VERSION_1_8) };
         if got == JNI_OK {
             let wanted = snapshot::Wanted::of(&options);

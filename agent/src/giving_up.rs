@@ -5,7 +5,7 @@ use std::sync::atomic::{
     Ordering::{AcqRel, Acquire, Release},
 };
 
-/// Two flags. The first is set when the agent has given up. The second is set while the JVM still sends events that
+/// Two flags: `asked` is set when the agent has given up. `events_on` is set as long as the JVM still sends events that
 /// must be disabled.
 ///
 /// An error can occur in any callback. JVMTI forbids disabling events in GC callbacks. So the callback with the last

@@ -68,7 +68,7 @@ impl<'local> Ground<'local> {
             shown: of.longs(env, statics::COUNTERS, Counter::ALL.len())?,
             runtime,
             unproven: unproven.map(|largest| {
-                // If the user sets the number of tracked samples, there is no limit per second.
+                // If the user sets the option `follow`, the tracked samples per second are not limited.
                 let pace = options.follow.is_none().then(|| Pace::new(largest));
                 Unproven::new(largest, pace)
             }),

@@ -1,5 +1,5 @@
-//! Arrays in the Java heap. An array in chunks creates its next chunk before it is needed. Other arrays contain the
-//! bytes of the site table.
+//! Arrays in the Java heap. Some arrays consist of chunks that are created on demand: the next chunk is created before
+//! it is needed. Other arrays contain the bytes of the site table.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
@@ -89,7 +89,7 @@ pub(crate) struct Chunks<K> {
     chunks: Box<[OnceLock<Global<K>>]>,
     /// True for each chunk that was added to the outer array.
     shown: Box<[AtomicBool]>,
-    /// True for each chunk that a thread creates, or has created, before it is needed.
+    /// True for each chunk that some thread creates, or has created, before it is needed.
     claimed: Box<[AtomicBool]>,
 }
 
@@ -115,9 +115,9 @@ impl<K> Chunks<K> {
 
     /// Returns a chunk. If it does not exist, creates it by `make`. Returns `None` only if the heap is full.
     ///
-    /// If several threads need the same chunk at the same time, each of them creates one, and the chunk of the first
-    /// thread that is ready is used. Waiting for another thread could take long if that thread is not scheduled, and
-    /// continuing without a chunk would lose a sample.
+    /// If several threads need the same chunk at the same time, each of them creates one. The first chunk that is ready
+    /// is used. Waiting for another thread could take long if that thread is not scheduled, and continuing without a
+    /// chunk would lose a sample.
     fn ensure(
         &self,
         env: &Env<'_>,
@@ -183,8 +183,8 @@ impl LongChunks {
     }
 }
 
-/// Size in bytes of a piece, one of the arrays that contain the site table. A batch that is longer gets a piece of its
-/// own.
+/// Size in bytes of an array that contains a piece of the site table. A longer batch of definitions gets a larger array
+/// for itself.
 const PIECE: usize = 64 << 10;
 /// Maximum number of pieces. The definitions that the interner accepts fill at most half of them.
 const PIECES: usize = 2048;

@@ -58,7 +58,7 @@ impl<K: Clone + Eq + Hash> Kind<K> {
         self.list.get((id as usize).checked_sub(1)?)
     }
 
-    /// Returns the definition with this id if it is not published yet.
+    /// Returns the definition with this id, or `None` if it is already in the heap.
     fn pending(&self, id: u32) -> Option<&K> {
         let at = (id as usize).checked_sub(1)?;
         (!*self.published.get(at)?).then(|| &self.list[at])
@@ -189,7 +189,7 @@ impl Interner {
         methods.filter_map(|[class, ..]| self.text_of(*class))
     }
 
-    /// Returns a site's frames, leaf first. The flag is true if the stack was truncated.
+    /// Returns a site's frames, innermost first. The flag is true if the stack was truncated.
     pub(crate) fn frames_of(&self, site: u32) -> (Vec<FrameName>, bool) {
         let Some((cut, frames)) = self.sites.get(site) else {
             return (Vec::new(), false);

@@ -1,6 +1,6 @@
-//! Reads the JVM's figures about heap, metaspace, classes and GCs.
+//! Reads the JVM's statistics about heap, metaspace, classes and GCs.
 //!
-//! Heap figures come from `java.lang.Runtime`, which every JVM has and which reports current values. The other figures
+//! Heap sizes come from `java.lang.Runtime`, which every JVM has and which reports current values. The other statistics
 //! come from the management beans. In a Java image without the module `java.management`, they come from performance
 //! counters and GC pauses. The beans are called directly, so no management server is started.
 
@@ -19,16 +19,16 @@ const MOST_BEANS: i32 = 32;
 /// Number of free bytes that the heap must have when the beans are looked up.
 const ROOM: u64 = 2 << 20;
 const G1_CONCURRENT: &str = "G1 Concurrent GC";
-/// A pause waits at most this time for a bean that reports a GC at the time of the pause. After that, no bean is
-/// expected to report it.
+/// Time to wait for a bean that reports the GC to which a pause belongs. After that, no bean is expected to report it.
 const UNCLAIMED: Duration = Duration::from_millis(500);
-/// Maximum difference between times of a GC and of its pause if the clock's offset is exact. The GC's times have a
-/// precision of a millisecond.
+/// Maximum difference between the times of a GC, as its bean reports them, and the times of its pause. This is the
+/// maximum if the clock's offset is exact. A bean reports whole milliseconds.
 const NEAR: Duration = Duration::from_millis(5);
-/// Maximum difference if the offset is only an estimate: the delay from the end of a GC until it is seen.
+/// Maximum difference between these times if the offset is only an estimate. The estimate ignores the delay from the
+/// end of a GC until it is seen.
 const FAR: Duration = Duration::from_millis(400);
 
-/// The JVM's figures at one moment.
+/// The JVM's statistics at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Figures {
     pub(crate) heap_used: u64,
@@ -43,7 +43,7 @@ struct Collector {
     name: String,
     /// Number of GCs so far.
     count: u64,
-    /// Value of `getCollectionTime` at the last reading, in milliseconds, for beans that count pauses.
+    /// For beans that count pauses: the value of `getCollectionTime` at the last reading, in milliseconds.
     time: u64,
 }
 
@@ -57,20 +57,20 @@ struct Beans {
     paused: u64,
 }
 
-/// Converts times of the GC's clock, which starts during the JVM's initialization, to our clock.
+/// Converts times of the GC's clock to the agent's clock. The GC's clock starts during the JVM's initialization.
 ///
 /// At first the offset is an estimate: the smallest delay seen so far between the end of a GC and its observation
 /// counts as zero. Once a pause has been matched with a GC, the offset is exact.
 #[derive(Clone, Copy, Debug, Default)]
 struct Clock {
-    /// The time on our clock when the GC's clock was 0.
+    /// The time on the agent's clock when the GC's clock was 0.
     zero: Option<Instant>,
     /// True if the offset is exact, because a pause was matched with its GC.
     exact: bool,
 }
 
 impl Clock {
-    /// Records that a GC which ended at `end_ms` on the GC's clock was seen at `now`.
+    /// Records that a GC was seen at the time `now`. `end_ms` is the end of this GC on the GC's clock.
     fn seen(&mut self, end_ms: u64, now: Instant) {
         let Some(zero) = now.checked_sub(Duration::from_millis(end_ms)) else {
             return;
@@ -111,11 +111,11 @@ struct PerfCounters {
     shared_unloaded: Option<Counter>,
 }
 
-/// Reads the JVM's figures and GCs.
+/// Reads the JVM's statistics and GCs.
 pub(crate) struct JvmStats {
     runtime: Arc<Global>,
-    /// True if the JVM has just been initialized. Then the GCs that the beans have already counted still get recorded
-    /// here.
+    /// True if the JVM has just been initialized. Then the first reading also records the GCs that the beans counted
+    /// before it.
     young: bool,
     /// True once beans and counters were looked up.
     asked: bool,
@@ -182,7 +182,7 @@ impl JvmStats {
     /// program. So the lookup is postponed until the heap has room for it.
     pub(crate) fn ask_for_beans(&mut self, env: &Env<'_>, pauses: &Pauses) -> Option<Result<()>> {
         if self.asked || !self.has_room(env) {
-            // From now on, the GCs before the lookup of the beans are known only by their pauses.
+            // The lookup comes later. The GCs until then are known only by their pauses.
             self.young = false;
             self.put_off |= !self.asked;
             return None;
@@ -243,7 +243,7 @@ impl JvmStats {
         })
     }
 
-    /// Returns the current figures, or the previous ones if they cannot be read for lack of memory. Figures that the
+    /// Returns the current statistics, or the previous ones if they cannot be read for lack of memory. Values that the
     /// JVM does not have are 0.
     pub(crate) fn figures(&mut self, env: &Env<'_>) -> Figures {
         if let Ok(figures) = self.ask(env) {
@@ -446,8 +446,8 @@ fn micros_between(start: Instant, end: Instant) -> u64 {
     u64::try_from(micros).unwrap_or(u64::MAX)
 }
 
-/// Removes and returns the pauses that belong to a GC. If the GC is a `cycle`, these are all pauses during it;
-/// otherwise the one pause with about the same length.
+/// Removes and returns the pauses that belong to a GC. If the GC is the cycle of a concurrent collector (`cycle`),
+/// these are all pauses during the cycle. Otherwise it is the one pause with about the same length as the GC.
 fn claim(pauses: &mut Vec<Pause>, gc: &LastGc, cycle: bool, slack: Duration) -> Vec<Pause> {
     let near = |p: &Pause| p.end + slack >= gc.start && p.start <= gc.end + slack;
     if cycle {
@@ -548,7 +548,8 @@ impl Beans {
         has("G1 Young Generation") && !has(G1_CONCURRENT)
     }
 
-    /// Adds to `paused` the pause time since the last call, as reported by beans that count pauses of cycles.
+    /// Adds the pause time since the last call to `self.paused`. Beans that count pauses of concurrent cycles report
+    /// this time.
     fn pause_time(&mut self, env: &Env<'_>) -> Result<()> {
         for collector in &mut self.collectors {
             if collector.name.ends_with("Pauses") {
@@ -560,8 +561,8 @@ impl Beans {
         Ok(())
     }
 
-    /// Returns the last GC of a bean if it is new, and the number of GCs before it that were not seen. Returns `None`
-    /// for a bean that counts pauses of cycles, because its GCs are not separate ones.
+    /// Returns the number of GCs that were not seen, and the last GC of a bean, if it is new. Returns `None` for a bean
+    /// that counts the pauses of concurrent cycles, because a pause is not a GC of its own.
     fn news(&mut self, env: &Env<'_>, at: usize) -> Result<Option<(u64, LastGc)>> {
         let collector = &mut self.collectors[at];
         if collector.name.ends_with("Pauses") {

@@ -41,7 +41,7 @@ impl Booking {
         self.0
     }
 
-    /// Returns the index of the shard, the index of the account in the shard, and the generation.
+    /// Returns the index of the shard, the index of the account in the shard, and the generation of the sample.
     fn place(self) -> Option<(usize, usize, u32)> {
         let account = (self.0 / Self::GENERATIONS).checked_sub(1)? as usize;
         Some((
@@ -154,8 +154,9 @@ impl Ledger {
         })
     }
 
-    /// Records a sample. `taken` is the generation of the sampling that took it. `followed` is the generation of the
-    /// sampling that tracks it, or `None` if the sample is not tracked.
+    /// Records a sample. A generation is the number of times that the sampling interval was doubled. `taken` is the
+    /// generation when the sample was taken. `followed` is the generation with which the sample is tracked, or `None`
+    /// if it is not tracked.
     pub(crate) fn allocated(
         &self,
         (class, stack): (u32, u32),
@@ -246,8 +247,8 @@ impl Ledger {
         Some((activity.class, activity.stack))
     }
 
-    /// Adjusts a sample's account after the interval was doubled. If the new sampling `keeps` the sample, its weight
-    /// increases. Otherwise the sample no longer counts as live, although it was not collected.
+    /// Adjusts a sample's account after the interval was doubled. If `keeps` is true, the sample is still tracked and
+    /// its weight increases. Otherwise the sample no longer counts as live, although its object was not collected.
     pub(crate) fn thinned(
         &self,
         booking: Booking,

@@ -21,7 +21,7 @@ thread_local! {
     };
 }
 
-/// The owner of a value that is lent to other threads, or of no value.
+/// The owner of a value that other threads may borrow. It may also have no value.
 pub(crate) struct Lent<T> {
     places: [Place<T>; PLACES],
 }
@@ -58,7 +58,7 @@ impl<T> Lent<T> {
         }
     }
 
-    /// Lends a value. The previous value, if any, is dropped as by [`Self::take_back`].
+    /// Lends `value` in place of the previous value. The previous value is dropped once no thread uses it.
     pub(crate) fn lend(&self, value: T) {
         let value = Arc::new(value);
         let before = self

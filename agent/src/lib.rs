@@ -14,14 +14,14 @@
 //! | `options` | the option string |
 //! | `sampler` | handling of a sample and of a class definition |
 //! | `strategy`, `random` | the choice of samples |
-//! | `stacks`, `intern` | the way from raw frames to the id of a site |
+//! | `stacks`, `intern` | turn the frames of a stack into the id of a site |
 //! | `heap`, `table`, `totals` | data in the Java heap |
 //! | `slots` | the agent's own record of each sample, readable without calling the JVM |
-//! | `collected` | collected samples that are kept, in the heap and for the trace |
-//! | `reaper`, `wakeup` | the agent's thread: finds collected samples, downsamples, updates figures |
+//! | `collected` | collected samples that are stored in the heap and for the trace |
+//! | `reaper`, `wakeup` | the agent's thread: finds collected samples, downsamples, copies counters to the heap |
 //! | `unproven`, `pace` | limits for tracked samples under generational ZGC |
 //! | `ledger`, `tracer`, `tries` | accounts of sites, the thread that writes them to a trace, and its retries |
-//! | `jvm_stats`, `pauses` | the JVM's figures: heap, metaspace, GCs |
+//! | `jvm_stats`, `pauses` | the JVM's statistics: heap, metaspace, GCs |
 //! | `counting`, `usage` | exact counts of allocations, and of uses of JDK collections |
 //! | `snapshot` | dumps written by a forked child |
 //! | `log`, `counters` | messages and counters of the agent |

@@ -26,7 +26,7 @@ const MAX_RETAIN: Duration = Duration::from_secs(3660 * DAY);
 const MIN_TRACE: u64 = 1 << 20;
 const MAX_TRACE: u64 = 1 << 40;
 
-/// The way in which collected samples are found.
+/// How the agent finds the samples whose objects were collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ReaperChoice {
     /// The default: the choice depends on the JDK.
@@ -38,15 +38,15 @@ pub enum ReaperChoice {
     Queue,
 }
 
-/// The choice of classes whose allocations are all counted.
+/// The classes in which every allocation is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum CountChoice {
-    /// No classes.
+    /// Allocations are not counted.
     #[default]
     Off,
-    /// Application classes.
+    /// Allocations are counted in application classes.
     On,
-    /// Application classes, and classes of the JDK as well.
+    /// Allocations are counted in application classes and in classes of the JDK.
     Jdk,
 }
 
@@ -61,7 +61,7 @@ pub struct Options {
     pub filter: Filter,
     /// Delay before the first sample, in seconds.
     pub delay: u64,
-    /// The amount of detail in frames.
+    /// How much detail the frames contain.
     pub verbosity: Verbosity,
     /// True if samples are stored in the heap.
     pub embed: bool,
@@ -74,9 +74,9 @@ pub struct Options {
     pub garbage: usize,
     /// True if class definitions are recorded.
     pub classes: bool,
-    /// The way in which collected samples are found.
+    /// How the agent finds the samples whose objects were collected.
     pub reaper: ReaperChoice,
-    /// The classes whose allocations are counted.
+    /// The classes in which every allocation is counted.
     pub count: CountChoice,
     /// True if the use of JDK collections is counted.
     pub usage: bool,
@@ -90,7 +90,7 @@ pub struct Options {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceOptions {
     file: String,
-    /// Interval between two writes.
+    /// Interval between two ticks of the trace. A tick writes all changes to the file.
     pub tick: Duration,
     /// Limits for the age and size of the data.
     pub limits: Limits,
@@ -105,7 +105,7 @@ impl TraceOptions {
         self.path_in(std::process::id())
     }
 
-    /// Returns the path of the file for a process that has the id `pid` in its own namespace.
+    /// Returns the path of the file. `pid` is the id of the process in its own PID namespace.
     #[must_use]
     pub fn path_in(&self, pid: u32) -> PathBuf {
         PathBuf::from(self.file.replace("%p", &pid.to_string()))
@@ -138,12 +138,12 @@ impl Default for Options {
     }
 }
 
-/// The result of applying a filter to one class.
+/// The result of matching one class name with the filter's patterns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// True if the class is included.
+    /// True if the `include` pattern matches the class, or if there is no `include` pattern.
     pub included: bool,
-    /// True if the class is excluded.
+    /// True if the `exclude` pattern matches the class.
     pub excluded: bool,
 }
 
@@ -167,7 +167,7 @@ impl Filter {
         self.include.is_none() && self.exclude.is_none()
     }
 
-    /// Applies the patterns to a class name; `None` if the name is not known.
+    /// Matches a class name with the patterns. `class` is `None` if the name is not known.
     #[must_use]
     pub fn named(&self, class: Option<&str>) -> Named {
         let finds = |re: &Regex| class.is_some_and(|class| re.is_match(class));
@@ -177,7 +177,8 @@ impl Filter {
         }
     }
 
-    /// True if an object is sampled. Calls `allocating` only if the object's class alone does not decide this.
+    /// Returns true if an object is sampled. `class` is the result for the object's class. `allocating` returns the
+    /// result for the class whose code allocates the object. It is called only if `class` does not decide.
     pub fn passes(&self, class: Named, allocating: impl FnOnce() -> Named) -> bool {
         if class.excluded {
             return false;
@@ -202,7 +203,7 @@ pub enum OptionsError {
     /// A key without a value.
     #[error("option \"{key}\" needs a value, {key}=...: {}", meaning(key))]
     NoValue {
-        /// The key.
+        /// The option's key.
         key: String,
     },
     /// An invalid value.
@@ -211,7 +212,7 @@ pub enum OptionsError {
         meaning(key)
     )]
     Value {
-        /// The key.
+        /// The option's key.
         key: String,
         /// The given value.
         value: String,
@@ -221,25 +222,25 @@ pub enum OptionsError {
     /// A key given twice.
     #[error("option \"{key}\" is given twice")]
     Twice {
-        /// The key.
+        /// The option's key.
         key: String,
     },
     /// A key that requires a trace.
     #[error("option \"{key}\" needs trace=FILE")]
     NoTrace {
-        /// The key.
+        /// The option's key.
         key: &'static str,
     },
     /// A key that has an effect only if samples are stored in the heap.
     #[error("option \"{key}\" needs embed=on")]
     Nowhere {
-        /// The key.
+        /// The option's key.
         key: &'static str,
     },
     /// A key that has no meaning for the chosen strategy.
     #[error("option \"{key}\" needs strategy={goes_with}")]
     Strategy {
-        /// The key.
+        /// The option's key.
         key: &'static str,
         /// The strategies for which the key has a meaning.
         goes_with: &'static str,
@@ -584,10 +585,10 @@ mod tests {
         };
         assert!(passes("com.acme.Bar", "org.X") && !passes("com.acme.Foo", "org.X"));
         assert!(!passes("org.acme.Bar", "org.X"));
-        // The class whose code allocates decides.
+        // Here, the class whose code allocates decides.
         assert!(passes("byte[]", "com.acme.Bar") && !passes("byte[]", "com.acme.Foo"));
         assert!(!passes("com.acme.Bar", "com.acme.Foo"));
-        // The class whose code allocates is requested only if the object's class does not decide.
+        // The filter asks for the class whose code allocates only if the object's class does not decide.
         let open = Filter::default();
         assert!(open.passes(open.named(None), || unreachable!()));
         let one = Options::parse("include=^com").unwrap().filter;

@@ -27,7 +27,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Creates the limit for a heap of at most `largest_heap` bytes.
+    /// Creates the limit for a JVM whose maximum heap size is `largest_heap` bytes.
     pub(crate) fn new(largest_heap: u64) -> Self {
         let most = u32::try_from(largest_heap / BYTES_EACH).unwrap_or(MOST);
         Self {
@@ -79,8 +79,8 @@ mod tests {
     const FIRST: u64 = MIB / 2;
     const LARGE: u64 = 1024 * MIB;
 
-    /// Returns the tracking interval that is reached after `seconds` if a program allocates `bytes_per_second`. It
-    /// begins at `interval`.
+    /// Simulates a program that allocates `bytes_per_second`. Returns the interval between tracked samples after
+    /// `seconds`. `interval` is the interval at the start.
     fn interval(seconds: u64, bytes_per_second: u64, interval: u64) -> u64 {
         interval_in(LARGE, seconds, bytes_per_second, interval)
     }
@@ -140,7 +140,7 @@ mod tests {
             pace.is_full()
         };
         assert!(!add(9, MOST - 1) && !add(10, MOST - 1));
-        // A sample that arrives after its window has ended.
+        // This sample arrives after its window has ended.
         assert!(add(9, 1));
         pace.halve();
         assert!(!add(19, MOST / 2 - 1) && add(19, 1));

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::jvmti::perf::{Counter, Perf, TEXT};
 
-/// Maximum number of pauses kept until the trace's thread takes them.
+/// Maximum number of pauses that are stored until the trace's thread takes them.
 const MOST: usize = 1024;
 /// The text that the JVM reports as the cause while no GC runs.
 const NO_CAUSE: &[u8] = b"No GC";

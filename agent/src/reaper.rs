@@ -1,5 +1,5 @@
-//! The agent's thread: finds collected samples, frees slots when the table is full, and updates the figures in the
-//! heap.
+//! The agent's thread: finds collected samples, frees slots when the table is full, and copies counters and totals to
+//! the Java heap.
 //!
 //! With a small interval the table fills with samples of dead objects long before the next GC. So the agent requests a
 //! GC first. It downsamples only if live samples fill the table.
@@ -25,7 +25,7 @@ use crate::wakeup::Wakeup;
 
 /// Interval between searches if the GC does not report its end. Some collectors do not.
 const IDLE: Duration = Duration::from_secs(1);
-/// Maximum number of times that the interval is doubled in one search.
+/// Maximum number of times that the sampling interval is doubled in one search.
 const MOST_DOUBLINGS: u32 = 16;
 /// Number of slots that downsampling frees in one step.
 const BATCH: usize = 256;
@@ -55,7 +55,7 @@ pub(crate) struct Work<'a> {
     pub(crate) dropped: AtomicU64,
     /// Total time of the requested GCs, in nanoseconds.
     pub(crate) collecting: AtomicU64,
-    /// Set if a requested GC took too long.
+    /// Set if a requested GC took too long. Then no further GC is requested.
     pub(crate) collects_slowly: &'a AtomicBool,
     /// Decides when to search for collected samples, if the number of tracked samples is limited.
     pub(crate) looks: Looks,
@@ -117,8 +117,9 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Searches for collected samples if a search is due. Then halves the number of tracked samples until the unproven
-    /// samples and those of the current time window are within their limits.
+    /// Searches for collected samples if a search is due. Then halves the number of tracked samples until two limits
+    /// are met: the limit of samples that no GC has proven to be live or dead (see [`Unproven`]), and the limit of
+    /// samples per time window.
     fn look_at_unproven(&self, env: &Env<'_>, unproven: &Unproven) -> Result<()> {
         if self.looks.is_due(self.sampler.started.elapsed()) {
             let tried = unproven.tried();
@@ -193,7 +194,7 @@ impl Work<'_> {
         Ok(samples.is_half_free())
     }
 
-    /// Updates the figures in the heap.
+    /// Copies the current counters and totals to the Java heap.
     pub(crate) fn flush(&self, env: &Env<'_>) {
         self.sampler.totals.flush(env);
         self.sampler.allocated.flush(env);
@@ -256,8 +257,8 @@ impl Work<'_> {
 
     fn drain(&self, env: &Env<'_>) -> Result<()> {
         loop {
-            // Pass `dead` twice: the first array is the chunk to search, which the class with a reference queue
-            // ignores.
+            // The first argument is the chunk to search. The class with a reference queue ignores it, so pass `dead`
+            // there, too.
             let count =
                 self.sampler
                     .refs
@@ -286,7 +287,7 @@ impl Work<'_> {
         self.found.dead.get()
     }
 
-    /// True if the slot contains the reference at index `index` of `dead`.
+    /// True if `slot` still contains the same reference as element `index` of `dead`.
     fn holds(
         env: &Env<'_>,
         table: &Table,
@@ -323,11 +324,11 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Doubles the interval or rate, and drops the samples that the new sampling would not have taken. Under
+    /// Doubles the interval or rate, and drops the samples that would not have been taken with the new value. Under
     /// generational ZGC, as many samples are taken as before, and only the number of tracked samples is halved.
     ///
-    /// A dump may be taken at any moment. So the new interval is written to the heap before any sample is removed, and
-    /// readers skip the samples that the new sampling would not have taken.
+    /// A dump may be taken at any moment. So the new interval is written to the heap before any sample is removed.
+    /// Readers skip the samples that would not have been taken with the new interval.
     fn thin(&self, env: &Env<'_>) -> Result<()> {
         let sampler = self.sampler;
         let now = sampler.strategy.sampling();

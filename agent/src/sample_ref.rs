@@ -49,7 +49,7 @@ pub(crate) struct RefClass {
     reaper: Reaper,
 }
 
-/// The class and its reaper. They are set when the class is defined, which is possible only once.
+/// The class, and how it finds collected objects. Set when the class is defined, which is possible only once.
 static DEFINED: OnceLock<(Global<Class>, Reaper)> = OnceLock::new();
 
 /// A method's id.
@@ -147,8 +147,8 @@ impl RefClass {
         Ok(refs)
     }
 
-    /// Defines the class and returns it with its reaper. An earlier call may have defined the class although it threw
-    /// for lack of memory. Then this call gets a `LinkageError` and uses the class as it is.
+    /// Defines the class. Returns it, and how it finds collected objects. An earlier call may have defined the class
+    /// although it threw for lack of memory. Then this call gets a `LinkageError` and uses the existing class.
     fn defined(env: &Env<'_>, reaper: Reaper) -> Result<(Global<Class>, Reaper)> {
         let name = text(heapdiff_sites::CLASS_INTERNAL)?;
         let bytes = java::sample_ref(reaper == Reaper::Queue);
@@ -213,8 +213,9 @@ impl RefClass {
         }
     }
 
-    /// Removes collected references from a chunk ([`Reaper::Scan`]) or from the queue ([`Reaper::Queue`], which ignores
-    /// the chunk). Stores them in `dead` and their slots in `places`. Returns their number.
+    /// Removes collected references from a chunk ([`Reaper::Scan`]) or from the reference queue ([`Reaper::Queue`],
+    /// which ignores the chunk). Stores the references in `dead` and the numbers of their slots in `places`. Returns
+    /// how many it has stored.
     pub(crate) fn sweep(
         &self,
         env: &Env<'_>,
@@ -233,8 +234,8 @@ impl RefClass {
             Reaper::Queue => &arguments[1..],
         };
         let (class, sweep) = (self.class.get().raw(), self.sweep.0);
-        // SAFETY: the method belongs to this class. The arguments have the types in `SCAN` or `DRAIN`, whichever the
-        // class was defined with.
+        // SAFETY: the method belongs to this class. The arguments have the types in its signature, which is `SCAN` or
+        // `DRAIN`.
         let count = unsafe {
             jni!(
                 env.raw(),

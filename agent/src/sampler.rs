@@ -43,7 +43,7 @@ pub(crate) struct Sampler {
     pub(crate) classes: Table,
     /// Number of samples and sampled bytes of each site.
     pub(crate) totals: Totals<2>,
-    /// Per site: estimated allocated bytes.
+    /// Estimated number of bytes that each site has allocated.
     pub(crate) allocated: Totals<1>,
     pub(crate) class_totals: Option<Totals<2>>,
     /// The class of each site's last sample. It is used if not all samples are tracked: then a site may have no tracked
@@ -58,7 +58,7 @@ pub(crate) struct Sampler {
     pub(crate) collected: CollectedSamples,
     /// Allocation counts in the heap; `None` unless all allocations are counted.
     pub(crate) counted: Option<InHeap>,
-    /// The sampling with which the agent started.
+    /// The strategy, and the interval or rate, with which the agent started.
     pub(crate) first: Sampling,
     pub(crate) filtered: bool,
     pub(crate) uids: AtomicU64,
@@ -175,8 +175,8 @@ impl Sampler {
             && !self.unproven.as_ref().is_some_and(is_crowded)
     }
 
-    /// Stores a sample in its slot. The elements of `sample` are uid, size, and the pair of class and stack. Returns
-    /// false if the heap is full.
+    /// Stores a sample in its slot. The elements of the last tuple are the sample's uid, its size, and the ids of its
+    /// class and stack. Returns false if the heap is full.
     fn follow(
         &self,
         env: &Env<'_>,
@@ -229,12 +229,12 @@ impl Sampler {
     }
 
     /// True if the sample is tracked until its object is collected. Under generational ZGC, this is true only for
-    /// samples that the current sampling keeps. With other collectors it is true for all samples.
+    /// samples that the current interval selects. With other collectors it is true for all samples.
     fn is_followed(&self, uid: u64, bytes: u64) -> bool {
         self.unproven.is_none() || self.strategy.sampling().keeps(&self.first, uid, bytes)
     }
 
-    /// Returns the sampling that decides which samples are taken, whether they are tracked or not.
+    /// Returns the strategy and the interval or rate by which samples are taken, whether they are tracked or not.
     fn taken(&self) -> Sampling {
         match self.unproven {
             Some(_) => self.first,
@@ -242,7 +242,8 @@ impl Sampler {
         }
     }
 
-    /// Returns the number of allocated bytes that a sample represents. `chosen` is the sampling that took it.
+    /// Returns the number of allocated bytes that a sample represents. `chosen` is the interval or rate with which the
+    /// sample was taken.
     fn stands_for(&self, chosen: Sampling, bytes: u64) -> u64 {
         let weight = chosen.relative_bytes(&self.first, bytes).round();
         #[allow(
@@ -276,7 +277,7 @@ impl Sampler {
             })
     }
 
-    /// Counts a dropped sample. `chosen` is the sampling that took it.
+    /// Counts a dropped sample. `chosen` is the interval or rate with which the sample was taken.
     fn lost(&self, counters: &Counters, counter: Counter, chosen: Sampling, bytes: u64) {
         counters.count(counter);
         counters.add(Counter::DroppedBytes, self.stands_for(chosen, bytes));
@@ -331,9 +332,9 @@ impl Sampler {
         counters.count(Counter::Classes);
     }
 
-    /// Returns the next uid. After downsampling, skips the uids that the current sampling would not keep. So each
-    /// returned uid is equally likely to be kept by the next downsampling (see `Sampling::keeps`). If not all samples
-    /// are tracked, no uid is skipped: the uid decides whether the sample is tracked.
+    /// Returns the next uid. After downsampling, skips the uids that the current interval or rate would discard. So
+    /// each returned uid is equally likely to be kept by the next downsampling (see `Sampling::keeps`). If not all
+    /// samples are tracked, no uid is skipped: the uid decides whether the sample is tracked.
     fn uid(&self, bytes: u64) -> u64 {
         let sampling = self.strategy.sampling();
         loop {

@@ -25,7 +25,7 @@ pub(crate) struct SlotRecord {
 }
 
 impl SlotRecord {
-    /// Returns the sample in the form in which the trace lists it, with this class and stack.
+    /// Converts the record to a sample of the trace, with this class and stack.
     pub(crate) fn sample(&self, (class, stack): (u32, u32)) -> Sample {
         Sample {
             uid: self.uid,
@@ -89,7 +89,7 @@ impl SlotRecords {
         }
     }
 
-    /// Changes the account of a slot's sample.
+    /// Replaces the account (for the trace) of a slot's sample.
     pub(crate) fn book(&self, slot: u32, booking: Booking) {
         if let Some(atomic) = self.get(slot) {
             atomic.booking.store(booking.bits(), Relaxed);

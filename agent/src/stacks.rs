@@ -24,7 +24,7 @@ const SHARDS: usize = 16;
 const MOST_STACKS: usize = 8192;
 const MOST_METHODS: usize = 16_384;
 const MOST_SIGNATURES: usize = 16_384;
-/// Maximum number of versions kept for classes of one name. Several loaders may define classes of the same name.
+/// Maximum number of versions stored for classes of one name. Several loaders may define classes of the same name.
 const MOST_VERSIONS: usize = 64;
 /// Maximum number of thread names. Further names have the id 0.
 const MOST_THREADS: u64 = 16_384;
@@ -36,7 +36,7 @@ const FEW: usize = 8;
 struct Method {
     id: u32,
     lines: Lines,
-    /// The version of the class that these lines belong to.
+    /// The version of the class at the time when these lines were read.
     version: Arc<Version>,
     /// The result of the filter for the class of this method.
     named: Named,
@@ -63,7 +63,7 @@ struct Known {
     versions: Box<[Arc<Version>]>,
 }
 
-/// The type of an object, with the result of the filter for its class.
+/// The type of an object, and the filter's result for its class.
 #[derive(Clone, Copy)]
 pub(crate) struct Type {
     pub(crate) id: u32,

@@ -8,7 +8,7 @@ use heapdiff_sites::{Sampling, Strategy, TOTALS_CHUNK};
 use crate::intern::MAX_TYPES;
 use crate::random::Random;
 
-/// The current strategy.
+/// The sampling strategy, with the interval and the rate that are used now.
 pub(crate) struct ActiveStrategy {
     strategy: Strategy,
     interval: AtomicU64,
@@ -44,7 +44,7 @@ impl ActiveStrategy {
         }
     }
 
-    /// Returns the current sampling.
+    /// Returns the strategy with its current interval and rate.
     pub(crate) fn sampling(&self) -> Sampling {
         Sampling {
             strategy: self.strategy,
@@ -53,7 +53,7 @@ impl ActiveStrategy {
         }
     }
 
-    /// Replaces the sampling.
+    /// Sets the interval and the rate at which samples are taken and tracked.
     pub(crate) fn set(&self, sampling: Sampling) {
         self.taking.store(sampling.rate, Relaxed);
         self.follow(sampling);
@@ -102,9 +102,9 @@ impl ActiveStrategy {
 
     /// True if `position` has reached `next`. If so, `next` is moved forward by a random distance.
     ///
-    /// If `from_here` is false, the new `next` is the old one plus the distance, so the mean distance is the rate,
-    /// whatever the positions are. If `from_here` is true, the new `next` is `position` plus the distance, so samples
-    /// that were missed are not caught up on.
+    /// If `from_here` is false, the new `next` is the old `next` plus the distance. Then the mean distance is the rate,
+    /// whatever the positions are. If `from_here` is true, the new `next` is `position` plus the distance. Then samples
+    /// that were missed are not made up for.
     fn hit(&self, next: &AtomicU64, position: u64, rate: u64, from_here: bool) -> bool {
         let mut at = next.load(Relaxed);
         while position >= at {

@@ -20,7 +20,7 @@ pub(crate) struct Table {
     /// Number of slots in use.
     live: AtomicU32,
     free: Mutex<Vec<u32>>,
-    /// A record of each slot's content. With it, downsampling and the trace need no calls of the JVM.
+    /// A record of each slot's content. With it, downsampling and the trace need no calls into the JVM.
     records: SlotRecords,
 }
 
@@ -81,7 +81,7 @@ impl Table {
         self.records.uid(slot)
     }
 
-    /// Changes the account of a slot's sample.
+    /// Replaces the account (for the trace) of a slot's sample.
     pub(crate) fn book(&self, slot: u32, booking: Booking) {
         self.records.book(slot, booking);
     }
@@ -136,7 +136,7 @@ impl Table {
             return false;
         }
         if let Some(reference) = reference {
-            // If clearing the reference fails, it keeps its object alive until it is collected itself.
+            // If the clearing fails, the reference keeps its object alive until the reference itself is collected.
             let _ = env.tell(reference.get(), c"clear");
         }
         true
@@ -162,7 +162,7 @@ impl Table {
         Some((self.chunks.get(chunk)?.get(), place))
     }
 
-    /// Iterates over the chunks in use, each with its first slot.
+    /// Iterates over the chunks in use, each with the number of its first slot.
     pub(crate) fn chunks(&self) -> impl Iterator<Item = (u32, Ref<'_, Objects>)> {
         let used = (self.fresh.load(Relaxed) as usize).div_ceil(CHUNK);
         (0..used).filter_map(|chunk| {

@@ -1,4 +1,4 @@
-//! Counters for each id, and their copy in the Java heap.
+//! Counters with a copy in the Java heap. Each id (of a site or class, for example) has its own counters.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -17,7 +17,7 @@ pub(crate) struct Totals<const N: usize> {
     heap: LongChunks,
 }
 
-/// The figures at an earlier moment.
+/// The values of the counters at an earlier time.
 #[derive(Debug, Default)]
 pub(crate) struct Seen(Vec<Vec<u64>>);
 
@@ -38,7 +38,7 @@ impl<const N: usize> Totals<N> {
         Ok(totals)
     }
 
-    /// Adds to the figures of an id and returns their values before the addition.
+    /// Adds to the counters of an id. Returns their values before the addition.
     pub(crate) fn add(&self, id: u32, amounts: [u64; N]) -> [u64; N] {
         let (chunk, place) = Self::split(id);
         let Some(counters) = self.chunk(chunk) else {
@@ -49,7 +49,7 @@ impl<const N: usize> Totals<N> {
         before
     }
 
-    /// Sets an id's figures.
+    /// Sets the counters of an id.
     pub(crate) fn set(&self, id: u32, figures: [u64; N]) {
         let (chunk, place) = Self::split(id);
         if let Some(counters) = self.chunk(chunk) {
@@ -64,7 +64,7 @@ impl<const N: usize> Totals<N> {
         Some(lock.get_or_init(|| (0..N * TOTALS_CHUNK).map(|_| AtomicU64::new(0)).collect()))
     }
 
-    /// Returns the ids whose figures have changed since `before`, with the increases. Updates `before`.
+    /// Returns the ids whose counters have changed since `before`, each with the increases. Updates `before`.
     pub(crate) fn since(&self, before: &mut Seen) -> Vec<(u32, [u64; N])> {
         let mut changes = Vec::new();
         before.0.resize(self.chunks.len(), Vec::new());
@@ -87,7 +87,7 @@ impl<const N: usize> Totals<N> {
         changes
     }
 
-    /// Makes [`Self::since`] return these changes again.
+    /// Undoes the update of `before`, so that the next call of [`Self::since`] returns these changes again.
     pub(crate) fn untell(before: &mut Seen, changes: impl IntoIterator<Item = (u32, [u64; N])>) {
         for (id, change) in changes {
             let (chunk, place) = Self::split(id);
@@ -100,12 +100,12 @@ impl<const N: usize> Totals<N> {
         }
     }
 
-    /// Returns the chunk of an id, and the index of its figures in the chunk.
+    /// Returns the chunk of an id, and the index of the id's first counter in the chunk.
     const fn split(id: u32) -> (usize, usize) {
         (id as usize / TOTALS_CHUNK, N * (id as usize % TOTALS_CHUNK))
     }
 
-    /// Copies an id's figures to the heap.
+    /// Copies the counters of an id to the heap.
     pub(crate) fn show(&self, env: &Env<'_>, id: u32) {
         let (chunk, place) = Self::split(id);
         let Some(counters) = self.chunks.get(chunk).and_then(OnceLock::get) else {
@@ -114,7 +114,7 @@ impl<const N: usize> Totals<N> {
         let figures: [i64; N] =
             std::array::from_fn(|i| counters[place + i].load(Relaxed).cast_signed());
         if let Some(array) = self.heap.at(env, chunk, N * TOTALS_CHUNK) {
-            // If this fails, the agent's thread copies the figures later.
+            // If this fails, the agent's thread copies the counters later.
             let _ = array.get().put(env, place, &figures);
         }
     }

@@ -1,6 +1,6 @@
 //! The trace's thread. It writes the accounts of the [`crate::ledger::Ledger`] to the trace, one tick after another.
 //!
-//! For each tick the thread reads the JVM's figures, closes the accounts and writes them. No other thread ever waits
+//! For each tick the thread reads the JVM's statistics, closes the accounts and writes them. No other thread ever waits
 //! for the disk. If the disk is full, the data is put back into the accounts and becomes part of a later, longer tick.
 //! Any other error of the file ends the trace with one message, and the agent continues without a trace.
 
@@ -29,7 +29,7 @@ use crate::totals::{Seen, Totals};
 use crate::tries::Tries;
 use crate::wakeup::Wakeup;
 
-/// Minimum time between two reads of the GC's figures, even if GCs follow each other faster.
+/// Minimum time between two readings of the GC statistics, even if GCs follow each other faster.
 const REST: Duration = Duration::from_millis(5);
 /// Maximum number of GCs that wait to be written to the trace.
 const MOST_COLLECTIONS: usize = 4096;
@@ -53,7 +53,7 @@ pub(crate) struct Tracing<'a> {
     pub(crate) done: &'a AtomicBool,
 }
 
-/// Figures at the end of the last tick.
+/// Values at the end of the last tick.
 #[derive(Clone, Copy, Default)]
 struct Before {
     uptime_ms: i64,
@@ -76,13 +76,13 @@ struct Waiting {
     unsaid: Unsaid,
 }
 
-/// Notes for the next tick.
+/// Notes that will be written with the next tick.
 #[derive(Clone, Default)]
 struct Unsaid {
     notes: Vec<String>,
     /// Number of GCs that the JVM did not report individually.
     unseen: u64,
-    /// Number of GCs dropped because too many were waiting.
+    /// Number of GCs that were dropped because too many were waiting to be written.
     left_out: u64,
 }
 

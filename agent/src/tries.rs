@@ -1,4 +1,4 @@
-//! Decides what follows from each attempt to write to the trace: how long to tolerate a lock by another process, and
+//! Decides what to do after each attempt to write to the trace: how long to tolerate a lock by another process, and
 //! when to try again after the disk was full.
 
 use std::path::Path;

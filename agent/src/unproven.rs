@@ -22,18 +22,18 @@ use heapdiff_sites::{Sampling, Strategy};
 use crate::options::Options;
 use crate::pace::Pace;
 
-/// Unproven samples may take at most 1 / `PART` of the maximum heap size.
+/// A sample is unproven until a GC shows that its object is live or dead. All unproven samples together may take at
+/// most 1 / `PART` of the maximum heap size.
 const PART: u64 = 200;
 /// Bytes counted for each sample in addition to its object: for the sample's reference, and for objects to which a
 /// small object refers.
 const BESIDE: u64 = 160;
-/// The bytes counted for one sample are limited to 1 / `LARGE` of the limit. Otherwise a few large live objects would
-/// leave no room for other samples.
+/// One sample counts for at most 1 / `LARGE` of the limit. Otherwise a few large live objects would use up the limit.
 const LARGE: u64 = 8;
 /// The kernel's name of a thread that exists only in a JVM with generational ZGC.
 const THREAD: &str = "ZDriverMinor";
 
-/// The tracked samples that are unproven.
+/// Limits the total size of the tracked samples that are unproven.
 #[derive(Debug)]
 pub(crate) struct Unproven {
     /// Maximum total size of the unproven samples, in bytes.
@@ -94,9 +94,10 @@ pub(crate) fn is_to_follow_few(options: &Options) -> bool {
     (options.follow.is_some() || !takes_all) && is_generational_z()
 }
 
-/// Returns how often the tracking interval is doubled at the start, and the sampling after these doublings.
+/// Returns how often the tracking interval is doubled at the start, and the sampling strategy with the doubled
+/// interval.
 ///
-/// By default every sample is tracked at first, so the result is 0 and the unchanged sampling. With `follow=BYTES` and
+/// By default every sample is tracked at first, so the result is 0 and the unchanged interval. With `follow=BYTES` and
 /// the strategy `bytes`, the interval is doubled until it is at least that many bytes.
 pub(crate) fn followed_at_first(options: &Options) -> (u64, Sampling) {
     let (mut times, mut sampling) = (0, options.sampling);
@@ -186,7 +187,7 @@ impl Unproven {
         }
     }
 
-    /// Returns the number of bytes by which a tracked sample of this size uses up the limit.
+    /// Returns the number of bytes that a tracked sample of this size counts for.
     fn charge(&self, size: u64) -> u64 {
         size.saturating_add(BESIDE).min(self.most / LARGE)
     }
@@ -205,15 +206,13 @@ mod tests {
         assert!(unproven.is_crowded() && !unproven.add(40, timeless));
         unproven.take_back(40);
         assert!(unproven.add(40, timeless));
-        // A sample that is about as old as half of the 10,000 samples was found dead, so the older half is no longer
-        // unproven.
+        // The sample with the uid 5000 was found dead. So the older half of the 10,000 samples is no longer unproven.
         unproven.found_dead(5000);
         unproven.found_dead(3000);
         unproven.recount((1..=10_000).map(|uid| (uid, 40)));
         assert_eq!((unproven.tried(), unproven.is_crowded()), (5000, false));
         assert!(unproven.add(40, timeless) && unproven.is_crowded());
-        // Eight objects have room, even if each is larger than the limit. Even the smallest heap has room for some
-        // samples.
+        // Even the smallest heap has room for eight samples of any size.
         let small = Unproven::new(0, None);
         assert_eq!(
             (0..).take_while(|_| small.add(u64::MAX, timeless)).count(),

@@ -65,8 +65,8 @@ impl CollectedRefs {
         })
     }
 
-    /// Adds the first `count` references in `dead`, which were found at the time `now`. `seen` is the number of
-    /// collected samples before them.
+    /// Adds the first `count` samples in the array `dead`. They were found to be collected at the time `now`. `seen` is
+    /// the number of samples that were found to be collected before them.
     pub(crate) fn add(
         &self,
         env: &Env<'_>,

@@ -23,7 +23,7 @@ struct Lists {
     chosen: Vec<CollectedAt>,
     /// Number of samples collected so far.
     seen: u64,
-    /// Value of `seen` when the trace last took the samples.
+    /// Value of `seen` when the trace's thread last read the samples.
     told: u64,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct CollectedSamples {
     reservoir: Reservoir,
 }
 
-/// Stores an element in an existing slot or in the next one.
+/// Sets the element at index `at`. If the list is shorter, appends the element.
 fn put(list: &mut Vec<CollectedAt>, at: usize, one: CollectedAt) {
     match list.get_mut(at) {
         Some(place) => *place = one,
@@ -50,7 +50,7 @@ impl CollectedSamples {
         }
     }
 
-    /// Adds collected samples. Keeps some of them.
+    /// Adds collected samples. Only some of them are stored: the most recent ones and a random selection.
     pub(crate) fn add(&self, dead: &[CollectedAt]) {
         if self.reservoir.len() == 0 || dead.is_empty() {
             return;
@@ -69,8 +69,8 @@ impl CollectedSamples {
         }
     }
 
-    /// Returns all kept samples, each once. Returns `None` if no sample was added since the last call, unless `anew` is
-    /// true.
+    /// Returns the stored samples, each once. Returns `None` if no sample was added since the last call. If `anew` is
+    /// true, returns them in any case.
     pub(crate) fn all(&self, anew: bool) -> Option<Vec<Collected>> {
         let (recent, chosen) = {
             let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
@@ -108,7 +108,7 @@ mod tests {
         (sample, 5)
     }
 
-    /// Returns the uids of the elements for which `is` returns true, in ascending order.
+    /// Returns the ids (`uid`) of the samples for which `is` returns true, in ascending order.
     fn uids(collected: &[Collected], is: impl Fn(&Collected) -> bool) -> Vec<u64> {
         let of_kind = collected.iter().filter(|c| is(c));
         let mut uids: Vec<u64> = of_kind.map(|c| c.sample.uid).collect();

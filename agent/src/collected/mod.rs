@@ -1,5 +1,5 @@
-//! Collected samples that are kept: the most recent ones, and a uniform random selection. [`CollectedRefs`] keeps them
-//! in the heap for dumps. [`CollectedSamples`] keeps them for the trace.
+//! Stores some of the collected samples: the most recent ones, and a uniform random selection of all. [`CollectedRefs`]
+//! stores them in the heap for dumps. [`CollectedSamples`] stores them for the trace.
 
 mod in_heap;
 mod in_trace;
@@ -9,7 +9,7 @@ pub(crate) use in_trace::CollectedSamples;
 
 use crate::random::Random;
 
-/// Decides which elements of a stream are kept, and in which of `len` slots.
+/// Decides which elements of a stream are stored, and in which of `len` slots.
 struct Reservoir {
     len: usize,
     random: Random,

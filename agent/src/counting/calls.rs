@@ -8,7 +8,7 @@ use heapdiff_bytecode::{Call, Invoke, Kind, Name, Site, Told};
 
 use super::hooks::{LEVELS, MADE};
 
-/// Marks that record how a call allocates. They are stored in the kind of the call site.
+/// Codes for the ways in which a call allocates. The kind of a call site contains such a code.
 pub(crate) mod mark {
     /// The call allocates the object that it returns.
     pub(crate) const MADE: u8 = 0;
@@ -29,8 +29,8 @@ fn is_copy(name: Name<'_>) -> bool {
     name.as_bytes().starts_with(b"copyOf")
 }
 
-/// True if the method belongs to the JDK and its allocations are counted where it is called. If so, calls in its own
-/// body that allocate in the same way are not counted.
+/// True if the allocations of a JDK method are counted where the method is called. Then calls in the body of this
+/// method are not counted.
 fn is_body(class: &[u8], method: Name<'_>, descriptor: Name<'_>) -> bool {
     let method_bytes = method.as_bytes();
     match class {
@@ -56,8 +56,8 @@ fn told_of(call: &Call<'_>) -> Option<Told> {
         return None;
     }
     match (owner, name, call.descriptor.as_bytes()) {
-        // An array of this static type has exactly this class at run time. The class of another array may be a subclass
-        // of its static type.
+        // If the static type is, for example, `int[]` or `String[]`, the array has exactly this class at run time. An
+        // array with the static type `Object[]` may have a subclass, such as `Integer[]`.
         ([b'[', _] | b"[Ljava/lang/String;", b"clone", b"()Ljava/lang/Object;") => {
             Some(Told::Array)
         }
@@ -94,7 +94,7 @@ fn told_of(call: &Call<'_>) -> Option<Told> {
         (JOINS, b"simpleConcat" | b"doConcat", _) if call.class.as_bytes() == STRING.as_bytes() => {
             Some(Told::Object(STRING))
         }
-        // A lambda that captures nothing is created once, when the call is linked.
+        // A lambda that captures no variables is created only once, when its call site is linked.
         (b"java/lang/invoke/LambdaMetafactory", _, descriptor) => {
             let holds = !descriptor.starts_with(b"()");
             let linked_by =
@@ -108,9 +108,9 @@ fn told_of(call: &Call<'_>) -> Option<Told> {
     }
 }
 
-/// True if string concatenation with these operands creates a new string. With a single primitive operand it may not:
-/// `"" + true` returns a constant, and the string of a number is created by the method of the number's class and
-/// counted there.
+/// True if string concatenation with these operands creates a new string. With a single primitive operand it may not.
+/// For example, `"" + true` returns a constant. The string of a number is created by a method of the number's class,
+/// such as `Integer.toString`, and counted there.
 fn is_joined(how: Invoke<'_>, descriptor: &[u8]) -> bool {
     let parameters = descriptor.split(|&c| c == b')').next().unwrap_or_default();
     let Invoke::Dynamic(_, recipe) = how else {

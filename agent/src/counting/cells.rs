@@ -17,12 +17,13 @@ use crate::jvmti::Shared;
 
 /// Maximum number of sites. Further sites are not counted; the report says so.
 pub(crate) const MOST_SITES: usize = 1 << 16;
-/// Number of stripes that threads without their own stripe share; a power of two.
+/// Number of stripes that several threads share; a power of two. A stripe contains two counters for each site. Threads
+/// that own no stripe use the shared ones.
 pub(crate) const STRIPES: i64 = 16;
-/// Number of stripes that belong to one thread each.
+/// Number of stripes that each belong to a single thread.
 const OWN_STRIPES: usize = 128;
-/// Maximum number of bits of a thread's number. A thread with a larger number shares a stripe. Numbers grow,
-/// because the JVM never uses a thread number twice.
+/// If a thread's number has more bits than this, the thread shares a stripe. Thread numbers only grow, because the JVM
+/// never uses a number twice.
 pub(crate) const THREAD_BITS: u8 = 20;
 const THREADS: usize = 1 << THREAD_BITS;
 /// Size of a site's counters in a stripe, in bytes. It is 16, because hooks compute the offset of the counters by
@@ -41,7 +42,7 @@ pub(crate) struct Cells {
     places: Shared,
     /// The owner of each stripe that was ever assigned to a thread: the number of a live thread, or `None`.
     owners: Mutex<Vec<Option<i64>>>,
-    /// Counts of objects returned by calls.
+    /// Counters for the objects that calls return.
     pub(crate) returned: Returned,
 }
 
@@ -61,7 +62,7 @@ impl Cells {
         self.all.address()
     }
 
-    /// Returns the address of the table `places`.
+    /// Returns the address of the table that contains the address of each thread's own stripe.
     pub(crate) fn places(&self) -> i64 {
         self.places.address()
     }

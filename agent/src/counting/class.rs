@@ -1,4 +1,5 @@
-//! Defines the class with the hooks in the JVM, and finds classes by the numbers by which hooks identify them.
+//! Defines the class with the hooks in the JVM. Hooks identify each class by a number. This module also finds the
+//! classes with given numbers.
 
 use std::ffi::CString;
 use std::ptr::null_mut;

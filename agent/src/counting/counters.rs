@@ -1,5 +1,5 @@
-//! Reads the counters of all sites. Objects that counted calls returned are assigned to sites here: one site for each
-//! pair of call site and class of the object.
+//! Reads the counters of all sites. Here, each object that a counted call returned is assigned to a site: there is one
+//! site for each pair of call site and class of the object.
 
 use heapdiff_sites::types::of_class;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -58,7 +58,7 @@ impl Engine {
         }
     }
 
-    /// Creates a site for each pair of call site and class that has none.
+    /// If a pair of call site and class has no allocation site yet, creates one.
     fn resolve(&self, env: &Env<'_>, pairs: &FxHashMap<Pair, [u64; 2]>) {
         let mut unknown: Vec<Pair> = {
             let table = locked(&self.table);

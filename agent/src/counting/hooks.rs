@@ -9,7 +9,8 @@ use super::returned;
 use crate::java;
 
 pub(crate) const THIS: &str = "java/lang/HeapdiffCounts";
-/// The hooks that rewritten code calls. A lookup of `object` also shows whether the hooks' class exists.
+/// Names of the hooks that rewritten code calls. If a lookup of the method `object` succeeds, the class with the hooks
+/// exists.
 pub(crate) const HOOKS: Hooks<'static> = Hooks {
     owner: THIS,
     object: "object",
@@ -24,8 +25,8 @@ pub(crate) const OBJECT_TYPE: &str = "(I)V";
 
 /// Returns the class file for these counters and this array layout.
 ///
-/// `klass` is the offset in a `Class` object of the address that serves as the class's number. `carriers` is true if
-/// the JVM has a method that returns the carrier of a virtual thread.
+/// `klass` is the offset of a hidden field of `Class` objects. The field contains an address that serves as the class's
+/// number. `carriers` is true if the JVM has a method that returns the carrier of a virtual thread.
 pub(crate) fn bytes(
     layout: &Layout,
     cells: &Cells,
@@ -33,7 +34,7 @@ pub(crate) fn bytes(
     carriers: bool,
 ) -> Result<Vec<u8>, Damage> {
     let tables = cells.returned.start();
-    // `layout` has bits for each of these array classes: this was checked when it was created.
+    // `Layout::elements` returns `None` only for names without a second character.
     let elements = |class: &str| layout.elements(class.as_bytes()).unwrap_or(0).into();
     let numbers = [
         cells.start(),

@@ -50,7 +50,7 @@ impl Layout {
         Self::checked(alignment, bases, reference).ok_or_else(unfit)
     }
 
-    /// Returns the layout if a site's number can encode it.
+    /// Returns the layout, or `None` if a site's number cannot encode it; see [`Self::number`].
     fn checked(alignment: i64, bases: [i32; 5], reference: i32) -> Option<Self> {
         let is_base = |base: &i32| matches!(base, 12 | 16 | 20 | 24);
         let reference = match reference {

@@ -1,6 +1,7 @@
-//! Reports the standing count to a trace: how much each line of code has allocated since the last report.
+//! Writes the results of the standing count (`count=on`) to a trace: how much each line of code has allocated since the
+//! last report.
 //!
-//! The counters and the sizes of objects are read before the trace's file is locked. The figures become part of the
+//! The counters and the sizes of objects are read before the trace's file is locked. The results become part of the
 //! next tick that is written. If that write fails, they become part of a later tick.
 
 use std::sync::Arc;
@@ -27,17 +28,18 @@ struct Line {
     key: Key,
     /// JVM name of the allocated class; `None` for arrays.
     object: Option<Arc<str>>,
-    /// Number of objects, and bytes, at the last reading of the counters. The bytes include arrays, and objects of
-    /// classes that share a name. The bytes of all other objects follow from their number.
+    /// Number of objects, and bytes, at the last reading of the counters. The bytes include only arrays and objects
+    /// whose class shares its name with other classes. The bytes of all other objects are computed from their number
+    /// and the size of one object.
     read: [u64; 2],
-    /// The counts, as of the last report.
+    /// The same two counts at the last report.
     told: [u64; 2],
 }
 
 /// State of the reports of line counts to one trace.
 #[derive(Default)]
 pub(crate) struct Lines {
-    /// The round (number) of the count that is reported. Other counts are not reported.
+    /// Number of the count that is reported. Each count has its own number ([`ROUND`]). Other counts are not reported.
     round: Option<u64>,
     numbers: FxHashMap<Key, usize>,
     lines: Vec<Line>,
@@ -47,7 +49,7 @@ pub(crate) struct Lines {
     /// Size of an object, by class. `None` if the size was searched for but is not known.
     sizes: FxHashMap<Arc<str>, Option<u64>>,
     looked: Option<(Instant, u64)>,
-    /// Time of the last reading, and the number of lines whose counts had changed then.
+    /// Time of the last reading of the counters, and the number of lines whose counts had changed.
     last: Option<(Instant, usize)>,
     head: Counting,
 }
@@ -85,7 +87,7 @@ impl Lines {
         true
     }
 
-    /// Stores the readings `now` of the counters. Returns false if no count is running.
+    /// Stores `now`, the new readings of the counters. Returns false if no count is running.
     fn count(
         &mut self,
         engine: &Engine,
@@ -113,7 +115,7 @@ impl Lines {
             return false;
         };
         self.head.at_ms = millis(uptime);
-        // Compute the start of the count only once, since each reading would give a slightly different result.
+        // Compute the start time of the count only once. Each reading would give a slightly different start time.
         if self.last.is_none() {
             let counted = read.saturating_duration_since(begun.at);
             self.head.from_ms = millis(uptime.saturating_sub(counted));

@@ -68,16 +68,17 @@ use table::Table;
 
 /// Interval between progress messages.
 const TOLD: Duration = Duration::from_secs(2);
-/// If nobody has ended a count at its planned end, the agent ends it after this additional time.
+/// Time after the planned end of a count. If nobody has ended the count by then, the agent ends it.
 const GRACE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(100);
-/// Passed to [`watch`] in place of a round: the thread only removes the hooks of a count that is over.
+/// Passed to [`watch`] in place of the number of a count. Then the thread only removes the hooks of a count that is
+/// already over.
 const OVER: usize = 0;
 /// Number of passes over the loaded classes when the hooks are removed. Later passes restore classes that were being
 /// loaded during the first one.
 const LATE: u32 = 3;
 
-/// Descriptions of the two actions in the agent's messages.
+/// Texts for the agent's messages.
 const PUT: &str = "inserting counters into classes";
 const TAKE_OUT: &str = "removing counters from classes";
 
@@ -92,7 +93,7 @@ mod state {
 /// Returns the names of classes in the stacks of samples, or `None` if the agent does not sample.
 type Sampled<'a> = &'a dyn Fn() -> Option<FxHashSet<String>>;
 
-/// The state of counting. It is created for the first count and kept.
+/// The state of counting in this JVM. It is created for the first count and used for all later counts.
 struct Engine {
     jvmti: Jvmti,
     cells: &'static Cells,
@@ -251,7 +252,7 @@ fn changed_by(
     Ok(wanted.map_err(failed)?.len())
 }
 
-/// Returns the engine. The first call creates it.
+/// Returns the state of counting. The first call creates it.
 fn engine(environment: Environment, env: &Env<'_>) -> Result<&'static Engine, Failed> {
     match ENGINE.get() {
         Some(engine) => Ok(engine),
@@ -282,8 +283,9 @@ fn watched(env: &Env<'_>) -> Result<(), Failed> {
     started
 }
 
-/// The body of the watching thread. Ends the count of this round if nobody has ended it within [`GRACE`] after its
-/// planned end. If the round is [`OVER`], waits until the debugger disconnects and removes the hooks.
+/// The body of the watching thread. `round` is the number of a count. If nobody has ended this count within [`GRACE`]
+/// after its planned end, the thread ends it. If `round` is [`OVER`], the thread waits until the debugger disconnects
+/// and then removes the hooks.
 pub(crate) fn watch(env: &Env<'_>, round: usize) {
     let Some(engine) = ENGINE.get() else {
         return;
@@ -423,7 +425,8 @@ impl Engine {
         })
     }
 
-    /// Inserts hooks into all wanted classes. Then reads the counters; these readings mark the start of the count.
+    /// Inserts hooks into all classes that are to be counted. Then reads the counters. These readings mark the start of
+    /// the count.
     fn begin(&self, env: &Env<'_>, plan: Plan) -> Result<(), Failed> {
         drop(locked(&self.result).take());
         locked(&self.table).begin();
@@ -455,7 +458,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns the loaded classes that a plan wants.
+    /// Returns the loaded classes in which a plan counts allocations.
     fn wanted<'local>(
         &self,
         env: &Env<'local>,
@@ -469,7 +472,8 @@ impl Engine {
         })
     }
 
-    /// Assigns stripes to the live threads, and enables the events by which threads that start later get theirs.
+    /// Assigns stripes to the live threads. Also enables the events for threads that start and end, so that threads
+    /// that start later get stripes, too.
     fn give_stripes(&self, env: &Env<'_>) -> crate::jvmti::Result<()> {
         let known = self.cells.threads();
         self.jvmti.hook_threads(true)?;
@@ -569,7 +573,7 @@ impl Engine {
         );
     }
 
-    /// Starts a thread that runs [`watch`] for a round.
+    /// Starts a thread that runs [`watch`] for the count with the number `round`.
     fn run_watch(&self, env: &Env<'_>, round: usize) -> Result<(), Failed> {
         let thread = env.thread("heapdiff count").map_err(in_heap)?;
         let run = self.jvmti.run_thread(thread.get(), Thread::Count, round);

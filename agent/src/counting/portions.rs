@@ -13,7 +13,7 @@ const MOST: usize = 256;
 /// A batch that takes less time than this is never too large.
 const SHORT: Duration = Duration::from_millis(20);
 /// Maximum time of a batch, as a multiple of the time of the shortest batch so far. The shortest batch takes little
-/// longer than one walk.
+/// longer than the JVM's walk over all loaded classes.
 const TIMES: u32 = 4;
 
 /// The size of the next batch, adapted to the times of the previous ones.
@@ -95,8 +95,9 @@ mod tests {
         by_halves(&items[..0], |_| Err(()), |_, ()| panic!("no item"));
     }
 
-    /// Simulates batches for `classes` classes. Returns the total time and the longest batch. `walk` and `class` are
-    /// the times per walk and per class in microseconds.
+    /// Simulates the batches for `classes` classes. Returns the total time and the time of the longest batch. In
+    /// microseconds, `walk` is the time of the JVM's walk over all classes in each batch, and `class` is the time for
+    /// each changed class.
     fn hand_over(mut classes: usize, walk: u64, class: u64) -> (Duration, Duration) {
         let mut portions = Portions::new();
         let (mut all, mut longest) = (Duration::ZERO, Duration::ZERO);
@@ -120,13 +121,13 @@ mod tests {
             all < millis(8000) && longest < millis(160),
             "{all:?} {longest:?}"
         );
-        // With 200,000 classes, one walk takes 200 ms.
+        // With 200,000 classes, one walk over all classes takes 200 ms.
         let (all, longest) = hand_over(200_000, 200_000, 120);
         assert!(
             all < millis(200_000) && longest < millis(900),
             "{all:?} {longest:?}"
         );
-        // If the JVM has few classes, no stop of the program is longer than with batches of 32.
+        // If the JVM has few classes, the program is never stopped longer than with batches of 32 classes.
         let (all, longest) = hand_over(1500, 500, 120);
         assert!(
             all < millis(200) && longest < millis(40),

@@ -1,6 +1,6 @@
 //! Counts objects that calls return, by site and class. The class of such an object is known only at run time.
 //!
-//! Each stripe of threads has a hash table outside of the Java heap. The key combines a site's number and a class's
+//! Each stripe has its own hash table outside of the Java heap. The key combines a site's number and a class's
 //! number. A class's number is the address of the JVM's data about the class, which is unique among loaded classes. An
 //! identity hash code is not unique: JDK 17 may give a newly loaded class the hash code of a class in its CDS archive.
 //! When the counters are read, each pair of site and class becomes an allocation site with the class's name

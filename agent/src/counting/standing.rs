@@ -30,15 +30,17 @@ use crate::options::{CountChoice, Options};
 const OFTEN: Duration = Duration::from_secs(1);
 /// Maximum number of sites that are written to the heap in one step.
 const PORTION: usize = 512;
-/// Number of figures per site in the heap.
+/// Number of values per site in the heap: allocations, and bytes of arrays.
 const FIGURES: usize = 2;
 
-/// True while a standing count runs.
+/// True while a standing count (`count=on`) runs.
 pub(super) static STANDS: AtomicBool = AtomicBool::new(false);
-/// A count requested by `heapdiff count` while a standing count runs, with its options. Both use the same counters.
+/// A count that `heapdiff count` started while the standing count runs: its options, and the counters at its start.
+/// Both counts use the same counters.
 static SHARED: Mutex<Option<(Plan, Begun)>> = Mutex::new(None);
 
-/// Starts a standing count if the options request it. If it cannot start, the agent samples without it.
+/// Starts a standing count if the options contain `count=on` or `count=jdk`. If it cannot start, the agent samples
+/// without it.
 pub(crate) fn stand(env: &Env<'_>, options: &Options) {
     let jdk = match options.count {
         CountChoice::Off => return,
@@ -83,7 +85,7 @@ pub(crate) fn stand(env: &Env<'_>, options: &Options) {
     }
 }
 
-/// Ends the standing count, if there is one, and removes the hooks.
+/// Ends the standing count (`count=on`) if one runs, and removes the hooks.
 pub(crate) fn fall(env: &Env<'_>) {
     if !STANDS.swap(false, AcqRel) {
         return;
@@ -96,8 +98,8 @@ pub(crate) fn fall(env: &Env<'_>) {
     }
 }
 
-/// Handles a request while the standing count runs, and returns one of [`attach`]'s codes. Returns `None` if no
-/// standing count runs.
+/// Handles a request of `heapdiff count` while the standing count runs. Returns one of [`attach`]'s codes, or `None` if
+/// no standing count runs.
 pub(super) fn ask(env: &Env<'_>, asked: &Asked<'_>, sampled: Sampled<'_>) -> Option<i32> {
     let engine = ENGINE.get().filter(|_| STANDS.load(Acquire))?;
     let standing = locked(&engine.plan).clone()?;
@@ -146,11 +148,11 @@ pub(crate) struct InHeap {
     head: Arc<Global<Longs>>,
     sites: Blobs,
     totals: LongChunks,
-    /// The state of the copy. `None` while a thread is copying.
+    /// Records what was copied so far. `None` while a thread is copying.
     told: Mutex<Option<Told>>,
 }
 
-/// The data that the heap contains already.
+/// Records which data the heap contains already.
 #[derive(Default)]
 struct Told {
     at: Option<Instant>,
@@ -159,7 +161,7 @@ struct Told {
     names: FxHashSet<u32>,
     /// Number of sites that were written to the heap. They are the first sites of the table.
     sites: usize,
-    /// Counts of the sites, in chunks like those in the heap.
+    /// The counts that were copied last. They are stored in chunks, as in the heap.
     figures: Vec<Vec<i64>>,
 }
 
@@ -213,8 +215,8 @@ impl InHeap {
     }
 
     fn copied(&self, env: &Env<'_>, engine: &Engine, told: &mut Told) {
-        // Read the clock before the counters, so that the figures include everything that was counted until the
-        // recorded time.
+        // Read the clock before the counters, so that the counts include everything that was counted until the recorded
+        // time.
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = i64::try_from(now.unwrap_or_default().as_millis()).unwrap_or(i64::MAX);
         told.at = Some(Instant::now());

@@ -24,7 +24,7 @@ pub(crate) struct Known {
     bytecode: u16,
     pub(crate) line: Option<u16>,
     level: Option<u8>,
-    /// The mark of a call site whose returned objects are counted by class; see `calls::mark`.
+    /// For a call site whose returned objects are counted by class: its code from `calls::mark`.
     returned: Option<u8>,
     pub(crate) is_object: bool,
 }
@@ -36,12 +36,12 @@ impl Known {
     }
 }
 
-/// The site for the objects of one class that one call site returned.
+/// A call site returned objects of some class. This is the site at which these objects are counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Resolved {
-    /// The site, or `None` if these objects are not counted.
+    /// The site. If it is `None`, the objects are not counted.
     pub(crate) site: Option<u32>,
-    /// Size of an object, if classes with different sizes may share the class's name.
+    /// Size of one object. It is set if several classes with different sizes may have the same name.
     pub(crate) size: Option<u64>,
 }
 
@@ -94,7 +94,7 @@ impl Missed {
     }
 }
 
-/// All allocation sites, and the statistics of the current round.
+/// All allocation sites, and the results of rewriting classes for the current count.
 #[derive(Default)]
 pub(crate) struct Table {
     names: Names,
@@ -103,9 +103,9 @@ pub(crate) struct Table {
     pub(crate) resolved: FxHashMap<Pair, Resolved>,
     /// Number of returned objects that were not counted so far because the tables of `returned` were full.
     lost: u64,
-    /// Signatures of classes that were rewritten in this round.
+    /// Signatures of classes that were rewritten for the current count.
     pub(crate) changed: FxHashSet<String>,
-    /// Number of classes that were rewritten in this round.
+    /// Number of classes that were rewritten for the current count.
     pub(crate) classes: u64,
     pub(crate) uncounted: u64,
     pub(crate) left_alone: Missed,
@@ -154,7 +154,8 @@ impl Table {
         Some(number)
     }
 
-    /// Returns the mark of a call site; `None` for other sites.
+    /// Returns the code (`calls::mark`) of a call site whose returned objects are counted by class. Returns `None` for
+    /// other sites.
     pub(crate) fn mark(&self, site: u32) -> Option<u8> {
         self.sites.get(site as usize)?.returned
     }
@@ -175,13 +176,14 @@ impl Table {
         self.resolved.insert(pair, Resolved { site, size });
     }
 
-    /// Stores the new value of `lost`. If it is larger than before, adds one to the number of uncounted sites.
+    /// Stores `lost`, the number of returned objects that were not counted so far. If the number has grown, adds one to
+    /// `uncounted`.
     pub(crate) fn tell_lost(&mut self, lost: u64) {
         self.uncounted += u64::from(lost > self.lost);
         self.lost = lost;
     }
 
-    /// Starts a new round.
+    /// Begins a new count: clears the results of rewriting classes for the previous count.
     pub(crate) fn begin(&mut self) {
         self.changed.clear();
         self.classes = 0;
@@ -199,8 +201,8 @@ impl Table {
             self.left_alone.add(name);
         }
         if rewritten.bytes.is_some() {
-            // If the JVM rejects a class of a batch, the other classes of the batch are rewritten a second time. The
-            // set makes each class count only once.
+            // If the JVM rejects a class of a batch, the other classes of the batch are rewritten a second time.
+            // Because of the set, each class is counted only once.
             self.classes += u64::from(self.changed.insert(format!("L{class};")));
         }
     }

@@ -10,9 +10,9 @@ import jdk.internal.misc.Unsafe;
  * Thread.getId). An array with a negative length cannot be allocated and is not counted.
  *
  * Public methods, and the methods that they call for each object, have at most 35 bytes of bytecode, because the C1
- * compiler inlines only such methods. The slow paths (the methods "shared") stay separate methods. The C2 compiler does
- * not compile a call that never happens. If the code were part of the caller, C2 would keep a loop's variables in
- * memory.
+ * compiler inlines only such methods. The slow paths are in separate methods (called "shared"). The C2 compiler does
+ * not compile a call that never happens. If the code of a slow path were in its caller, C2 would keep a loop's
+ * variables in memory.
  */
 public final class HeapdiffCounts {
     // The agent replaces these constants when it defines the class.

@@ -9,9 +9,9 @@ import jdk.internal.misc.Unsafe;
  * counters.
  *
  * It calls no method that is rewritten or that an application may override. It allocates only in "begin", when an
- * element is put into a large collection: once for each watched collection, and once for all collections without a
- * place. The growth of a collection of unknown size is counted approximately, without a lock, because it only decides
- * whether the collection is watched.
+ * element is put into a large collection: one instance for each watched collection, and one instance for all
+ * collections for which TABLE has no room. If the size of a collection is unknown, its growth is counted approximately,
+ * without a lock, because this count only decides whether the collection is watched.
  */
 public final class HeapdiffUsage extends WeakReference<Object> {
     // The agent replaces these constants when it defines the class.
@@ -32,14 +32,14 @@ public final class HeapdiffUsage extends WeakReference<Object> {
     static final int PUT = 0;
     static final int REMOVED = 1;
     static final int READ = 2;
-    /** Number of longs in a stripe, and their meaning. */
+    /** Number of longs in a stripe. LAST, MARK and BEFORE are indexes in a stripe. */
     static final int STRIPE = 8;
     static final int LAST = 3;
     static final int MARK = 4;
     static final int BEFORE = 6;
     /**
-     * Value of "size" in the instance that stands for all collections that found no place in TABLE, followed by the
-     * length of its "counts".
+     * Value of "size" in the one instance for all collections for which TABLE has no room. CROWDED_LONGS is the length
+     * of its "counts".
      */
     static final int CROWDED = -2;
     static final int CROWDED_LONGS = 16384;
@@ -77,7 +77,7 @@ public final class HeapdiffUsage extends WeakReference<Object> {
     }
 
     /**
-     * Returns true if the constant is set. Its call is not a constant expression, so javac keeps both branches in
+     * Returns true if the constant is set. A method call is not a constant expression, so javac keeps both branches in
      * "refers".
      */
     static boolean isSet(long value) {

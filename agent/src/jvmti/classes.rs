@@ -17,7 +17,7 @@ use super::{Environment, Jvmti, Result, modified_utf8};
 
 /// Number of local references to reserve in addition to one for each class.
 const MORE_LOCALS: jint = 64;
-/// Class status: initialized.
+/// JVMTI's status flag of an initialized class.
 pub(crate) const INITIALIZED: c_int = 4;
 
 /// An object that receives the class files and thread events of one JVMTI environment.

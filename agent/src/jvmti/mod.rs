@@ -27,7 +27,8 @@ use jvmti_sys::{jrawMonitorID, jvmtiEnv, jvmtiEventCallbacks, jvmtiFrameInfo, jv
 use calls::{Any, Class, Env, Local, Ref};
 use sys::{Callbacks, Interface, VERSION_11, as_int, capabilities, error, event};
 
-/// A JVMTI environment that is being set up.
+/// A JVMTI environment that is being set up. It cannot be copied. Dropping it disposes of the environment and releases
+/// its capabilities. [`Self::keep`] keeps it as long as the process lives.
 ///
 /// It cannot be copied. Dropping it returns it to the JVM with all its capabilities. [`Self::keep`] keeps it as long as
 /// the process lives.
@@ -147,7 +148,7 @@ impl RawFrame {
     }
 }
 
-/// The stack of the current thread, leaf first, in the buffer that [`Jvmti::stack`] filled.
+/// The stack of the current thread, innermost frame first, in the buffer that [`Jvmti::stack`] filled.
 ///
 /// `'local` is the lifetime of a native call, as in [`Env`]. Until that call returns, its callers stay on the stack, so
 /// their methods are valid. The raw pointers inside keep a value on its thread.
@@ -171,7 +172,7 @@ impl<'buffer, 'local> Stack<'buffer, 'local> {
         self.frames
     }
 
-    /// Returns the frames from the leaf on, at most `most` of them.
+    /// Returns the innermost frames, at most `most` of them.
     pub(crate) fn top(self, most: usize) -> Self {
         Self {
             frames: &self.frames[..self.frames.len().min(most)],
@@ -179,7 +180,7 @@ impl<'buffer, 'local> Stack<'buffer, 'local> {
         }
     }
 
-    /// Iterates over the frames, leaf first.
+    /// Iterates over the frames, innermost first.
     pub(crate) fn frames(&self) -> impl Iterator<Item = Frame<'local>> + use<'buffer, 'local> {
         self.frames.iter().map(|&raw| Frame {
             raw,
@@ -211,7 +212,7 @@ pub(crate) enum Thread {
     Agent,
     /// Writes the trace.
     Trace,
-    /// Ends a count that nobody has ended.
+    /// Ends an allocation count that nobody else has ended.
     Count,
 }
 
@@ -256,14 +257,14 @@ impl Environment {
     /// initialized yet.
     ///
     /// # Safety
-    /// `vm` is the JVM that called, or null.
+    /// `vm` is a pointer to the running JVM, or null.
     // SAFETY: the JVM gets only a pointer to a local variable, and returns a new environment.
     pub(crate) unsafe fn of(vm: *mut JavaVM) -> std::result::Result<Self, jint> {
         if vm.is_null() {
             return Err(JNI_ERR);
         }
         let mut env: *mut c_void = null_mut();
-        // SAFETY: the JVM that called has a complete function table; the out parameter is a local pointer.
+        // SAFETY: a running JVM has a complete function table; the out parameter is a local pointer.
         let result = unsafe { ((**vm).v1_2.GetEnv)(vm, &raw mut env, VERSION_11) };
         if result != JNI_OK {
             return Err(result);
@@ -280,8 +281,8 @@ impl Environment {
         unsafe { Self::of(vm.as_ptr()) }.ok()
     }
 
-    /// Enables the events that are needed before the program runs. With `at_load`, the JVM has not been initialized
-    /// yet, so the event for the end of its initialization is enabled, too. An agent that is attached during the
+    /// Enables the events that are needed before the program runs. `at_load` is true if the JVM is not initialized yet.
+    /// Then the event for the end of its initialization is enabled, too. An agent that is attached during the
     /// initialization must not get this event.
     pub(crate) fn arm(&self, at_load: bool) -> Result<()> {
         let called = CALLED.get().ok_or(JvmtiError(error::NULL_POINTER))?;
@@ -290,7 +291,7 @@ impl Environment {
         self.0.set_event(event::VM_INIT, at_load)
     }
 
-    /// Returns the environment before it is kept.
+    /// Returns the environment although it may still be disposed of.
     ///
     /// # Safety
     /// The result is not used after `self` is dropped.
@@ -557,7 +558,7 @@ impl Jvmti {
     /// Copies a string that the JVM allocated, and frees the original.
     ///
     /// # Safety
-    /// The string is null, or the JVM has returned it to the caller, who does not use it any more.
+    /// The string is null, or it comes from a JVM function and the caller does not use it any more.
     // SAFETY: the string is read before it is freed, and freed once.
     pub(crate) unsafe fn text(&self, text: *mut c_char) -> Option<String> {
         if text.is_null() {
@@ -574,7 +575,7 @@ impl Jvmti {
     /// Frees memory that the JVM allocated.
     ///
     /// # Safety
-    /// The JVM has returned the memory to the caller, who does not use it any more.
+    /// The memory comes from a JVM function, and the caller does not use it any more.
     // SAFETY: the memory is freed once, as the contract above allows.
     pub(crate) unsafe fn deallocate(&self, memory: *mut u8) {
         // SAFETY: the caller upholds the `# Safety` contract. Then the call cannot fail.

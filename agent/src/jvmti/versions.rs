@@ -2,8 +2,8 @@
 //!
 //! The JVM counts how often the bytecode of each class was redefined. After a redefinition, a method's id refers to the
 //! new bytecode, and frames that still run the old bytecode get another id. So the line numbers that were read for an
-//! id are valid until this number changes for the method's class. Allocation counters, `usage=on` and other agents
-//! redefine classes, and JVMTI has no event that reports when a redefinition takes effect.
+//! id stay valid until the method's class is redefined, which changes this count. Allocation counters, `usage=on` and
+//! other agents redefine classes, and JVMTI has no event that reports when a redefinition takes effect.
 
 use std::ptr::NonNull;
 

@@ -19,7 +19,7 @@ use crate::jvmti::sys::{as_int, error};
 use crate::jvmti::versions::Redefinitions;
 use crate::jvmti::{Environment, Jvmti, JvmtiError, Result, call};
 
-/// The first id. It resembles a usual heap address.
+/// The first id that is assigned to an object. It looks like a usual heap address.
 const BASE: u64 = 0x7_0000_0000;
 /// Class status: linked. A class keeps this status if its initializer fails.
 const PREPARED: c_int = 2;
@@ -51,7 +51,7 @@ impl Drop for Held<'_, '_> {
     }
 }
 
-/// The index of each class by its id, and the next free id. Used while classes are gathered.
+/// Maps the id of each class to its index. Also contains the next free id. Used while classes are gathered.
 pub(super) struct Ids {
     pub(super) next: u64,
     classes: HashMap<u64, usize>,
@@ -87,7 +87,7 @@ impl Environment {
         };
         // SAFETY: the JVM allocated the list for us; nothing refers to it any more.
         unsafe { jvmti.deallocate(list.cast()) };
-        // SAFETY: `classes` holds valid class references, as below.
+        // SAFETY: `classes` holds the class references that the JVM has just returned.
         unsafe { jvmti.link(env, &classes) };
         // Tag all classes before the loop below looks up superclasses: it finds a superclass by its tag.
         for (index, &class) in classes.iter().enumerate() {
@@ -130,8 +130,8 @@ impl Environment {
 }
 
 impl Environment {
-    /// Returns the addresses of two objects: a new string and a class object. Returns `None` if the heap has no room
-    /// for the string.
+    /// Returns the addresses of a new string and of a class object. Returns `None` if the heap has no room for the
+    /// string.
     pub(crate) fn heap_addresses(&self, env: &Env<'_>) -> Option<[u64; 2]> {
         let raw = env.raw();
         let address = |reference: jobject| {
@@ -293,8 +293,8 @@ impl Jvmti {
         }
     }
 
-    /// Creates local references to the objects in instance fields of class objects, such as their names. The walk does
-    /// not report these fields, so without the references it would not reach those objects.
+    /// Creates local references to the objects in instance fields of class objects, such as their names. The heap walk
+    /// does not report these fields, so without the references it would not reach those objects.
     ///
     /// # Safety
     /// The references are to classes.

@@ -1,9 +1,9 @@
 //! The part of a dump that is known before the fork: names, classes, threads, and the position of each value in the
 //! file.
 //!
-//! The parent writes this part. The child then fills in the values of classes that the walk reports: static fields,
-//! loaders and signers. Their positions in the class section are computed before the fork, so that all class records
-//! can precede all object records.
+//! The parent writes this part. The child then fills in the values that the heap walk reports for classes: static
+//! fields, loaders and signers. Their positions in the class section are computed before the fork, so that all class
+//! records can precede all object records.
 
 use std::collections::HashMap;
 
@@ -46,8 +46,8 @@ pub(crate) struct ClassInfo {
     /// The id of the class's `Class` object in the dump.
     pub(crate) address: u64,
     pub(crate) signature: String,
-    /// True if the walk reports references of the class object. This requires a linked class or interface that is not
-    /// an array.
+    /// True if the heap walk reports references of the class object. This requires a linked class or interface that is
+    /// not an array.
     pub(crate) linked: bool,
     pub(crate) superclass: Option<usize>,
     pub(crate) interfaces: Vec<usize>,
@@ -123,14 +123,14 @@ pub(crate) struct Gathered {
     pub(crate) threads: Vec<ThreadInfo>,
     /// Ids of objects that are neither classes nor platform threads: class loaders and virtual threads.
     pub(crate) others: Vec<u64>,
-    /// The first id.
+    /// The first id that was assigned.
     pub(crate) base: u64,
     /// The next free id.
     pub(crate) next: u64,
     pub(crate) taken_ms: u64,
     /// The object layout, or `None` if the heap was too full to measure it.
     pub(crate) layout: Option<ObjectLayout>,
-    /// True if the walk reports the stacks of unmounted virtual threads.
+    /// True if the heap walk reports the stacks of unmounted virtual threads.
     pub(crate) reports_virtual_threads: bool,
     /// The ids of virtual threads. Each is mapped to the index of the thread's stack in `stacks`.
     pub(crate) virtual_threads: Vec<(u64, usize)>,
@@ -207,8 +207,8 @@ pub(crate) struct Image {
     /// Serial numbers of platform threads, by the thread's id. The thread that takes the snapshot has the number 0.
     pub(super) threads: HashMap<u64, u32>,
     pub(super) stacks: KnownStacks,
-    /// The position of the thread's state in a virtual thread object. It is `None` if the walk does not report stacks
-    /// of virtual threads.
+    /// The position of the thread's state in a virtual thread object. It is `None` if the heap walk does not report
+    /// stacks of virtual threads.
     pub(super) virtual_state: Option<VirtualState>,
     pub(super) base: u64,
     pub(super) next: u64,
@@ -287,7 +287,7 @@ fn record(to: &mut Vec<u8>, tag: u8, parts: &[&[u8]]) {
     }
 }
 
-/// Appends a frame.
+/// Appends the record of a frame.
 pub(super) fn frame(records: &mut Vec<u8>, id: u64, names: [u64; 3], class: u32, line: i32) {
     let [method, signature, file] = names.map(u64::to_be_bytes);
     let parts: [&[u8]; 6] = [
@@ -301,7 +301,7 @@ pub(super) fn frame(records: &mut Vec<u8>, id: u64, names: [u64; 3], class: u32,
     record(records, tag::FRAME, &parts);
 }
 
-/// Appends a stack trace.
+/// Appends the record of a stack trace.
 pub(super) fn trace(records: &mut Vec<u8>, serial: u32, thread: u32, frames: &[u64]) {
     let mut body = Vec::with_capacity(12 + 8 * frames.len());
     for number in [serial, thread, number(frames.len())] {

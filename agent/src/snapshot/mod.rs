@@ -49,11 +49,11 @@ const TRIES: u32 = 10;
 /// The progress of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// Number of callbacks of the walk that the child has handled.
+    /// Number of callbacks of the heap walk that the child has handled.
     pub(crate) callbacks: u64,
     /// True if part of the dump has been sent to the reader of a pipe.
     pub(crate) sent: bool,
-    /// True while the child handles a callback of the walk.
+    /// True while the child handles a callback of the heap walk.
     pub(crate) busy: bool,
     pub(crate) tally: Tally,
 }
@@ -153,9 +153,9 @@ fn snapshot(
     Ok(tally)
 }
 
-/// Runs children one after another until one of them ends for another reason than waiting for a lock. Runs at most
-/// [`TRIES`] children, and no further child after one that has sent part of the dump. `child` runs one child and
-/// returns how it ended. `begin_anew` discards what the child wrote.
+/// Runs a child. If the child hangs because it waits for a lock, runs another one. Runs at most [`TRIES`] children, and
+/// no further child after one that has sent part of the dump. `child` runs one child and returns how it ended.
+/// `begin_anew` discards what the child wrote.
 fn first_unlocked<T>(
     mut target: T,
     mut child: impl FnMut(T) -> Result<(T, watch::Ended, Progress), (i32, String)>,

@@ -76,7 +76,8 @@ fn mapping_of(maps: &str, address: u64) -> Option<(&str, bool)> {
 /// these pages is not known in advance. So this function requires that a share of the JVM's resident memory is free,
 /// and the watch ends the child if memory still gets short.
 ///
-/// If `marks_objects` is true, the walk marks objects in their headers, so the pages that contain them are copied, too.
+/// If `marks_objects` is true, the heap walk marks objects in their headers, so the pages that contain them are copied,
+/// too.
 pub(super) fn enough(marks_objects: bool) -> Result<(), String> {
     let resident = fs::read_to_string("/proc/self/status")
         .ok()

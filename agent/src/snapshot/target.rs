@@ -19,7 +19,7 @@ use crate::jvmti::{memory_file, wide_pipe};
 /// Maximum time in which the requester must open the pipe, and the interval at which this is checked.
 const TAKEN: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(2);
-/// Maximum number of bytes written to a pipe in one call. The watch detects progress by the kernel's count of written
+/// Maximum number of bytes written to a pipe in one call. The parent detects progress by the kernel's count of written
 /// bytes, and the kernel updates this count only after a call.
 const PART: usize = 1 << 20;
 
@@ -31,8 +31,8 @@ pub(crate) trait Output {
     fn overwrite(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
 }
 
-/// A file that contains the start of the dump, or a pipe to which the child writes all of it. The JVM never writes to
-/// the pipe itself, so a reader that stops cannot block it.
+/// A file that contains the start of the dump, or a pipe to which the child writes the whole dump. The JVM never writes
+/// to the pipe itself, so a reader that stops cannot block it.
 #[derive(Debug)]
 pub(crate) enum Target {
     File(File),

@@ -1,4 +1,4 @@
-//! Feeds an invented walk to the writer and reads the result with the dump reader.
+//! Feeds an invented heap walk to the writer and reads the result with the dump reader.
 
 use std::fs::{self, File};
 use std::io;
@@ -94,7 +94,7 @@ fn gathered() -> Gathered {
     }
 }
 
-/// A walk over invented objects.
+/// A heap walk over invented objects.
 struct Walk {
     writer: Writer<Bytes>,
     file: Bytes,
@@ -256,7 +256,7 @@ fn the_walk_is_over_when_all_that_was_seen_was_visited() {
     assert!(!is_over(&walk), "and the class above it");
     walk.tell(Kind::Constant, BASE + 64 * 5, 1, &To::class(5));
     assert!(is_over(&walk));
-    // The walk sees class objects of arrays, but reports nothing about them.
+    // The heap walk sees class objects of arrays, but reports nothing about them.
     walk.tell(Kind::SystemClass, 0, 0, &To::class(3));
     assert!(is_over(&walk));
     assert_eq!(walk.writer.tally().late, 0);

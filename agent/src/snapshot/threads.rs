@@ -1,11 +1,11 @@
 //! Threads that get their serial numbers while the child writes: virtual threads, and threads started after the fork
 //! was prepared.
 //!
-//! When the walk comes to a virtual thread, it reports the objects on the thread's stack frame by frame, but only
+//! When the heap walk comes to a virtual thread, it reports the objects on the thread's stack frame by frame, but only
 //! frames that hold objects. The complete stack was read before the fork.
 //!
-//! - If that stack agrees with the frames of the walk, the dump gets the complete stack.
-//! - If the thread has moved on or its stack was not read, the dump gets only the frames that the walk reports.
+//! - If that stack agrees with the frames of the heap walk, the dump gets the complete stack.
+//! - If the thread has moved on or its stack was not read, the dump gets only the frames that the heap walk reports.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,8 +13,8 @@ use super::image::{Gathered, NO_TRACE, frame, trace, width};
 
 /// Values of `VirtualThread.state` for a thread that was not started, and for a thread that has ended.
 const NOT_ALIVE: [i32; 2] = [0, 99];
-/// Maximum number of innermost frames that the walk reports but that JVMTI leaves out of a stack. They are the frames
-/// of the methods that unmount a virtual thread.
+/// Maximum number of innermost frames that the heap walk reports but that JVMTI leaves out of a stack. They are the
+/// frames of the methods that unmount a virtual thread.
 const HIDDEN: usize = 8;
 
 /// A position in code: JVMTI's id of the method, and the bytecode index.
@@ -75,7 +75,7 @@ impl KnownStacks {
     }
 
     /// Returns the stack that the thread had before the fork, and the number of innermost frames that JVMTI left out.
-    /// Returns `None` if the walk reported a frame that differs from this stack.
+    /// Returns `None` if the heap walk reported a frame that differs from this stack.
     fn agreeing(&self, thread: u64, reported: &Reported) -> Option<(&[Place], usize)> {
         let known = self.stacks.get(*self.threads.get(&thread)?)?;
         let agrees = |hidden: usize| {
@@ -84,8 +84,8 @@ impl KnownStacks {
                 visible.is_none_or(|at| known.get(at).is_some_and(|k| k.0 == place.0))
             })
         };
-        // Assume at most as many hidden frames as the depth of the deepest reported frame. With more, all reported
-        // frames would be hidden, and any stack would seem to agree.
+        // Assume that JVMTI left out at most as many frames as the depth of the deepest reported frame. If it had left
+        // out more, no reported frame would be compared, and any stack would seem to agree.
         let last = reported
             .last_key_value()
             .map_or(0, |(&depth, _)| depth as usize);
@@ -94,7 +94,7 @@ impl KnownStacks {
     }
 }
 
-/// Frames by depth.
+/// The frames that the heap walk reported for a thread, by depth.
 type Reported = BTreeMap<u32, Place>;
 
 /// Adds a frame at a depth. If there already is a frame at this depth, replaces it only if its bytecode index is not
@@ -144,16 +144,16 @@ struct Late {
     reported: Reported,
 }
 
-/// The threads that the walk finds. They get serial numbers from `first` on.
+/// The threads that the heap walk finds. They get serial numbers from `first` on.
 pub(super) struct LateThreads {
     first: u32,
     threads: Vec<Late>,
     numbers: HashMap<u64, usize>,
-    /// Id of the thread whose stack the walk is reporting.
+    /// Id of the thread whose stack the heap walk is reporting.
     pub(super) current: u64,
 }
 
-/// Stack traces of all late threads.
+/// Stack traces of all threads in this list.
 #[derive(Default)]
 pub(super) struct Traces {
     /// Records for the dump.
@@ -213,7 +213,7 @@ impl LateThreads {
         Some(serial.checked_sub(self.first)? as usize)
     }
 
-    /// Records a frame that the walk reported, if the serial number belongs to a thread of this list.
+    /// Records a frame that the heap walk reported, if the serial number belongs to a thread of this list.
     pub(super) fn report(&mut self, serial: u32, depth: u32, place: Place) {
         let at = self.number(serial);
         if let Some(thread) = at.and_then(|at| self.threads.get_mut(at))
@@ -226,9 +226,9 @@ impl LateThreads {
     /// Returns the stack traces of all threads in this list.
     pub(super) fn traces(&self, stacks: &KnownStacks) -> Traces {
         let mut traces = Traces::default();
-        // Frames that JVMTI leaves out of stacks, by the number of such frames in the stack and by the frame's depth.
-        // All threads with the same number of such frames unmount in the same way, so a frame reported for one thread
-        // is valid for all of them.
+        // Frames that JVMTI leaves out of stacks. The key consists of the number of such frames in the stack and the
+        // depth of the frame. All threads with the same number of such frames unmount in the same way. So a frame
+        // reported for one thread is valid for all of them.
         let mut hidden: HashMap<(usize, u32), Place> = HashMap::new();
         for thread in &self.threads {
             if let Some((_, left_out)) = stacks.agreeing(thread.id, &thread.reported) {
@@ -334,11 +334,11 @@ mod tests {
     #[test]
     fn a_stack_that_agrees_is_whole() {
         let stacks = known(&[(3, 1), (4, 6), (9, -1)]);
-        // If only the bytecode index differs and the method is the same, the trace uses the index from the walk.
+        // If only the bytecode index differs and the method is the same, the trace uses the index from the heap walk.
         let (frames, places) = trace_of(&stacks, 100, &[(0, (3, 7))]);
         assert_eq!(frames, [(3, 20), (4, 20), (9, -3)]);
         assert_eq!(places, [0, 1, 2, NOWHERE, NOWHERE]);
-        // If the walk does not know the bytecode index, the trace uses the one that was read before the fork.
+        // If the heap walk does not know the bytecode index, the trace uses the one that was read before the fork.
         let (frames, _) = trace_of(&stacks, 100, &[(1, (4, -1))]);
         assert_eq!(frames, [(3, 10), (4, 20), (9, -3)]);
     }
@@ -360,7 +360,7 @@ mod tests {
             vec![0, 1, NOWHERE, NOWHERE, NOWHERE],
         );
         assert_eq!(trace_of(&stacks, 100, &moved), expected);
-        // If a thread's stack was not read before the fork, its trace consists of the frames from the walk.
+        // If a thread's stack was not read before the fork, its trace consists of the frames from the heap walk.
         assert_eq!(trace_of(&stacks, 200, &moved), expected);
         assert_eq!(trace_of(&stacks, 200, &[]).0, []);
     }

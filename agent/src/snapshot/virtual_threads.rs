@@ -168,7 +168,7 @@ impl Calls {
 }
 
 impl Jvmti {
-    /// True if the walk reports the stacks of virtual threads. This is so in JDK 21 and later.
+    /// True if the heap walk reports the stacks of virtual threads. This is so in JDK 21 and later.
     pub(super) fn reports_virtual_threads(&self) -> bool {
         let mut version = 0;
         // SAFETY: the out parameter is a local int. If the call fails, the version stays 0.
@@ -284,7 +284,7 @@ impl Jvmti {
         Ok(())
     }
 
-    /// Looks up the methods that unmount a virtual thread. JVMTI leaves their frames out of stacks, but the walk
+    /// Looks up the methods that unmount a virtual thread. JVMTI leaves their frames out of stacks, but the heap walk
     /// reports them.
     ///
     /// # Safety

@@ -98,7 +98,7 @@ impl Drop for Page {
     }
 }
 
-/// State of the walk. The parent uses it until it has forked. Then the child uses its copy.
+/// State of the heap walk. The parent uses it until the fork. After the fork, the child uses its copy.
 struct Walk {
     writer: Writer<Target>,
     page: Page,
@@ -176,7 +176,7 @@ type OnArray =
     unsafe extern "C" fn(jlong, jlong, *mut jlong, jint, jint, *const c_void, *mut c_void) -> jint;
 
 impl Environment {
-    /// True if the walk marks visited objects in their headers. Since JDK 17 the JVM uses a separate bitmap.
+    /// True if the heap walk marks visited objects in their headers. Since JDK 17 the JVM uses a separate bitmap.
     pub(crate) fn marks_objects(&self) -> bool {
         let mut version = 0;
         // SAFETY: the out parameter is a local int. If the call fails, the version stays 0.
@@ -393,7 +393,7 @@ unsafe fn close_all_but(kept: c_int) {
     close(kept + 1, c_int::MAX);
 }
 
-/// Signal handler: the parent reports that the walk is over.
+/// Signal handler: the parent reports that the heap walk is over.
 extern "C" fn finish(_: c_int) {
     let walk = CHILD.load(Acquire);
     if walk.is_null() {
@@ -473,7 +473,7 @@ impl Child {
         self.ended
     }
 
-    /// Tells the child that the walk is over.
+    /// Tells the child that the heap walk is over.
     pub(crate) fn finish(&self) {
         // SAFETY: the child has not been waited for, so no other process has this id.
         unsafe { libc::kill(self.pid, libc::SIGUSR1) };
@@ -516,7 +516,7 @@ unsafe extern "C" fn on_reference(
     length: jint,
     walk: *mut c_void,
 ) -> jint {
-    // SAFETY: this is the pointer that was passed to the walk, and nothing else uses it meanwhile.
+    // SAFETY: this is the pointer that was passed to `FollowReferences`, and nothing else uses it meanwhile.
     let walk = unsafe { &mut *walk.cast::<Walk>() };
     if !walk.in_child {
         walk.fork();
@@ -595,7 +595,7 @@ unsafe extern "C" fn on_primitive(
     value_type: jint,
     walk: *mut c_void,
 ) -> jint {
-    // SAFETY: this is the pointer that was passed to the walk, and nothing else uses it meanwhile.
+    // SAFETY: this is the pointer that was passed to `FollowReferences`, and nothing else uses it meanwhile.
     let walk = unsafe { &mut *walk.cast::<Walk>() };
     if !walk.in_child {
         return VISIT_ABORT;
@@ -637,7 +637,7 @@ unsafe extern "C" fn on_array(
     elements: *const c_void,
     walk: *mut c_void,
 ) -> jint {
-    // SAFETY: this is the pointer that was passed to the walk, and nothing else uses it meanwhile.
+    // SAFETY: this is the pointer that was passed to `FollowReferences`, and nothing else uses it meanwhile.
     let walk = unsafe { &mut *walk.cast::<Walk>() };
     if !walk.in_child {
         return VISIT_ABORT;

@@ -1,5 +1,5 @@
-//! Watches the child from the parent. Detects when the walk is over. Ends a child that is stuck, or that uses memory
-//! which other processes need.
+//! Watches the child from the parent. Detects when the heap walk is over. Ends a child that is stuck, or that uses
+//! memory which other processes need.
 
 use std::fs;
 use std::path::Path;
@@ -89,8 +89,8 @@ pub(super) fn watch(
     }
 }
 
-/// True if a child that slept between the two readings has finished its walk: it is not in a callback, and all objects
-/// that were seen have been visited.
+/// True if a child that slept between the two readings has finished its heap walk: it is not in a callback, and all
+/// objects that were seen have been visited.
 fn is_over(before: &Progress, after: &Progress) -> bool {
     let tally = &after.tally;
     before == after && !after.busy && after.callbacks > 0 && tally.seen == tally.visited

@@ -1,9 +1,9 @@
 //! Converts the callbacks of the heap walk to HPROF records, in the child.
 //!
-//! The walk reports one object after another: first the reference to its class, then its other references and its
+//! The heap walk reports one object after another: first the reference to its class, then its other references and its
 //! primitive values. So an object is complete when the next object begins.
 //!
-//! An object gets its id when the walk first sees it. The id is the running sum of the object sizes that the JVM
+//! An object gets its id when the heap walk first sees it. The id is the running sum of the object sizes that the JVM
 //! reports. So the distance to the next id is exactly the object's size. Example with two objects of 16 and 24 bytes:
 //!
 //! ```text
@@ -13,7 +13,7 @@
 //! ```
 //!
 //! The ids of visited objects are stored as JVMTI tags. [`Tally`] shows whether all objects that were seen have been
-//! visited. This is one of the two signs that the walk is over; the other one is a sleeping child.
+//! visited. This is one of the two signs that the heap walk is over; the other one is a sleeping child.
 
 use std::collections::HashMap;
 use std::io;
@@ -24,8 +24,8 @@ use super::threads::LateThreads;
 
 /// Target size of a heap dump segment, in bytes.
 const SEGMENT: u64 = 1 << 20;
-/// The largest object alignment that a JVM supports. The id range of an artificial array is a multiple of it, so the
-/// following ids are aligned in every object layout.
+/// The largest object alignment that a JVM supports. The writer adds arrays that do not exist in the heap. The range of
+/// ids for such an array is a multiple of this alignment, so the following ids are aligned in every object layout.
 const LARGEST_ALIGNMENT: u64 = 256;
 /// Size of a segment's header in bytes: tag, time, length.
 const HEADER: usize = 9;
@@ -44,7 +44,7 @@ pub(crate) enum Kind {
     Static,
     Constant,
     /// A reference from a class to its superclass or to an interface. Superclasses and interfaces are known before the
-    /// walk.
+    /// heap walk.
     Known,
     JniGlobal,
     SystemClass,
@@ -56,7 +56,7 @@ pub(crate) enum Kind {
     Other,
 }
 
-/// A reference as the walk reports it.
+/// A reference as the heap walk reports it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reference {
     pub(crate) kind: Kind,
@@ -77,10 +77,10 @@ pub(crate) struct Reference {
     pub(crate) from: u64,
 }
 
-/// Counts of objects handled so far.
+/// Numbers of objects handled so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// Number of objects that were seen and for whose visit the walk makes a callback, or will make one.
+    /// Number of objects that the heap walk has seen and that it visits with a callback. The callback may come later.
     pub(crate) seen: u64,
     pub(crate) visited: u64,
     /// Number of objects without field values in the dump, because their classes were loaded after the classes were
@@ -90,7 +90,7 @@ pub(crate) struct Tally {
     pub(crate) cut: u64,
 }
 
-/// The object that the walk is reporting.
+/// The object that the heap walk is reporting.
 enum Current {
     Nothing,
     Instance {
@@ -119,19 +119,19 @@ struct Root {
     count: u8,
 }
 
-/// Writes the dump from the callbacks of the walk.
+/// Writes the dump from the callbacks of the heap walk.
 pub(crate) struct Writer<O> {
     image: Image,
     output: O,
     next: u64,
-    /// For each slot in [`Image::slots`], `seen` is true if the walk has seen the slot's object, and `visited` is true
-    /// if it has visited the slot's class.
+    /// For each slot in [`Image::slots`]: `seen` is true if the heap walk has seen the object. `visited` is true if the
+    /// heap walk has visited the class in the slot.
     seen: Vec<bool>,
     visited: Vec<bool>,
     /// Lengths of reference arrays that were seen but not visited, by id.
     lengths: HashMap<u64, u32>,
-    /// Ids of class objects that were not known before the fork. The value is true if the walk has found an instance of
-    /// the class or has visited the class object.
+    /// Ids of class objects that were not known before the fork. The value is true if the heap walk has found an
+    /// instance of the class or has visited the class object.
     strangers: HashMap<u64, bool>,
     current: Current,
     /// Field values of the current instance.
@@ -147,7 +147,7 @@ pub(crate) struct Writer<O> {
 }
 
 impl<O: Output> Writer<O> {
-    /// Returns a writer. `output` either contains the start of the dump already, or writes it itself.
+    /// Returns a writer. Either `output` already contains the start of the dump, or `output` writes it itself.
     pub(crate) fn new(image: Image, output: O) -> Self {
         let slots = image.slots.len();
         let mut buffer = Vec::with_capacity(usize::try_from(SEGMENT).unwrap_or(0) + HEADER);
@@ -179,7 +179,7 @@ impl<O: Output> Writer<O> {
         &self.output
     }
 
-    /// Returns the image and the output that the writer got. Data that the walk has already reported is lost.
+    /// Returns the image and the output that the writer got. Data that the heap walk has already reported is lost.
     pub(crate) fn into_parts(self) -> (Image, O) {
         (self.image, self.output)
     }
@@ -258,7 +258,7 @@ impl<O: Output> Writer<O> {
         self.end_record()
     }
 
-    /// Writes the remaining records. Called after the walk is over.
+    /// Writes the remaining records. Called after the heap walk is over.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         self.close()?;
         let mut roots = std::mem::take(&mut self.roots);
@@ -527,7 +527,7 @@ impl<O: Output> Writer<O> {
         Ok(())
     }
 
-    /// Overwrites bytes in the class section.
+    /// Overwrites bytes in the class section of the dump.
     fn patch(&mut self, at: usize, bytes: &[u8]) {
         let at = self.image.section + at;
         if let Some(place) = self.image.start.get_mut(at..at + bytes.len()) {
@@ -626,7 +626,7 @@ impl<O: Output> Writer<O> {
                 self.nulls(length - next)?;
                 self.end_record()
             }
-            // The walk may report nothing for an empty array.
+            // The heap walk may report nothing for an empty array.
             Current::Primitive { object, layout } => {
                 let kind = self.image.layouts[layout].elements;
                 self.start_record(18)?;
@@ -638,8 +638,8 @@ impl<O: Output> Writer<O> {
         }
     }
 
-    /// Writes the string constants of the current class as an artificial array. The JVM has such an array, too, but the
-    /// walk does not report it.
+    /// Writes the string constants of the current class as an array that is not in the heap. The JVM has such an array,
+    /// too, but the heap walk does not report it.
     fn close_class(&mut self, layout: Option<usize>) -> io::Result<()> {
         let constants = std::mem::take(&mut self.constants);
         let resolved = layout.and_then(|layout| self.image.layouts[layout].resolved);
@@ -671,7 +671,8 @@ impl<O: Output> Writer<O> {
         self.buffer.extend_from_slice(&length.to_be_bytes());
     }
 
-    /// Returns `length`, limited to the maximum number of elements of one record. Counts a truncated array.
+    /// Returns `length`, but at most the number of elements that fit into one record. If the array is longer, adds one
+    /// to the number of truncated arrays.
     fn longest(&mut self, length: usize, width: usize) -> u32 {
         let most = (u32::MAX as usize - 64) / width;
         self.tally.cut += u64::from(length > most);
@@ -699,7 +700,7 @@ impl<O: Output> Writer<O> {
         Ok(())
     }
 
-    /// Writes the buffer to the output, if the buffer is full and the current record has its own segment.
+    /// If a record larger than a segment is being written and the buffer is full, writes the buffer to the output.
     fn drain(&mut self) -> io::Result<()> {
         if self.streaming && self.buffer.len() as u64 >= SEGMENT {
             self.output.append(&self.buffer)?;

@@ -77,7 +77,7 @@ const LINKED_HASH_MAP: Watched = of_map(
 const MAP_OUTSIDE: &str = "Ljava/util/HashMap;";
 const LINKED_OUTSIDE: &str = "Ljava/util/LinkedHashMap;";
 
-/// Describes a view of a map, which refers to the map as its outer object.
+/// Describes a view of a map. The view is an inner class of the map.
 const fn view(class: &'static str, outside: &'static str, points: &'static [Point]) -> Watched {
     Watched {
         class,
@@ -394,7 +394,7 @@ const IDENTITY_MAP: Watched = Watched {
 /// `toArray()` is not listed, because it calls `toArray(T[])`.
 const IDENTITY_PASSES: &[Point] = &[read(&["toArray([", "spliterator"])];
 
-/// Describes a view of a map, which refers to the map as its outer object.
+/// Describes a view of a map. The view is an inner class of the map.
 const fn view_of(
     map: Watched,
     class: &'static str,
@@ -405,8 +405,8 @@ const fn view_of(
     of_its(map, class, outer, points)
 }
 
-/// Adds `steps` to the description of a part of a map, such as a view. Methods of the part change the map's size
-/// themselves.
+/// Adds `steps` to the description of a class that belongs to a map, such as a view. Methods of this class change the
+/// map's size themselves.
 const fn with_steps(part: Watched, steps: &'static [Steps]) -> Watched {
     Watched { steps, ..part }
 }

@@ -42,8 +42,8 @@ pub(crate) const TABLE: (&str, &str) = ("TABLE", "[Ljava/lang/HeapdiffUsage;");
 const SLOTS: usize = 4096;
 /// Number of consecutive places in the table at which a given collection may be.
 const WINDOW: usize = 16;
-/// Number of places for single collections. One more place follows. It is for all collections that found no other
-/// place.
+/// Number of places for single collections. One more place follows: it is for all collections that found no place among
+/// these.
 pub(crate) const PLACES: usize = SLOTS + WINDOW;
 
 /// Values that differ between JVMs.
@@ -60,7 +60,7 @@ pub(crate) struct Jvm {
     pub(crate) exchange: &'static str,
 }
 
-/// Returns the class file.
+/// Returns the file of the class with the hooks, for this JVM.
 pub(crate) fn bytes(jvm: Jvm) -> Result<Vec<u8>, Damage> {
     let numbers = [
         jvm.longs.into(),

@@ -3,7 +3,7 @@
 //!
 //! Hooks (`hook`) are called at the entry of the collections' methods (`points`). For each watched collection there is
 //! an instance of the hooks' class. It contains the counters and is a weak reference to the collection. So each dump
-//! contains the current figures, and nothing has to be copied. A reader of the dump matches the figures with the
+//! contains the current counts, and nothing has to be copied. A reader of the dump assigns the counts to the
 //! collections that grew.
 
 #[allow(unsafe_code)]
@@ -35,7 +35,7 @@ use crate::options::Options;
 use crate::sample_ref::{RefClass, Static};
 use points::{Needed, Watched};
 
-/// State that is created on first use and kept.
+/// State that is created on first use and never dropped.
 struct Engine {
     jvmti: Jvmti,
     /// The array of watched collections, in the Java heap.
@@ -220,7 +220,7 @@ impl Engine {
             .map_err(text)?;
         let table = env.usage_table(class.get()).map_err(text)?;
         for name in collections::CALLERS {
-            // If this JDK does not have the class, there are no calls in it that must be counted.
+            // If this JDK does not have the class, nothing needs to be loaded.
             drop(class_named(env, name));
         }
         let mut fit = FxHashSet::default();

@@ -1,6 +1,6 @@
-//! The points at which hooks are called. Most points are entries of methods: of those that run once for each element
-//! put or removed, and of those that run once for each read. A method that calls another such method is not listed, so
-//! nothing is counted twice.
+//! The points at which hooks are called. Most points are entries of methods that run once for each element put or
+//! removed, or once for each read. A method that calls another method of this kind is not listed, so nothing is counted
+//! twice.
 //!
 //! If no method runs once per element, hooks are called at steps within methods instead. A step is an instruction that
 //! sets the field with the number of elements, or a call that has returned.
@@ -14,28 +14,28 @@ use super::hook::{BY_ARRAY, BY_ARRAYS, BY_CHANGES, BY_DIFFERENCE, BY_LONG, BY_NU
 /// How to get the collection at a point.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Collection {
-    /// `this`.
+    /// The collection is `this`.
     This,
-    /// The argument in this local variable.
+    /// The collection is the argument in this local variable.
     Argument(u8),
-    /// A field of `this`: declaring class, name and type.
+    /// The collection is in a field of `this`: declaring class, name and type.
     Field(&'static str, &'static str, &'static str),
-    /// A field of an argument: local variable, declaring class, name and type.
+    /// The collection is in a field of an argument: local variable, declaring class, name and type.
     ArgumentField(u8, &'static str, &'static str, &'static str),
 }
 
-/// A quick test that shows whether a collection may be large. It compares a number that never falls, so a collection
-/// that was watched once always passes the test.
+/// A quick test that shows whether a collection may be large. The test uses a number that never decreases. So once a
+/// collection is watched, it always passes the test.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Gate {
-    /// The modification count in this field.
+    /// Tests the modification count in this field.
     Changes(&'static str),
-    /// The length of an array in a field that is never null.
+    /// Tests the length of an array in a field that is never null.
     Length(&'static str),
     /// No test: the collection is always searched in the table.
     Open,
-    /// The length of an array in a field that may be null. The strings are the name and the type of the field. The size
-    /// of the collection is not known with this gate.
+    /// Tests the length of an array in a field that may be null. The strings are the name and the type of the field.
+    /// The size of the collection is not known with this gate.
     Array(&'static str, &'static str),
     /// No test, because the size can be determined only by a traversal. The collection counts as large once it has
     /// grown by the minimum number of elements of a large collection.
@@ -66,7 +66,7 @@ pub(super) enum Many {
     IfAny,
     /// The number is not known at this point. It follows from the change of the collection's size.
     Some,
-    /// All elements.
+    /// All elements of the collection.
     All,
     /// All elements of the collection, but at most the number in a local variable.
     AtMost(u8),
@@ -111,7 +111,7 @@ pub(crate) enum Returned {
     IfTrue,
 }
 
-/// A class whose methods get hooks.
+/// A class whose methods call hooks. It is a collection or belongs to one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watched {
     pub(crate) class: &'static str,
@@ -124,7 +124,7 @@ pub(crate) struct Watched {
     pub(crate) steps: &'static [Steps],
 }
 
-/// Returns a description of a collection's own class, without points.
+/// Returns a description of a collection's class. The caller adds the points at which hooks are called.
 pub(super) const fn own(class: &'static str) -> Watched {
     Watched {
         class,

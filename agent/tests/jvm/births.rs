@@ -13,8 +13,8 @@ use crate::{cc, launch};
 /// Number of objects that the program creates in each way.
 const N: u64 = 200;
 
-/// Objects whose creation is counted in application classes: method, class, number. The method creates them or requests
-/// them from the JDK.
+/// Objects that are counted in application classes. Each entry contains the name of a method, the class of the objects
+/// that it creates, and their number. The method creates them itself or by a call of the JDK.
 const COUNTED: &[(&str, &str, u64)] = &[
     ("newObject", "Kinds$Plain", N),
     ("intArray", "int[]", N),
@@ -39,8 +39,8 @@ const COUNTED: &[(&str, &str, u64)] = &[
     ("inThread", "Kinds$OfThread", 5000),
 ];
 
-/// Objects that are not counted: method, class. A constructor reference creates them, or the JVM when it throws an
-/// exception, or JNI.
+/// Objects that are not counted. Each entry contains the name of a method and the class of the objects. The objects are
+/// created by a constructor reference, by JNI, or by the JVM when it throws an exception.
 const UNCOUNTED: &[(&str, &str)] = &[
     ("methodHandle", "Kinds$Plain"),
     ("nullPointer", "java.lang.NullPointerException"),
@@ -49,8 +49,8 @@ const UNCOUNTED: &[(&str, &str)] = &[
     ("arrayViaJni", "int[]"),
 ];
 
-/// JDK methods that create objects on the program's request: class and method of the JDK, class of the objects, number
-/// of the objects.
+/// Objects that JDK methods create for the program. Each entry contains class and name of the JDK method, class of the
+/// objects, and their number.
 const IN_THE_JDK: &[(&str, &str, &str, u64)] =
     &[("java.io.ObjectStreamClass", "newInstance", "Kinds$Saved", N)];
 
@@ -85,7 +85,8 @@ fn jdks() -> Vec<Jdk> {
     jdks
 }
 
-/// Returns the number of objects of a class that a method of another class, or of one of its nested classes, creates.
+/// Returns how many objects of the class `allocated` were created by the method `method` of `class` or of its nested
+/// classes.
 fn born(dumped: &Dumped, class: &str, method: &str, allocated: &str) -> u64 {
     let within = format!("{class}$");
     let of = |c: &str, m: &str, a: &str| {

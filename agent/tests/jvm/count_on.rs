@@ -234,8 +234,8 @@ fn attached_it_counts_from_then_on() {
     }
 }
 
-/// Returns the counts without `main`, after a check of them: `main` allocates one array in each phase. It runs until
-/// the program ends, so it keeps counters that it got earlier.
+/// Checks the counts of `main`, which allocates one array in each phase. Returns all other counts. `main` runs until
+/// the program ends, so it keeps the counters that were inserted earlier.
 fn without_main(mut counts: Counts, phases: u64) -> Counts {
     let is_array = |allocated: &str| allocated.ends_with("[]");
     let main = counts

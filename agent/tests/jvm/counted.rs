@@ -140,7 +140,7 @@ pub(crate) struct Sizes {
     alignment: u64,
 }
 
-/// The layout without further flags.
+/// The layout of a JVM without special flags.
 pub(crate) const USUAL: Sizes = Sizes {
     base: 16,
     reference: 4,
@@ -407,7 +407,7 @@ fn phase(jdk: &Jdk, (t, n): (u64, u64), sizes: Sizes, flags: &[&str]) {
             "{which}"
         );
         assert!(counts.classes > 0 && !counts.jdk);
-        // Compare the count with the JVM's own figure, for the class whose objects the program keeps.
+        // For the class whose objects the program keeps, compare the count with the number that the JVM itself reports.
         let kept = counts.sites.iter().find(|s| s.method == "keep").unwrap();
         if round == 0 {
             let histogram = target.histogram(Selection::Live).unwrap();

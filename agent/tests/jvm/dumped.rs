@@ -134,7 +134,8 @@ impl Dumped {
             sampling(statics::INTERVAL, statics::RATE),
             sampling(statics::FIRST_INTERVAL, statics::FIRST_RATE),
         );
-        // Ignore samples that the current sampling does not keep: the agent may not have discarded all of them yet.
+        // Ignore samples that the current interval or rate does not select: the agent may not have discarded all of
+        // them yet.
         let is_kept = |s: &Sample| {
             s.mark == i64::from(MARK_CLASS)
                 || now == first
@@ -215,7 +216,7 @@ impl Dumped {
         }
     }
 
-    /// Returns a site's frames in the form `com.acme.Foo.add`, leaf first.
+    /// Returns a site's frames in the form `com.acme.Foo.add`, innermost first.
     pub(crate) fn frames(&self, site: u32) -> Vec<String> {
         self.table
             .frames(site)

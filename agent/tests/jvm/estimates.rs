@@ -77,7 +77,8 @@ const RUNS: u32 = 3;
 
 /// Checks that estimates are unbiased. Forty threads keep some 11 MB each, in objects of 32 bytes to 32 KB. For each
 /// thread, z = (estimate - truth) / standard error.
-/// - The variance of all z is that of a chi-square of 40, within its 0.01 % tails.
+/// - The variance of all z lies between the 0.01 % tails of the distribution of chi-square / 40 with 40 degrees of
+///   freedom.
 /// - The mean of z and the sum of all estimates are within four standard errors of the truth.
 ///
 /// Mean and sum are averaged over [`RUNS`] JVMs, but compared with the standard error of one JVM, because the threads
@@ -99,8 +100,8 @@ fn unbiased(interval: &str) {
     }
 }
 
-/// Returns two numbers for one JVM: the mean z of its threads, and the deviation of the sum of all estimates in
-/// standard errors.
+/// Returns two numbers for one JVM. The first is the mean of z over its threads (see [`unbiased`]). The second says by
+/// how many standard errors the sum of all estimates differs from the truth.
 fn deviations(jdk: &Jdk, interval: &str, objects: &str, truth: &HashMap<String, f64>) -> [f64; 2] {
     let options = format!("interval={interval},max_samples=1000000");
     let dumped = keeper(jdk, &options, objects, "1.0", "mixed");
@@ -190,8 +191,9 @@ fn unbiased_at_512_kib() {
 }
 
 /// Checks estimates while GCs run. Before JDK 25, each GC makes a thread forget what it has allocated in its TLAB since
-/// its last sample. This is one interval on average, or less if the TLAB is younger: the distance back to the last
-/// sample has the same distribution as the distance to the next one. Nothing else biases the estimate.
+/// its last sample. This is one interval on average, or less if the TLAB is younger. (It is one interval because the
+/// distance back to the last sample has the same distribution as the distance to the next one.) Nothing else biases the
+/// estimate.
 #[test]
 fn with_collections() {
     let objects = "2000";

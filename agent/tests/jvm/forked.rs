@@ -155,7 +155,7 @@ const EXCEPT_BEFORE: [&str; 5] = [
     "jdk.internal.loader.ClassLoaders$AppClassLoader",
     "Forked$$Lambda$",
 ];
-/// Classes that have a few objects held only by objects of the classes above. The number is the maximum number of these
+/// Classes with a few objects that only objects of the classes above hold. Each number is the maximum number of such
 /// objects.
 const NEARLY: [(&str, u64); 7] = [
     ("byte[]", 20),

@@ -42,7 +42,8 @@ fn told_times(target: &Target, line: &str, times: usize) -> bool {
     true
 }
 
-/// In a full heap, the agent does not start and prints the reason. When the heap has room again, it starts.
+/// In a full heap, the agent does not start and prints the reason. When the heap has room again, it starts. If the
+/// collector can free memory by one more GC, the agent may start at once. The Serial collector cannot do this.
 ///
 /// With a collector that can free memory by one more GC, the agent may start at once. Serial cannot.
 #[test]
@@ -129,8 +130,9 @@ fn assert_unharmed(target: &mut Target, context: &str) {
     assert!(!warns && !errors.contains("FATAL"), "{context}: {errors}");
 }
 
-/// True if this line, the first after a warning of `-Xcheck:jni`, names the native method that reads a memory pool. If
-/// the heap is full, this method cannot create its result, and calls JNI with the `OutOfMemoryError` pending.
+/// Returns true if `frame` names the native method that reads a memory pool. `frame` is the line after a warning of
+/// `-Xcheck:jni`. If the heap is full, this method cannot create its result, and calls JNI with the `OutOfMemoryError`
+/// pending.
 fn is_of_a_memory_pool(frame: &str) -> bool {
     frame.contains("at sun.management.MemoryPoolImpl.getUsage0(")
 }

@@ -13,7 +13,7 @@ use crate::library;
 const THREADS: u64 = 4;
 const N: u64 = 60;
 
-/// Figures that the program reports about its JVM.
+/// Values that the program reports about its JVM.
 #[derive(Debug)]
 struct Figures {
     metaspace: u64,

@@ -33,7 +33,7 @@ fn marked(comment: &str) -> Line {
     Line::At(line("Lines.java", &format!("// {comment}")).unwrap())
 }
 
-/// Returns frames with their lines, leaf first.
+/// Returns frames with their lines, innermost first.
 fn frames(table: &SiteTable, site: u32) -> Vec<(String, Line)> {
     let frames = table.frames(site);
     frames

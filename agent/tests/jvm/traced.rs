@@ -1,4 +1,4 @@
-//! Compares the trace with the JVM's own figures.
+//! Compares the trace with the values that the JVM itself reports.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -148,7 +148,7 @@ fn exact_when_every_allocation_is_sampled() {
                 assert!((32..=48).contains(&size), "{what}: {size}");
                 let bytes = traced.number(&live("live_bytes", class));
                 assert_eq!(bytes, left * size, "{what}");
-                // The list of samples has the same number and bytes as the totals.
+                // The listed samples have the same number and the same bytes as the totals.
                 let one_by_one = |figure| traced.number(&listed(figure, class));
                 let (count, sum) = (one_by_one("count(*)"), one_by_one("sum(bytes)"));
                 assert_eq!((count, sum), (left, bytes), "{what}: {class}");
@@ -171,7 +171,7 @@ fn exact_when_every_allocation_is_sampled() {
     }
 }
 
-/// Returns the figures of the management beans. The program prints them.
+/// Returns the values of the management beans. The program prints them.
 fn beans(target: &mut Target) -> (BTreeMap<String, i64>, Vec<i64>) {
     let line = target.wait_line("BEANS").unwrap();
     let counts = line
@@ -208,7 +208,7 @@ fn totals_are_those_of_the_beans() {
                     "SELECT {column} FROM tick ORDER BY id DESC LIMIT 1"
                 ))
             };
-            // Try again if the figures differ, which happens on a busy machine. The trace's thread may see several GCs
+            // Try again if the values differ, which happens on a busy machine. The trace's thread may see several GCs
             // at once and not know the cause of each. Or the JVM may load classes or run a GC between the two readings.
             let mut phase = 1;
             loop {
@@ -225,7 +225,7 @@ fn totals_are_those_of_the_beans() {
                     let rows = traced.number(&format!(
                         "SELECT count(*) FROM collection WHERE collector = '{name}'"
                     ));
-                    // The trace has no GCs of beans that count pauses of cycles.
+                    // The trace contains no GCs of beans that count only the pauses of concurrent cycles.
                     name.ends_with("Pauses") || rows == *count
                 });
                 if are_near && are_counted && traced.number(asked) > 0 {

@@ -65,8 +65,8 @@ impl<'local> Env<'local> {
     /// Returns the environment of a native call.
     ///
     /// # Safety
-    /// `raw` is the current thread's environment, and `'local` is at most as long as the native call that it was passed
-    /// to. The JVMTI environment is not disposed of meanwhile.
+    /// `raw` is the current thread's environment. The lifetime `'local` ends no later than the native call to which the
+    /// JVM passed `raw`. The JVMTI environment is not disposed of meanwhile.
     // SAFETY: the function only stores the pointers. The contract above makes later uses sound.
     pub(crate) unsafe fn new(raw: NonNull<JNIEnv>, jvmti: Jvmti) -> Self {
         Self {

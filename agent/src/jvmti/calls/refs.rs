@@ -74,7 +74,7 @@ impl<'a, K> Ref<'a, K> {
     /// Returns a reference, or `None` for null.
     ///
     /// # Safety
-    /// The reference is null, or valid for `'a` and to an object of kind `K`.
+    /// The reference is null, or it is valid for `'a` and refers to an object of kind `K`.
     // SAFETY: the function only stores the reference. The contract above makes later uses sound.
     pub(crate) unsafe fn new(raw: jobject) -> Option<Self> {
         Some(Self {
@@ -140,8 +140,8 @@ impl<'local, K> Local<'local, K> {
     /// Takes over a local reference, or returns `None` for null.
     ///
     /// # Safety
-    /// The reference is null, or the JVM has just returned it for this call, nobody else owns it, and its object is of
-    /// kind `K`.
+    /// The reference is null, or the JVM has just returned it for this call. If it is not null, nobody else owns it,
+    /// and it refers to an object of kind `K`.
     // SAFETY: the function only stores the reference. The contract above makes later uses and the deletion sound.
     pub(crate) unsafe fn new(env: &Env<'local>, raw: jobject) -> Option<Self> {
         Some(Self {
