@@ -228,9 +228,9 @@ impl<'a> Aligned<'a> {
             .saturating_mul(if own { 2 } else { 1 })
     }
 
-    /// Estimates the figures of candidates in dumps that have no corresponding step. The estimate is the total of the
-    /// candidate's class, minus the objects in all other steps. The figures of all steps of a class then add up to the
-    /// total of the class.
+    /// Estimates the figures of candidates in dumps that have no corresponding step. The estimate is the number of all
+    /// instances of the candidate's class in the dump, minus the instances in all other steps. The figures of all steps
+    /// of a class then add up to the total of the class.
     fn settle(&self, found: &mut [Candidate]) {
         found.sort_by_key(|c| (std::cmp::Reverse(c.all_growth()), c.at, c.named));
         let mut given: BTreeMap<(Name, usize), u64> = BTreeMap::new();
@@ -266,8 +266,8 @@ impl<'a> Aligned<'a> {
         }
     }
 
-    /// Returns how many objects of a class an earlier dump has in none of the aligned steps. The number of objects of
-    /// the class that are in no step of the last dump is subtracted.
+    /// Returns the number of instances of a class that are in none of the aligned steps of an earlier dump, minus the
+    /// number that are in no step of the last dump.
     fn left_over(&self, class: &str, dump: usize) -> u64 {
         let of_class = |trie: &Trie, is_counted: &dyn Fn(StepId) -> bool| -> u64 {
             let steps = (1..trie.len() as u32).map(StepId);
@@ -360,7 +360,8 @@ impl<'a> Aligned<'a> {
     }
 
     /// Returns candidates for direct buffers that are in no other candidate, and whose memory outside of the heap grew
-    /// by at least `least` bytes. If other candidates are below such a candidate, its figures exclude theirs.
+    /// by at least `least` bytes. If other candidates are below a returned candidate, their figures are subtracted from
+    /// its figures.
     fn outside(&self, found: &[Candidate], least: i64) -> Vec<Candidate> {
         let trie = self.last();
         let Some(last) = self.summaries.last() else {
@@ -432,7 +433,8 @@ impl<'a> Aligned<'a> {
         let trie = self.last();
         let shared = |&s: &StepId| trie.names.kind(trie[s].via) == LabelKind::Shared;
         let class = trie.names.text(trie[candidate.named].class);
-        // A step that is new in the last dump may hold objects that several paths led to before.
+        // A step that is new in the last dump may hold old objects: several paths led to them before, and now one path
+        // does.
         let is_new = candidate.objects.first() == Some(&0) && !is_jdk(class);
         let is_shared = candidate.content.iter().any(shared);
         if candidate.in_place || !(is_shared || is_new) {
@@ -449,7 +451,7 @@ impl<'a> Aligned<'a> {
         (all - explained) * 2 < difference(&candidate.objects)
     }
 
-    /// Returns by how many the objects of a class grew in number, in a step and below it.
+    /// Returns the growth of the number of objects of a class, in a step and in all steps below it.
     fn more_below(&self, step: StepId, class: &str) -> i64 {
         let trie = self.last();
         let (mut more, mut work) = (0, vec![step]);
@@ -549,7 +551,7 @@ impl<'a> Aligned<'a> {
     ///
     /// - candidates of one holder and one class, such as two kinds of nodes in a table;
     /// - candidates below one application field or one static field of the JDK, such as the keys, values and table of a
-    ///   map. They can be in one place, or in several if the same fields lead there.
+    ///   map. The candidates may be in one place, or in several places that are reached through the same fields.
     fn combine(&self, found: &mut Vec<Candidate>) {
         let trie = self.last();
         found.sort_by_key(|c| (std::cmp::Reverse(c.all_growth()), c.at, c.named));
@@ -648,7 +650,7 @@ impl<'a> Aligned<'a> {
     fn down_to_head(&self, candidate: &Candidate) -> Vec<StepId> {
         let trie = self.last();
         let mut path = trie.path(candidate.at);
-        // The field that holds the head of a chain is the label of the first step of the content.
+        // If the growing structure is a chain, the label of the first content step is the field that holds the head.
         path.extend(candidate.content.first());
         // If the growing structure is a tree of application objects, the path ends at the tree's root. A class that
         // occurs again below the head is a class of tree nodes.
@@ -716,7 +718,7 @@ pub(crate) fn holder(path: &[Label]) -> Option<String> {
         .or_else(|| nearest(&|k, _| k == LabelKind::RuntimeField))
 }
 
-/// Returns the texts of a step's two labels: the reference and the class.
+/// Returns the reference and the class of a step, as strings.
 fn label<'a>(trie: &'a Trie, step: &Step) -> (&'a str, &'a str) {
     (trie.names.text(step.via), trie.names.text(step.class))
 }

@@ -8,7 +8,7 @@ use heapdiff_model::diff::{Stack, Through};
 use crate::frame_parts::FrameParts;
 use crate::samples::frame_kind::telling_frames;
 
-/// Maximum number of stacks that the report lists in full. For at most this number, no common frame is needed.
+/// The report lists at most this number of stacks in full, and then needs no common frame.
 const FEW: usize = 3;
 
 /// Sums over the stacks that contain a method.

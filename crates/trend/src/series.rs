@@ -1,13 +1,13 @@
 //! Classifies a series of figures: one figure per dump, with the time of the dump.
 //!
-//! Changes that are small compared with the whole heap are ignored. The rest is classified by its steps, the
-//! differences between neighbours: how much each grew, and how fast. All calculations use integers, so reports are
+//! Changes that are small compared with the whole heap are ignored. A step is the difference between two neighbouring
+//! figures. The trend depends on how large and how fast each step is. All calculations use integers, so reports are
 //! equal on all machines.
 //!
 //! Growth counts as over only after a level period that is long enough compared with the time of growth. A step that is
 //! too short to show growth is ignored.
 
-/// The course of a figure over several dumps. The examples are figures of dumps at equal distances.
+/// How a figure developed over several dumps. Each example lists the figures of dumps at equal distances.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trend {
     /// No significant growth: 1000, 1005, 1010.
@@ -52,10 +52,10 @@ pub struct Course {
 /// A step (the difference between two neighbouring figures) is level if two conditions hold: it has at most 1/20 of the
 /// growth of the largest step, and at most 1/20 of the rate of the fastest step.
 const LEVEL_PART: u64 = 20;
-/// Growth of more than 16 times the noise is never level, however large the growth at the start is.
+/// A step is never level if it is larger than 16 times the noise, even if the first step was far larger.
 const SIGNIFICANT: u64 = 16;
-/// If the growth of a step is within the noise, the step is level if it is at least 4 times slower than the fastest
-/// step.
+/// A step is also level if two conditions hold: its growth is at most the noise divided by the number of steps, and it
+/// is at least 4 times slower than the fastest step.
 const SLOWER: u64 = 4;
 /// Growth that slows down has ended once the last steps together have less than 1/10 of all growth.
 const LAST_PART: u64 = 10;
@@ -362,7 +362,8 @@ mod tests {
             Course::of_work(&points, 10)
         };
         let leaked = [100, 200, 200];
-        // The program works during the level period, either about as much as before or less. So growth has ended.
+        // The program works during the level period, at about the rate of before or at a lower one. So growth has
+        // ended.
         for after in [5000 * MB, 500 * MB] {
             let course = of([0, 100 * MB, after], leaked);
             assert_eq!((course.trend, course.idle_end), (Trend::WarmUp, false));
@@ -402,7 +403,7 @@ mod tests {
 
     #[test]
     fn a_short_step_acquits_nothing() {
-        // Dumps at 0, 75 and 77 s: the growth in the last two seconds is 1/37 of the growth before, or is not visible.
+        // Dumps at 0, 75 and 77 s. The last step has 1/37 of the growth of the first step, or even less.
         assert_eq!(
             timed(&[(0, 0), (75, 1000), (77, 1027)]),
             (Trend::Steady, 3, None)
@@ -456,8 +457,8 @@ mod tests {
             timed(&[(0, 0), (75, 1000), (150, 1090)]),
             (Trend::WarmUp, 3, None)
         );
-        // Growth does not slow down if a step has less growth only because it is shorter, nor if it is longer and has
-        // the same growth.
+        // Growth does not slow down if the second step is longer and has the same growth, or if it is shorter and has
+        // less.
         assert_eq!(timed(&[(0, 0), (26, 1000), (62, 2000)]).0, Trend::Steady);
         assert_eq!(timed(&[(0, 0), (60, 600), (90, 900)]).0, Trend::Steady);
     }

@@ -1,9 +1,10 @@
 //! Finds reasons why a collection will not grow for ever: references that the JVM may clear, and limits that the
 //! objects themselves contain.
 //!
-//! A bound counts only if it belongs to the collection that grows, not to one above it. A bound is enforced if a
-//! library's own field states it for that instance. Any other number that is called a bound counts if it has been
-//! reached and then kept (within 2 %). Before that, it is a hint.
+//! A bound counts only if it belongs to the collection that grows, not to one above it. If a known library stores the
+//! bound in a field of this instance, the bound is enforced. A number in any other field counts as a bound if the name
+//! of the field suggests it, and if the collection has reached the number and then stayed within 2 % of it. Before
+//! that, it is only a hint.
 
 use heapdiff_model::diff::{difference, least};
 use heapdiff_sites::packages::is_jdk;
@@ -79,13 +80,13 @@ fn reference(context: &SuspectContext<'_>, step: StepId) -> Option<Reference> {
     Some(context.snapshot.classes()[class].reference)
 }
 
-/// If the JVM cleared all soft references, part of the growth would stay. This part is ignored if it is less than 1/8
-/// of all growth.
+/// The JVM may clear all soft references. The growth that would then stay is ignored if it is less than 1/8 of all
+/// growth.
 const STAYING_PART: u64 = 8;
 /// Name of the reference from a reference object to its referent.
 const REFERENT: &str = "java.lang.ref.Reference.referent";
 
-/// Returns the sentence for an object that is the referent of soft references.
+/// Returns the sentence which says that a soft reference holds the growing objects.
 fn soft(context: &SuspectContext<'_>) -> Option<Evidence> {
     let step = context.steps.windows(2).find(|w| {
         reference(context, w[0]) == Some(Reference::Soft) && context.via(w[1]) == REFERENT
@@ -102,8 +103,7 @@ pub(crate) fn is_softly_held(context: &SuspectContext<'_>, step: StepId) -> bool
         .any(|w| reference(context, w[0]) == Some(Reference::Soft) && context.via(w[1]) == REFERENT)
 }
 
-/// Returns the steps below the content whose objects are soft references. Each is returned with the step of its
-/// referents.
+/// Returns the steps below the content whose objects are soft references, each with the step of their referents.
 fn softly_held(context: &SuspectContext<'_>) -> Vec<(StepId, StepId)> {
     const LOOKED_AT: usize = 1 << 10;
     let trie = context.trie();
@@ -181,8 +181,8 @@ fn weak(context: &SuspectContext<'_>) -> Option<Evidence> {
     if table.is_some_and(|table| is_own(context, table)) {
         return Some(Evidence::WeakHashMap);
     }
-    // Subclasses that also hold something else, such as entries of thread locals, do not match: for these, the report
-    // names what they hold.
+    // Subclasses of `WeakReference` that hold other objects too, such as the entries of thread locals, do not match.
+    // For these, the report names the other objects.
     let step = context.candidate.named;
     if reference(context, step) != Some(Reference::Weak) {
         return None;
@@ -202,8 +202,8 @@ pub(crate) fn is_own(context: &SuspectContext<'_>, collection: StepId) -> bool {
     let Some(at) = path.iter().position(|&s| s == collection) else {
         return false;
     };
-    // Steps below the first entry belong to the content of the collection's elements. Exception: a set or a cache is
-    // implemented with a map inside. Any other collection inside a collection is one of its elements.
+    // Below the first entry are the collection's elements. Exception: a set or a cache is implemented with a map
+    // inside. Any other collection inside a collection is one of its elements.
     let outer = context.class(collection);
     let maps = usize::from(!outer.starts_with("java.util.") || outer.contains("Set"));
     let is_inner = |&s: &StepId| {
@@ -221,7 +221,7 @@ fn is_entry(class: &str) -> bool {
     !class.ends_with("[]") && (name.contains("Entry") || name.contains("Node"))
 }
 
-/// True if the objects of a step are whole collections that a program uses directly, rather than internal parts of a
+/// True if the objects of a step are collections that a program uses directly, rather than internal parts of a
 /// collection.
 fn is_collection(context: &SuspectContext<'_>, step: StepId) -> bool {
     let class = context.class(step);
@@ -274,9 +274,9 @@ fn eldest(context: &SuspectContext<'_>) -> Option<Evidence> {
 
 /// Returns the sentence for a cache, queue or pool of a well-known library whose objects contain their maximum size.
 fn library(context: &SuspectContext<'_>) -> Option<Evidence> {
-    // Classes, each with the name of the field that contains the bound of an instance. If a cache has no maximum,
-    // Caffeine uses a class without the field. The field of other classes then has a value that is not a bound:
-    // negative, 0, or the largest number.
+    // Pairs of a class and the field that contains the maximum size of an instance. Without a maximum, Caffeine uses a
+    // class that lacks the field. The other classes then have a value in the field that is not a maximum: negative, 0,
+    // or the largest number.
     const BOUNDED: [(&str, &str); 7] = [
         ("com.google.common.cache.LocalCache", "maxWeight"),
         (
@@ -348,13 +348,13 @@ fn is_weighed(context: &SuspectContext<'_>, cache: StepId) -> bool {
     })
 }
 
-/// Returns the bound in a field with a name such as `maxSize`: a field of the object that declares the holding field,
-/// of its class, or of the collection.
+/// Returns the limit of a collection, read from a field with a name such as `maxSize`. Searches the object that holds
+/// the collection, the static fields of its class, and the collection.
 fn stated(context: &SuspectContext<'_>) -> Option<Bound> {
     let trie = context.trie();
     let path = trie.path(context.candidate.at);
     let field = context.own_field()?;
-    // Search the owner of the holding field first, and then the steps down to the collection.
+    // Search the object with the holding field first, and then the steps down to the collection.
     let at = path.iter().position(|&s| s == field).unwrap_or(path.len());
     let collection = path
         .get(at)
@@ -402,9 +402,9 @@ fn bound_of_whole(context: &SuspectContext<'_>, path: &[StepId], content: &[u64]
     held.bound((name, bound)).filter(|_| !limits_parts)
 }
 
-/// Returns two steps for a path whose last step is a part of a collection, such as a segment of a cache: the step of
-/// the object that contains the parts, and the step of its field that holds them. Returns `None` if the name of the
-/// last step's class does not contain a word for a part.
+/// Finds the collection to which the last step of a path belongs as a part, for example a cache with segments. Returns
+/// the step of the cache, and the step of its field that holds the segments. Returns `None` if the class name of the
+/// last step contains no word for a part.
 fn whole_of(context: &SuspectContext<'_>, path: &[StepId]) -> Option<(StepId, StepId)> {
     const PARTS: [&str; 5] = ["segment", "shard", "stripe", "partition", "bucket"];
     let (&part, above) = path.split_last()?;
@@ -421,8 +421,9 @@ fn whole_of(context: &SuspectContext<'_>, path: &[StepId]) -> Option<(StepId, St
 /// The number of elements that each holder has. It is compared with a possible limit.
 struct Held {
     now: u64,
-    /// Number of elements added since the previous dump. It exposes a field such as `maxActive` that is a high-water
-    /// mark: its value is about equal to the number of elements, although many elements were added since.
+    /// Number of elements added since the previous dump. It shows whether a field such as `maxActive` is a high-water
+    /// mark. The value of a high-water mark is about equal to the number of elements, although many elements were
+    /// added.
     late: u64,
     is_one: bool,
 }

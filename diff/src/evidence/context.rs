@@ -14,7 +14,7 @@ use crate::trie::{StepId, Trie};
 /// Maximum number of objects to collect on each level of the dominator tree, during the descent to the objects of a
 /// step.
 const MEMBERS_PER_LEVEL: usize = 1 << 14;
-/// Maximum number of objects to visit in order to find out how objects of one class hold one another.
+/// Maximum number of objects to visit in a search for objects of a class that hold other objects of the same class.
 const NESTED: usize = 1 << 22;
 
 /// A candidate, the dumps in which it grows, and the steps on the path to it.
@@ -57,7 +57,7 @@ impl<'a> SuspectContext<'a> {
         self.summaries.len() == 1
     }
 
-    /// Returns the change of a number of things between the first dump and the last. In a single dump, `first` is
+    /// Returns how the number of `things` changed from the first dump to the last. In a single dump, `first` is
     /// ignored.
     pub(crate) fn changed(&self, first: u64, last: u64, things: impl Into<String>) -> Change {
         Change {
@@ -83,12 +83,12 @@ impl<'a> SuspectContext<'a> {
         trie.names.text(trie[step].via)
     }
 
-    /// Returns the first step on the path whose class name `wanted` accepts.
+    /// Returns the first step on the path for whose class name `wanted` returns true.
     pub(crate) fn of_class(&self, wanted: impl Fn(&str) -> bool) -> Option<StepId> {
         self.steps.iter().copied().find(|&s| wanted(self.class(s)))
     }
 
-    /// Returns the first step of the path whose reference has a name for which `wanted` returns true.
+    /// Returns the first step on the path for whose reference name `wanted` returns true.
     pub(crate) fn held_via(&self, wanted: impl Fn(&str) -> bool) -> Option<StepId> {
         self.steps.iter().copied().find(|&s| wanted(self.via(s)))
     }
@@ -136,8 +136,8 @@ impl<'a> SuspectContext<'a> {
         }
     }
 
-    /// Returns the candidate's off-heap figures in the first dump and in the last. In a single dump, those of the first
-    /// are 0.
+    /// Returns the off-heap memory of the candidate in the first dump and in the last. In a single dump, those of the
+    /// first are 0.
     pub(crate) fn off_heap(&self) -> (OffHeap, OffHeap) {
         match self.candidate.off_heap[..] {
             [first, .., last] => (first, last),
@@ -159,7 +159,7 @@ impl<'a> SuspectContext<'a> {
     pub(crate) fn members(&self, step: StepId, limit: usize) -> Vec<ObjectIndex> {
         let trie = self.trie();
         let path = trie.path(step);
-        // Start at the lowest step of which all objects are known, because its stored samples are all of its objects.
+        // A step stores some of its objects as samples. Start at the lowest step that stores all of its objects.
         let known = |s: &StepId| trie[*s].objects == trie[*s].samples.len() as u64;
         let from = path.iter().rposition(known);
         let mut objects: Vec<ObjectIndex> = match from {

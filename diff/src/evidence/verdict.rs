@@ -62,7 +62,7 @@ pub(crate) struct Evidence<'a> {
 pub(crate) enum Moved {
     Nowhere,
     InSomeSteps,
-    /// In each interval between two dumps in which the content grew.
+    /// In every interval in which the content grew.
     InEachStep,
 }
 
@@ -244,8 +244,7 @@ impl Evidence<'_> {
     fn doubts(&self) -> Vec<sentence::Verdict> {
         let course = &self.course;
         let is_steady = course.trend.is_steady();
-        // The sentence which says that two dumps are not enough is left out for a known leak pattern: a cache does not
-        // look like one.
+        // For a known leak pattern, two dumps are enough, because a cache does not show such a pattern.
         let has_two = self.figures.len() == 2 && self.finding.is_none();
         let span = |ms| (ms > 0).then(|| Span(Duration::from_millis(ms)));
         let short = course.short_end;
@@ -617,7 +616,7 @@ mod tests {
             ..evidence(levels)
         };
         assert_eq!(few.verdict(), Some(Verdict::Growth));
-        // If each of five dumps has more than the one before, that is not random variation. Nor is the growth of a
+        // If the size rises from each of five dumps to the next, that is not random variation. Nor is the growth of a
         // queue, which is a known leak pattern.
         let rises = &[12_100, 12_200, 12_300, 12_400, 12_500];
         assert_eq!(with(45, rises).verdict(), Some(Verdict::Growth));

@@ -123,8 +123,8 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// True if two steps at different places may be aligned. They may if their objects are of an application class, or
-    /// if they have no definite place in at least one of the dumps.
+    /// True if two steps at different places may be aligned. This is so if their objects are of an application class or
+    /// hold one. It is also so if no single reference of the program holds the objects in one of the dumps.
     fn moved(&self, last: StepId, earlier: StepId) -> bool {
         let anywhere = |trie: &Trie, step: StepId| {
             let kind = trie.names.kind(trie[step].via);
@@ -155,8 +155,8 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// Returns the field that holds a step's objects, and their class. Returns `None` if the field does not identify
-    /// the objects.
+    /// Returns the field that holds a step's objects, and their class. Returns `None` unless it is a field of an
+    /// application class or a static field of the JDK. Any other field is too common to identify the objects.
     fn field(trie: &Trie, step: StepId) -> Option<Key> {
         let kind = trie.names.kind(trie[step].via);
         let tells = is_application(kind) || kind == LabelKind::RuntimeStatic;

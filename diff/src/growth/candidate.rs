@@ -7,7 +7,7 @@ use super::difference;
 use crate::summary::stats::OffHeap;
 use crate::trie::StepId;
 
-/// A place that grows. It has one step (node of the trie) that holds the content, and the steps of the content.
+/// A structure that grows: the step (node of the trie) that holds the content, and the growing steps of the content.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     /// The step that holds the content, in the last dump.
@@ -18,11 +18,12 @@ pub(crate) struct Candidate {
     pub(crate) beside: Vec<StepId>,
     /// The steps whose objects are counted in `objects`: `named`, and the corresponding steps at other places.
     pub(super) counted: Vec<StepId>,
-    /// The step that the report names. It is at the content or below it.
+    /// The step that the report names: a step of the content, or a step below it.
     pub(crate) named: StepId,
     /// True if the objects themselves became larger, and no objects were added.
     pub(crate) in_place: bool,
-    /// True if other candidates are below this one. Its figures leave out their objects.
+    /// True if other candidates are below this one. Their objects are then not included in the figures of this
+    /// candidate.
     pub(crate) is_rest: bool,
     /// Retained bytes of the content in each dump.
     pub(crate) retained: Vec<u64>,
@@ -34,11 +35,11 @@ pub(crate) struct Candidate {
     pub(crate) series: Vec<u64>,
     /// The trend of `series`.
     pub(crate) trend: Trend,
-    /// Indices of dumps in which other paths led to the content. The figures in these dumps are computed from the
-    /// totals of the class.
+    /// Indices of dumps in which other paths led to the content. In these dumps, the figures are computed from the
+    /// total number of instances of the class.
     pub(crate) by_class: Vec<usize>,
-    /// Indices of dumps between the first and the last for which even the class gives no figures. Their figures are
-    /// interpolated.
+    /// Indices of dumps between the first and the last for which the figures are unknown, even from the total of the
+    /// class. They are interpolated.
     pub(crate) elsewhere: Vec<usize>,
 }
 

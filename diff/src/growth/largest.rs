@@ -33,8 +33,8 @@ const POOL: u64 = 64;
 const LINKS: usize = 6;
 const LOOKED_AT: usize = 64;
 
-/// How many parts a step has per part of the step above: the factor `parts / of`. Parts are explained at the top of
-/// this file.
+/// The factor `parts / of` by which the number of parts of a step is larger than that of the step above. Parts are
+/// explained at the top of this file.
 #[derive(Clone, Copy, Debug)]
 struct Fan {
     parts: u64,
@@ -120,8 +120,8 @@ impl Aligned<'_> {
             .collect()
     }
 
-    /// True if the objects of a step mainly hold objects that belong to a step above, as inner nodes of a tree hold
-    /// further nodes. Their content is reported at the step above.
+    /// True if the largest object that the objects of a step hold is of the same class as the objects of a step above.
+    /// An example is a tree whose inner nodes hold further nodes. The content is then reported at the step above.
     fn folds_back(&self, snapshot: &Snapshot, step: StepId) -> bool {
         let trie = self.last();
         let tree = snapshot.tree();
@@ -137,8 +137,8 @@ impl Aligned<'_> {
         held.is_some() && above.any(is_held)
     }
 
-    /// True if the objects of a step are of a general-purpose class, and only the virtual root dominates them, as it
-    /// dominates strings that two maps share. No single place holds such objects, so they are not an accumulation.
+    /// True if the objects of a step are of a general-purpose class and only the virtual root dominates them. An
+    /// example is strings that two maps share. No single place holds these objects, so they are not an accumulation.
     fn is_of_all_kinds(&self, parts: &mut Parts<'_>, step: StepId) -> bool {
         let trie = self.last();
         let of = &trie[step];
@@ -171,8 +171,9 @@ impl Aligned<'_> {
         large.any(|s| trie[s].class == of.class)
     }
 
-    /// True if the objects of a step are the ones that accumulate. The step has many parts. Among the steps below that
-    /// hold most of its retained size, none multiplies the number of parts by a larger factor.
+    /// True if the objects of a step are the ones that accumulate. This step has at least twice as many parts as the
+    /// step above. The steps below it that hold most of its retained size multiply the number of parts by no larger
+    /// factor.
     fn falls_apart(&self, parts: &mut Parts<'_>, step: StepId) -> bool {
         let trie = self.last();
         let own = self.fan(parts, step);
@@ -251,7 +252,8 @@ impl Parts<'_> {
             if apart > 1 || !largest.is_some_and(|o| self.is_chain(o)) {
                 return apart.clamp(1, most);
             }
-            // The first link of a chain retains all others. Go on with the content of the links.
+            // The first link of a chain retains all others, so there is only one part. Continue with the content of the
+            // links.
             match this.children.first() {
                 Some(&c) if trie[c].retained_bytes.saturating_mul(2) >= this.retained_bytes => {
                     at = c

@@ -81,7 +81,7 @@ fn what_is_added_to_a_list_is_a_candidate() {
     assert_eq!(holder(&aligned.labels(candidate)).unwrap(), ENTRIES.0);
     assert_eq!(aligned.own_field(candidate), Some(StepId(2)));
     assert_eq!(aligned.first(StepId(4)), Some(StepId(4)));
-    // The application's field counts double.
+    // The growth counts double, because a field of the application holds the list.
     assert_eq!(aligned.weight(candidate), 400_000);
     // A list that shrinks is not a candidate.
     assert!(candidates(&[200, 100].map(|n| summary(&registry(n), &[]))).is_empty());
@@ -234,7 +234,7 @@ fn what_one_suspect_got_of_the_totals_no_other_gets() {
 
 #[test]
 fn what_neither_says_is_interpolated() {
-    // Instances of JDK classes are everywhere.
+    // Instances of JDK classes occur in many places, so the total of the class gives no figure for this list.
     const STRING: &str = "java.lang.String";
     let dumps = |there: u64, after: u64| {
         elsewhere(STRING, &[(100, 100), (200, 200), (0, there), (600, after)])
@@ -249,8 +249,9 @@ fn what_neither_says_is_interpolated() {
         (&[2][..], &[][..])
     );
     assert_eq!(found[0].trend, Trend::Steady);
-    // Take the numbers of objects in the dumps before and after, and of these the smaller one. The objects count as
-    // existing if there are at least half as many.
+    // The list is missing in the third dump. Its 200 objects of the second dump count as existing if the third dump has
+    // at least half as many instances of the class anywhere. If the last dump has fewer instances than the second, half
+    // of that number is enough.
     for (there, after, elsewhere) in [(100, 600, true), (99, 600, false), (20, 40, true)] {
         let found = candidates(&dumps(there, after));
         assert_eq!(!found[0].elsewhere.is_empty(), elsewhere, "{there}");
@@ -364,7 +365,7 @@ fn buffers_of_a_step_that_was_too_small_count_for_the_step_above() {
     };
     let first = |at| candidates(&[small(at), buffers(20, 2 << 20)])[0].off_heap[0].bytes;
     assert_eq!(first(3), 1 << 20);
-    // Buffers without a step may belong to any step.
+    // It is unknown to which step the buffers below the root belong, so they do not count.
     assert_eq!(first(0), 0);
     let nothing = {
         let mut summary = small(0);
@@ -397,7 +398,8 @@ fn buffers_that_a_candidate_has_are_no_candidate_of_their_own() {
     assert!(found[0].beside.is_empty());
 }
 
-/// A class has a list that grows in one static field, and buffers in another, whose step was too small to be stored.
+/// One static field of a class holds a list that grows. Another static field holds buffers. The step of the buffers was
+/// too small to be stored in the trie.
 #[test]
 fn buffers_beside_what_grows_are_a_candidate_if_they_grow() {
     let found = |bytes: [u64; 2]| {
@@ -444,7 +446,8 @@ fn objects_that_only_moved_are_no_candidate() {
 
 #[test]
 fn what_a_greater_candidate_has_explains_no_smaller_one() {
-    // The list has 200 more entries and 100 more are shared, but the class has only 200 more instances.
+    // The list has 200 more entries, and 100 more entries are reachable on several paths. But the class has only 200
+    // more instances.
     let dump = |entries: u64| {
         let mut steps = registry(2 * entries);
         steps.push((0, SHARED, "com.acme.Entry", [entries, 0, 1000 * entries]));
@@ -453,7 +456,7 @@ fn what_a_greater_candidate_has_explains_no_smaller_one() {
     let found = candidates(&[dump(100), dump(200)]);
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].content, [StepId(4)]);
-    // If the class has 400 more instances, both the entries and the shared objects are new.
+    // If the class has 400 more instances, both groups of entries are new.
     let mut last = dump(200);
     last.classes = summary(&[], &[("com.acme.Entry", 600)]).classes;
     assert_eq!(candidates(&[dump(100), last]).len(), 2);
@@ -500,7 +503,7 @@ fn a_maps_values_are_named() {
         (400, ("java.lang.Integer", 500), StepId(6)),
         // A value is not named if it has less than an eighth of the bytes of the pair.
         (900, ("com.acme.Value", 100), StepId(5)),
-        // 8 times 100 equals the 800 bytes of a pair.
+        // With a key of 668 bytes, a pair has 800 bytes with its node, which is 8 times the value.
         (668, ("com.acme.Value", 100), StepId(6)),
         (669, ("com.acme.Value", 100), StepId(5)),
     ] {

@@ -215,15 +215,15 @@ impl Samples {
         self.agent().map_or_else(Sampling::default, |a| a.sampling)
     }
 
-    /// True if sampling began when the JVM started. Then only objects that the JVM created before that have no chance
-    /// to be sampled.
+    /// True if sampling began when the JVM started. Then only objects that the JVM created even earlier cannot have a
+    /// sample.
     pub(super) fn is_from_start(&self) -> bool {
         self.agent()
             .is_some_and(|a| a.counter(Counter::FromStart) > 0)
     }
 
-    /// Returns how the numbers of objects limit the estimates. The answer depends on whether sampling began when the
-    /// JVM started.
+    /// Returns how the numbers of objects in the dump limit the estimates. This depends on whether sampling began when
+    /// the JVM started.
     pub(super) fn totals_say(&self) -> Totals {
         match self.agent() {
             _ if self.is_from_start() => Totals::Shared,
@@ -232,8 +232,8 @@ impl Samples {
         }
     }
 
-    /// Takes the classes of the samples, and divides all their objects in the heap among groups of samples. Samples
-    /// with the same `key` are one group.
+    /// Divides the objects in the heap among groups of samples. Counts all objects of the classes that have samples.
+    /// Samples with the same `key` are one group.
     pub(crate) fn divided<K: Ord + Copy>(&self, key: impl Fn(&Sample) -> K) -> Division<K> {
         self.divided_within(key, None, Keys::Groups)
     }
@@ -312,8 +312,8 @@ pub struct LiveBySite {
     pub undersampled_bytes: u64,
 }
 
-/// Returns the stacks and classes of live samples that `wanted` accepts. `wanted` gets the frames, the leaf first, and
-/// the class.
+/// Returns the stacks and classes of the live samples for which `wanted` returns true. `wanted` gets the frames, the
+/// leaf first, and the class.
 fn accepted(samples: &Samples, wanted: &dyn Fn(&[&str], &str) -> bool) -> BTreeSet<SiteAndClass> {
     let all: BTreeSet<SiteAndClass> = samples.live.iter().map(|s| (s.site, s.class)).collect();
     let accepts = |&(site, class): &SiteAndClass| {
@@ -324,10 +324,10 @@ fn accepted(samples: &Samples, wanted: &dyn Fn(&[&str], &str) -> bool) -> BTreeS
 }
 
 /// Adds up live samples by stack and class, scaled to the known numbers of objects of their classes in a heap of
-/// `reachable_bytes`. Only samples that `wanted` accepts are counted. `wanted` gets the frames, the leaf first, and the
-/// class.
+/// `reachable_bytes`. Only samples for which `wanted` returns true are counted. `wanted` gets the frames, the leaf
+/// first, and the class.
 ///
-/// Cost: a look at each live sample.
+/// Cost: one visit to each live sample.
 #[must_use]
 pub fn by_site(
     samples: &Samples,
@@ -438,7 +438,7 @@ pub(crate) struct Attribution {
 impl Attribution {
     /// Finds the step of the trie for each sample.
     ///
-    /// Cost: a look at each object above a sample in the dominator tree.
+    /// Cost: one visit to each object above a sample in the dominator tree.
     pub(crate) fn new(
         snapshot: &Snapshot,
         holders: &Holders,
@@ -562,8 +562,9 @@ impl Attribution {
     }
 }
 
-/// Downsamples a sample of an earlier dump to the sampling of a later dump, which may be coarser. Returns `None` if the
-/// later sampling would have dropped the sample: that it is missing in the later dump then shows nothing.
+/// Converts a sample of an earlier dump to the sampling of a later dump, which may be coarser. Returns `None` if the
+/// later sampling would have dropped the sample. The absence of such a sample in the later dump does not show that its
+/// object was collected.
 pub(crate) fn thinned(sample: &Sample, sampling: &Sampling, finest: &Sampling) -> Option<Sample> {
     if sample.is_definition {
         return Some(*sample);

@@ -9,7 +9,6 @@ use super::{Change, Names};
 /// One piece of evidence about a suspect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Evidence {
-    // How the content is held.
     /// The objects grew more in size than in number. `before` and `now` are the numbers of objects.
     GrewInPlace { before: u64, now: u64 },
     /// One holder holds more objects than before.
@@ -38,7 +37,7 @@ pub(crate) enum Evidence {
     CollectionGrew { field: String, growth: Size },
     /// A collection of this size holds the same objects.
     CollectionHolds { field: String, size: Size },
-    /// For this dump, the figures are the totals of the class, minus the figures of other places.
+    /// The figures of this dump are computed: the totals of the class minus the figures of other places.
     FiguresOfClass { dump: usize },
     /// The dump's figures are interpolated.
     FiguresInterpolated { dump: usize },
@@ -78,8 +77,7 @@ pub(crate) enum Evidence {
         class: String,
     },
 
-    // Memory outside of the heap.
-    /// Metaspace of the classes that accumulate.
+    /// The metaspace of the classes that accumulate.
     Metaspace,
     /// Stacks of platform threads. `states` are the numbers of threads in each state. Empty if the states of some
     /// threads are unknown.
@@ -96,8 +94,7 @@ pub(crate) enum Evidence {
         buffers: Change,
     },
 
-    // Known leak patterns.
-    /// Views of a small part of large arrays.
+    /// Known leak pattern: views that cover a small part of large arrays.
     ArraySlices {
         small: u64,
         checked: u64,
@@ -161,7 +158,6 @@ pub(crate) enum Evidence {
     /// Values of a weak map that refer to their keys.
     WeakMapValues { referring: u64, checked: u64 },
 
-    // Bounds, and hints at bounds.
     /// Soft references hold all of the content.
     SoftReferences { class: String },
     /// Soft references hold most of the content.
@@ -192,7 +188,6 @@ pub(crate) enum Evidence {
         is_one: bool,
     },
 
-    // Time.
     /// The JDK's own tables grow while classes are loaded.
     ClassesLoaded { classes: u64 },
     /// What became of the first dump's samples. If almost all samples taken at the allocating stacks are alive,

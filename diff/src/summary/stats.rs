@@ -17,8 +17,8 @@ const BATCH: usize = 1 << 16;
 pub(crate) struct DumpStats {
     /// Number of reachable class objects.
     pub(crate) classes: u64,
-    /// Number of loaders that define a class of this name. Only classes with more than one loader are listed. Hidden
-    /// and generated classes are left out, because one loader may have many of them.
+    /// Maps the name of a class to the number of loaders that define a class of this name. Only classes with more than
+    /// one loader are included. Hidden and generated classes are left out, because one loader may have many of them.
     pub(crate) defined_by: BTreeMap<String, u64>,
     /// Memory outside of the heap that is owned by direct buffers. It is listed by the deepest step (node of the trie)
     /// that contains the buffer.
@@ -37,8 +37,8 @@ pub(crate) struct OffHeap {
 impl DumpStats {
     /// Collects the figures of an open dump.
     ///
-    /// Cost: a look at each class. If there are direct buffers, also a look at each object's class, and a pass over the
-    /// pieces of the file with buffers.
+    /// Cost: one visit to each class. If there are direct buffers, also checks the class of each object and reads the
+    /// buffers from the file.
     pub(crate) fn new(snapshot: &Snapshot, holders: &Holders, trie: &Trie) -> Self {
         let mut stats = Self {
             off_heap: off_heap(snapshot, holders, trie),

@@ -19,12 +19,13 @@ use crate::names::LabelKind;
 use crate::suspect::shared_paths;
 use crate::trie::StepId;
 
-/// Maximum number of instances of a class to check for what holds them.
+/// Maximum number of instances of a class to check in order to find the fields that hold them.
 const ASKED: usize = 1 << 12;
 /// Maximum number of steps (nodes of the trie) to go down in search of a container's content.
 const DEPTH: usize = 6;
 
-/// Returns the classes that are containers, among those that declare the fields of the given candidates.
+/// Returns those classes that are containers. Checks the classes that declare the holding fields of the given
+/// candidates.
 ///
 /// Cost: reads at most some thousand objects for each class.
 pub(crate) fn among(

@@ -1,4 +1,5 @@
-//! Reasons for suspects of a single dump. They describe figures of the content, because no growth is known.
+//! Reasons for suspects of a single dump. They describe how large the content is and what it consists of, because no
+//! growth is known.
 
 use heapdiff_model::diff::Suspect;
 use heapdiff_units::Size;
@@ -9,7 +10,7 @@ use crate::growth;
 use crate::sentence::Evidence;
 use crate::trie::StepId;
 
-/// Returns the sentences that describe the content and the number of objects that hold it.
+/// Returns the sentences about the content, and about the number of objects that hold it.
 pub(super) fn reasons(context: &SuspectContext<'_>, holders: StepId) -> Vec<Evidence> {
     let candidate = context.candidate;
     let mut reasons: Vec<Evidence> = Vec::new();
@@ -79,7 +80,7 @@ struct Form<'a> {
     in_place: bool,
 }
 
-/// Returns the sentence which says if the content is many objects or a single one.
+/// Returns the sentence that describes the content: a single object, many objects, a chain or a tree.
 fn form(of: &Form<'_>) -> Evidence {
     let objects = of.objects;
     let class = of.class.to_owned();

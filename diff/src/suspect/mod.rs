@@ -46,9 +46,8 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         .iter()
         .map(|&s| (text(trie[s].via), aligned.kind(trie[s].via)))
         .collect();
-    // The reported path begins at the nearest class whose static field leads to the content. If there is none, it
-    // begins at the root. If the last step of the path is of several class objects, these are the content, and the path
-    // does not begin there.
+    // The reported path begins at the lowest class object, because its static field leads to the content. If there is
+    // none, the path begins at the root. Exception: several class objects in the last step are the content itself.
     let holds = |s: &StepId| trie[*s].objects == 1 || Some(s) != steps.last();
     let start = steps
         .iter()
@@ -92,7 +91,7 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
     let path = resolved.path(&labels, begin);
     let down_to_head = resolved.path(&aligned.labels(candidate), 0);
     let mut also_held_by: Vec<String> = Vec::new();
-    // If an application field further down holds the objects, then only the paths above the owner of that field differ.
+    // If an application field further down holds the objects, it is their only holder: the paths differ only above it.
     let shared_at = shared_steps.first().copied().unwrap_or(0);
     let has_own_holder = |labels: &[Label]| {
         let below = labels.iter().skip(shared_at + 1);
@@ -186,7 +185,7 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
     (suspect, holder_class)
 }
 
-/// True if the text for the objects of a step is about class objects.
+/// True if this is the class name of a class object, such as `class com.acme.Foo`.
 fn is_class(text: &str) -> bool {
     text.starts_with("class ")
 }
@@ -289,9 +288,9 @@ fn moved(context: &SuspectContext<'_>) -> Moved {
     }
 }
 
-/// Several fields may lead to the same objects through separate collections. Removes suspects that are only such a
-/// collection (its nodes, keys and tables) around another suspect's objects. The other suspect mentions each in its
-/// reasons, with the sentence that `mention` returns.
+/// Removes suspects that are only a collection (its nodes, keys and tables) around the objects of another suspect.
+/// There are such suspects if several fields lead to the same objects through separate collections. The other suspect
+/// mentions each removed one in its reasons, with the sentence that `mention` returns.
 pub(crate) fn fold_collections(
     suspects: &mut Vec<Suspect>,
     mention: impl Fn(&Suspect) -> sentence::Evidence,
@@ -332,8 +331,7 @@ fn grown(suspect: &Suspect) -> Size {
     Size(u64::try_from(suspect.growth.retained_bytes).unwrap_or(0))
 }
 
-/// True if a suspect is only the collection in which a field holds the objects of the suspect `of`. It must not be
-/// larger than `of`.
+/// True if a suspect is only a collection around the objects of the suspect `of`, which must be at least as large.
 fn is_collection_of(suspect: &Suspect, of: &Suspect) -> bool {
     let (own, all) = (suspect.growth.objects, of.growth.objects);
     let is_held = of.holder == suspect.holder || of.also_held_by.contains(&suspect.holder);
@@ -401,8 +399,8 @@ fn are_one_family(context: &SuspectContext<'_>, came: u64) -> bool {
     families.values().any(|&count| count * 2 >= came)
 }
 
-/// True if several local variables of a thread lead to the objects, and no field that a programmer declared does. In
-/// `path`, the labels of shared steps are already replaced by references found in the dump.
+/// True if several local variables of a thread hold the objects, and no field that a programmer declared does. `labels`
+/// is the path in the trie. In `path`, the labels of shared steps are already replaced by references found in the dump.
 fn is_shared_by_locals(labels: &[Label], path: &[Label]) -> bool {
     let is_local = |l: &Label| l.0 == titles::LOCAL;
     let is_named = |l: &Label| growth::is_application(l.1) || l.1 == LabelKind::RuntimeStatic;
@@ -418,7 +416,7 @@ struct SharedHolder {
     grew: bool,
 }
 
-/// Returns the fields on the paths that lead to the shared objects below a step.
+/// Returns the fields that hold the same objects. `found` are the paths from the step `parent` to these objects.
 fn shared_holders(
     context: &SuspectContext<'_>,
     parent: StepId,

@@ -37,9 +37,9 @@ impl ResolvedPaths {
         shared_steps: &[usize],
     ) -> Self {
         let trie = context.trie();
-        // If only the virtual root dominates objects of a JDK class, they serve unrelated purposes, and the path to one
-        // of them says nothing about the others. The exception is an object that holds most of the growth by itself,
-        // such as a list that both a local variable and a field hold.
+        // JDK objects that only the virtual root dominates serve unrelated purposes. The path to one of them does not
+        // show how the others are held. Exception: one object holds most of the growth by itself, such as a list that
+        // both a local variable and a field hold.
         let is_one_kind = |step: StepId| {
             trie[step].parent != StepId::ROOT || !names::is_of_all_kinds(context.class(step))
         };
@@ -67,7 +67,8 @@ impl ResolvedPaths {
                 None => continue,
             };
             let mut paths = shared_paths::find(context.snapshot, wanted);
-            // Search for paths to all objects: among many elements, the search could miss the few that are meant.
+            // If no path leads to these objects, the search may have missed them among many elements. So search for
+            // paths to all objects of the step.
             if paths.is_empty() && above.len() == step.samples.len() {
                 paths = shared_paths::find(context.snapshot, all);
             }
@@ -87,7 +88,7 @@ impl ResolvedPaths {
                 let all = paths.iter().map(|path| path.labels.clone());
                 resolved.ways = Some((trie[steps[at]].parent, all.collect()));
             }
-            // Ignore a path that leads to only a few of the objects: it says nothing about the others.
+            // Ignore a path that leads to only a few of the objects, because it does not show how the others are held.
             let usual = || paths.iter().filter(|path| path.is_usual);
             let is_own = |p: &&SharedPath| p.labels.iter().any(|l| growth::is_application(l.1));
             if let Some(best) = usual().find(is_own).or(usual().next()) {
@@ -135,9 +136,9 @@ impl ResolvedPaths {
     }
 }
 
-/// Returns the objects of a shared step that dominate content of the suspect: the largest objects of the step, or else
-/// the objects that dominate the largest content. Other objects of the step are left out, because they may hold
-/// something else. Empty if the step is the content itself.
+/// Returns the objects of a shared step that dominate content of the suspect. These are the largest objects of the step
+/// or, if none of them dominates content, the objects that dominate the largest content. Other objects of the step are
+/// left out, because they may hold something else. Empty if the step is the content itself.
 fn above_content(context: &SuspectContext<'_>, steps: &[StepId], at: usize) -> Vec<ObjectIndex> {
     let (trie, snapshot) = (context.trie(), context.snapshot);
     let tree = snapshot.tree();
@@ -156,7 +157,7 @@ fn above_content(context: &SuspectContext<'_>, steps: &[StepId], at: usize) -> V
     let above = |&object: &ObjectIndex| {
         let chain = std::iter::successors(Some(object), |&o| tree.object(tree.dominator(o)?));
         let chain = chain.skip(1).take(MOST_ABOVE);
-        // Take the uppermost object of the class: other objects of the class may be between the step and the content.
+        // Several dominators of the content may be of this class. The uppermost one belongs to the step.
         let of_class = chain.filter(|&o| names::name_of(snapshot, o) == class);
         of_class.last()
     };
@@ -170,7 +171,7 @@ fn above_content(context: &SuspectContext<'_>, steps: &[StepId], at: usize) -> V
     above
 }
 
-/// True if the object dominates a chain of objects, one for each of these steps, with the classes of the steps.
+/// True if the dominator tree has a chain of objects below `object` whose classes are those of `steps`, in this order.
 fn leads_down(context: &SuspectContext<'_>, object: ObjectIndex, steps: &[StepId]) -> bool {
     let (snapshot, tree) = (context.snapshot, context.snapshot.tree());
     let mut level = vec![object];

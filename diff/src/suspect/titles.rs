@@ -63,8 +63,8 @@ pub(crate) fn thread_local_fix(context: &SuspectContext<'_>, suspect: &Suspect) 
     Some(next_step::remove_value(&thread_local(context, at)?.name))
 }
 
-/// Returns the thread's name if the path starts at a single thread. For a single dump, also returns a name if the path
-/// starts at several threads, and one of them retains most.
+/// Returns the thread's name if the path starts at a single thread. In a single dump, the path may also start at
+/// several threads. Then returns the name of the thread that retains most of the bytes, if there is one.
 pub(super) fn thread(context: &SuspectContext<'_>) -> Option<String> {
     let &step = context.steps.first()?;
     let of = &context.trie()[step];

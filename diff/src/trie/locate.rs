@@ -52,7 +52,7 @@ impl<'a> Locator<'a> {
 
     /// Returns the deepest step that contains an object; `None` if the object is unreachable.
     ///
-    /// Cost: a look at each object above it that has not been visited before.
+    /// Cost: one visit to each dominator of the object that has not been visited before.
     pub(crate) fn step(&mut self, object: ObjectIndex) -> Option<StepId> {
         let tree = self.snapshot.tree();
         let dominator = tree.dominator(object)?;

@@ -2,7 +2,7 @@
 //!
 //! A label is the class of objects and the field through which their dominator holds them. Siblings with the same label
 //! become one node of the trie, a step. So a list of a million entries is a handful of steps. Chains of one label
-//! (linked lists, tree nodes) fold into one step. Small branches are pooled, and only large steps are expanded.
+//! (linked lists, tree nodes) fold into one step. Small branches get no steps, and only large steps are expanded.
 //!
 //! ```text
 //! objects                                steps
@@ -62,7 +62,8 @@ pub(crate) struct Step {
     of: Option<ClassIndex>,
     /// The number of arrays in the step, by size class. Only set if the dump has samples.
     pub(crate) sizes: SizeClasses,
-    /// True if the step is part of a chain of several classes, whose steps lead back to a step above this one.
+    /// True if objects below this step were folded into a step above it. In a chain of `A`, `B`, `A`, `B`, this is true
+    /// for the step of `B`: the second `A` is folded into the step of the first.
     cyclic: bool,
 }
 
@@ -85,7 +86,7 @@ impl std::ops::Index<StepId> for Trie {
 const EXPAND_PART: u64 = 20_000;
 /// A step is not expanded if it retains fewer bytes than this, however small the heap is.
 const EXPAND_BYTES: u64 = 2 << 10;
-/// Steps are pooled if they retain less than this part of the size that a step needs to be expanded.
+/// A new step is stored only if it retains at least 1/8 of the bytes that a step needs to be expanded.
 const KEEP_PART: u64 = 8;
 /// Maximum number of objects to store for each step. Their paths can be searched later.
 const SAMPLES: usize = 4;
@@ -158,14 +159,15 @@ impl Trie {
         self.steps.len()
     }
 
-    /// Returns the step that a label repeats:
+    /// Returns the step into which objects of a class are folded, because they continue a chain. It is one of these:
     ///
     /// - the step above, if it has the same class (a linked list, a tree);
-    /// - or a step at most a few levels up that is held in the same way. Its class is an application class, or a JDK
-    ///   class with only JDK fields in between (chained `CompletableFuture`s). JDK collections are excluded, because
-    ///   collections inside collections are not a chain.
+    /// - or a step at most a few levels up that has the same class and is held in the same way. The class is an
+    ///   application class, or a JDK class with only JDK fields in between (chained `CompletableFuture`s). JDK
+    ///   collections are excluded, because collections inside collections are not a chain.
     ///
-    /// `via` is `None` for a label that no step has. Then only the step above can match.
+    /// `via` is the reference that holds the objects. It is `None` for a label that no step has. Then only the step
+    /// above can match.
     pub(crate) fn folds_into(
         &self,
         above: StepId,
@@ -195,8 +197,7 @@ impl Trie {
         std::iter::successors(Some(step), |&s| (s != StepId::ROOT).then(|| self[s].parent))
     }
 
-    /// Returns the classes of the steps below a step. It goes down as many levels as there can be alternating classes
-    /// in a chain.
+    /// Returns the classes of the steps at most [`LONGEST_PERIOD`] levels below a step.
     pub(crate) fn classes_below(&self, step: StepId) -> BTreeSet<Name> {
         let mut classes = BTreeSet::new();
         let mut level = vec![step];
@@ -278,7 +279,7 @@ impl Largest {
     }
 }
 
-/// The objects under one label that the objects of a step hold.
+/// Objects that have the same label and are directly below one step.
 #[derive(Debug, Default)]
 struct Group {
     objects: u64,
@@ -406,8 +407,9 @@ impl Builder<'_> {
         }
     }
 
-    /// Groups the objects that the nodes immediately dominate by their label. The groups are always in the same order.
-    /// Objects of the class `chained` count as further nodes, so a chain of millions is followed here in one go.
+    /// Groups the objects that the nodes immediately dominate, by label. The groups are always in the same order.
+    /// Objects of the class `chained` are links of a chain, and what they dominate is grouped here as well. A chain of
+    /// millions of links therefore takes only one call.
     fn groups(&self, nodes: Nodes, chained: Option<ClassIndex>) -> Groups {
         let parts = nodes.0.into_par_iter();
         let groups = parts.fold(Groups::default, |mut groups, part| {
@@ -523,8 +525,8 @@ impl Builder<'_> {
         step.objects += group.objects;
         step.shallow_bytes += group.shallow;
         step.sizes.merge(&group.sizes);
-        // If this step is part of a chain of several classes, its retained bytes already include those of a group
-        // further down in the chain.
+        // If the group is further down in a chain of several classes, the retained bytes of this step already include
+        // it.
         let inside = nested && step.cyclic;
         if !inside {
             step.retained_bytes += group.retained;
