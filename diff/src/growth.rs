@@ -266,8 +266,8 @@ impl<'a> Aligned<'a> {
         }
     }
 
-    /// Returns the number of instances of a class that are in none of the aligned steps of an earlier dump, minus the
-    /// number that are in no step of the last dump.
+    /// Returns how many instances of a class an earlier dump has outside of the aligned steps. The number of instances
+    /// that are in no step of the last dump is subtracted.
     fn left_over(&self, class: &str, dump: usize) -> u64 {
         let of_class = |trie: &Trie, is_counted: &dyn Fn(StepId) -> bool| -> u64 {
             let steps = (1..trie.len() as u32).map(StepId);
@@ -285,7 +285,7 @@ impl<'a> Aligned<'a> {
         then.saturating_sub(now)
     }
 
-    /// Computes the series and the trend of a candidate.
+    /// Computes the bytes of a candidate in each dump, and their trend.
     pub(crate) fn follow(&self, candidate: &mut Candidate) {
         let class = self.last().names.text(self.last()[candidate.named].class);
         let instances: Vec<u64> = self.summaries.iter().map(|s| s.instances(class)).collect();
@@ -559,7 +559,8 @@ impl<'a> Aligned<'a> {
         let mut by_class: BTreeMap<(String, Name), usize> = BTreeMap::new();
         let mut by_field: BTreeMap<StepId, usize> = BTreeMap::new();
         let mut by_fields: BTreeMap<Vec<Name>, usize> = BTreeMap::new();
-        // The steps of the fields that hold each merged candidate. `None` if a part of the candidate has no such field.
+        // For each merged candidate, the steps of the fields that hold it. `None` if one of the candidates that were
+        // merged has no such field.
         let mut tops: Vec<Option<BTreeSet<StepId>>> = Vec::new();
         for candidate in found.drain(..) {
             let class = trie[candidate.named].class;
@@ -652,8 +653,8 @@ impl<'a> Aligned<'a> {
         let mut path = trie.path(candidate.at);
         // If the growing structure is a chain, the label of the first content step is the field that holds the head.
         path.extend(candidate.content.first());
-        // If the growing structure is a tree of application objects, the path ends at the tree's root. A class that
-        // occurs again below the head is a class of tree nodes.
+        // If the growing structure is a tree of application objects, the path ends at the tree's root. If a class on
+        // the path occurs again below the head, its objects are nodes of the tree.
         if let Some(&head) = candidate.content.first() {
             let again = trie.classes_below(head);
             let is_node = |&s: &StepId| {

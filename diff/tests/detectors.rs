@@ -416,7 +416,7 @@ fn deployments(count: usize, apart: bool) -> Vec<u8> {
     })
 }
 
-/// Returns a heap with plugins. Each plugin holds its own class loader, and a part.
+/// Returns a heap with plugins. Each plugin holds its own class loader, and an array.
 fn plugins(count: usize) -> Vec<u8> {
     held(|heap, app| {
         let boot = heap.boot();

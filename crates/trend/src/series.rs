@@ -362,7 +362,7 @@ mod tests {
             Course::of_work(&points, 10)
         };
         let leaked = [100, 200, 200];
-        // The program works during the level period, at about the rate of before or at a lower one. So growth has
+        // The program also works during the level period: about as much per second as before, or less. So growth has
         // ended.
         for after in [5000 * MB, 500 * MB] {
             let course = of([0, 100 * MB, after], leaked);
@@ -371,7 +371,7 @@ mod tests {
         let idle = of([0, 1000 * MB, 1001 * MB], leaked);
         assert!(idle.idle_end && !idle.trend.is_over(), "{idle:?}");
         assert_eq!((idle.telling, idle.short_end), (2, None));
-        // If the figure grows in the last step, growth goes on, with and without work.
+        // If the figure grows in the last step, growth goes on. It does not matter how much work the program did.
         let both = [
             of([0, 1000 * MB, 1001 * MB], [100, 200, 300]),
             of([0, 100, 6000], [100, 200, 300]),

@@ -233,7 +233,7 @@ impl<'a> SuspectContext<'a> {
         self.of(class, nodes.flat_map(|n| self.children(n)))
     }
 
-    /// Returns the first of the given objects that are of a class, in ascending order.
+    /// Returns at most [`MEMBERS_PER_LEVEL`] objects of a class, sorted. They are the first ones in `objects`.
     fn of(
         &self,
         class: Option<ClassIndex>,

@@ -37,8 +37,8 @@ pub(crate) struct Survival {
     /// Part of the samples that is alive, in thousandths. Counts all samples ever taken at the stacks that allocated
     /// the growth.
     pub(crate) permille: u64,
-    /// Part of the samples that was collected, in thousandths. Counts the same stacks, except those with too few
-    /// tracked samples.
+    /// Part of the samples that was collected, in thousandths. Counts the stacks that allocated the growth, except
+    /// those with too few tracked samples.
     pub(crate) gone_permille: u64,
 }
 

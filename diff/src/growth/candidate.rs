@@ -18,7 +18,7 @@ pub(crate) struct Candidate {
     pub(crate) beside: Vec<StepId>,
     /// The steps whose objects are counted in `objects`: `named`, and the corresponding steps at other places.
     pub(super) counted: Vec<StepId>,
-    /// The step that the report names: a step of the content, or a step below it.
+    /// The step (node of the trie) that the report names: a step of the content, or a step below it.
     pub(crate) named: StepId,
     /// True if the objects themselves became larger, and no objects were added.
     pub(crate) in_place: bool,

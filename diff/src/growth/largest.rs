@@ -1,4 +1,5 @@
-//! Finds the places in a single dump where something has accumulated, from how the retained size is divided.
+//! Finds the places in a single dump where something has accumulated. The evidence is how the retained size is divided
+//! among objects.
 //!
 //! A step is a node of the trie: all objects of one class that one reference holds. The bytes that a step retains can
 //! belong to one object or to many. The number of parts of a step is its retained size divided by the retained size of
@@ -33,8 +34,7 @@ const POOL: u64 = 64;
 const LINKS: usize = 6;
 const LOOKED_AT: usize = 64;
 
-/// The factor `parts / of` by which the number of parts of a step is larger than that of the step above. Parts are
-/// explained at the top of this file.
+/// The factor `parts / of` by which a step has more parts (see the top of this file) than the step above.
 #[derive(Clone, Copy, Debug)]
 struct Fan {
     parts: u64,
@@ -44,7 +44,7 @@ struct Fan {
 impl Fan {
     const NONE: Self = Self { parts: 1, of: 1 };
 
-    /// True if the step has at least twice as many parts as the step above.
+    /// True if the step has at least twice as many parts (see the top of this file) as the step above.
     const fn is_apart(self) -> bool {
         self.parts >= self.of.saturating_mul(2)
     }
@@ -56,7 +56,7 @@ impl Fan {
     }
 }
 
-/// Computes the numbers of parts of steps, and caches them.
+/// Computes and caches the number of parts of each step (see the top of this file).
 struct Parts<'a> {
     snapshot: &'a Snapshot,
     known: BTreeMap<StepId, u64>,
@@ -171,9 +171,9 @@ impl Aligned<'_> {
         large.any(|s| trie[s].class == of.class)
     }
 
-    /// True if the objects of a step are the ones that accumulate. This step has at least twice as many parts as the
-    /// step above. The steps below it that hold most of its retained size multiply the number of parts by no larger
-    /// factor.
+    /// True if the objects of a step are the ones that accumulate. This step has at least twice as many parts (see the
+    /// top of this file) as the step above. The steps below it that hold most of its retained size multiply the number
+    /// of parts by no larger factor.
     fn falls_apart(&self, parts: &mut Parts<'_>, step: StepId) -> bool {
         let trie = self.last();
         let own = self.fan(parts, step);
@@ -189,8 +189,8 @@ impl Aligned<'_> {
         below.all(|s| own.is_as_wide(self.fan(parts, s)))
     }
 
-    /// Returns how many parts a step has per part of the step above. A pool of threads is not an accumulation, so the
-    /// content of each pool thread is counted separately.
+    /// Returns the factor by which a step has more parts (see the top of this file) than the step above. A pool of
+    /// threads is not an accumulation, so the content of each pool thread is counted separately.
     fn fan(&self, parts: &mut Parts<'_>, step: StepId) -> Fan {
         let trie = self.last();
         let is_pool = |parts: &mut Parts<'_>, s: StepId| {
@@ -252,8 +252,8 @@ impl Parts<'_> {
             if apart > 1 || !largest.is_some_and(|o| self.is_chain(o)) {
                 return apart.clamp(1, most);
             }
-            // The first link of a chain retains all others, so there is only one part. Continue with the content of the
-            // links.
+            // The first link of a chain retains all other links, so the chain looks like one large object. Continue
+            // with the content of the links.
             match this.children.first() {
                 Some(&c) if trie[c].retained_bytes.saturating_mul(2) >= this.retained_bytes => {
                     at = c

@@ -13,7 +13,7 @@ const DATA: (&str, LabelKind) = ("java.util.ArrayList.elementData", LabelKind::R
 const ELEMENT: (&str, LabelKind) = ("java.lang.Object[*]", LabelKind::Element);
 const SHARED: (&str, LabelKind) = ("(several paths)", LabelKind::Shared);
 
-/// Returns a dump of 1 MB with these steps, and with reachable instances of some classes.
+/// Returns a dump of 1 MB. Its trie has these steps, and some classes have a number of reachable instances.
 fn summary(steps: &[Drawn], instances: &[(&str, u64)]) -> Summary {
     let classes = instances.iter().map(|&(class, objects)| {
         let reachable = Total { objects, bytes: 0 };
@@ -99,7 +99,7 @@ fn growth_below_the_least_is_noise() {
         candidates(&dumps).len()
     };
     assert_eq!((grown(least(0) - 1), grown(least(0))), (0, 1));
-    // In a larger heap the limit is 1/2000 of it.
+    // In a larger heap, only growth of at least 1/2000 of the heap is a candidate.
     let large = [0, 40_000].map(|more| {
         let mut steps = registry(100);
         steps[3].3[0] += more / 100;
@@ -146,7 +146,7 @@ fn an_array_that_grew_itself_grew_in_place() {
 
 #[test]
 fn growth_that_no_step_shows_has_no_candidate() {
-    // The parts that grew are too small to be stored.
+    // The steps that grew are too small to be stored in the trie.
     let dumps = [(76, 10_000), (176, 60_000)].map(|(shallow, retained)| {
         let mut steps = registry(100);
         steps.truncate(3);
@@ -203,7 +203,7 @@ fn what_other_paths_hold_is_what_the_totals_of_its_class_leave() {
         (&*found[0].objects, &*found[0].by_class),
         (&[50, 100, 3150][..], &[0][..])
     );
-    // If no instances are left over, the list is new.
+    // The first dump has only 90 instances. None of them can have been in the list, so the list is new.
     let found = candidates(&elsewhere(ENTRY, &[(0, 90), (3150, 3250)]));
     assert_eq!(
         (&*found[0].objects, &*found[0].by_class),
@@ -249,9 +249,8 @@ fn what_neither_says_is_interpolated() {
         (&[2][..], &[][..])
     );
     assert_eq!(found[0].trend, Trend::Steady);
-    // The list is missing in the third dump. Its 200 objects of the second dump count as existing if the third dump has
-    // at least half as many instances of the class anywhere. If the last dump has fewer instances than the second, half
-    // of that number is enough.
+    // The third dump does not have the list. The list's 200 objects are assumed to exist in this dump if it has enough
+    // instances of the class: at least half as many as the second dump or the last dump, whichever has fewer.
     for (there, after, elsewhere) in [(100, 600, true), (99, 600, false), (20, 40, true)] {
         let found = candidates(&dumps(there, after));
         assert_eq!(!found[0].elsewhere.is_empty(), elsewhere, "{there}");
@@ -411,7 +410,7 @@ fn buffers_beside_what_grows_are_a_candidate_if_they_grow() {
         });
         candidates(&dumps)
     };
-    // The buffers did not grow: only the list does.
+    // The buffers do not grow, so only the list is a candidate.
     let level = found([1 << 20, 1 << 20]);
     assert_eq!((level.len(), &*level[0].content), (1, &[StepId(4)][..]));
     let grown = found([1 << 20, 2 << 20]);
@@ -456,7 +455,7 @@ fn what_a_greater_candidate_has_explains_no_smaller_one() {
     let found = candidates(&[dump(100), dump(200)]);
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].content, [StepId(4)]);
-    // If the class has 400 more instances, both groups of entries are new.
+    // If the class has 400 more instances, both the entries of the list and the other entries are new.
     let mut last = dump(200);
     last.classes = summary(&[], &[("com.acme.Entry", 600)]).classes;
     assert_eq!(candidates(&[dump(100), last]).len(), 2);
@@ -501,9 +500,9 @@ fn a_maps_values_are_named() {
         (900, ("com.acme.Value", 500), StepId(6)),
         (900, ("java.lang.Integer", 500), StepId(5)),
         (400, ("java.lang.Integer", 500), StepId(6)),
-        // A value is not named if it has less than an eighth of the bytes of the pair.
+        // A map's value is not named if it has less than an eighth of the bytes of the pair.
         (900, ("com.acme.Value", 100), StepId(5)),
-        // With a key of 668 bytes, a pair has 800 bytes with its node, which is 8 times the value.
+        // A pair has 800 bytes: the node has 32, the key 668 and the value 100, which is an eighth.
         (668, ("com.acme.Value", 100), StepId(6)),
         (669, ("com.acme.Value", 100), StepId(5)),
     ] {

@@ -414,8 +414,8 @@ struct Sum {
     /// Stacks whose estimate is a share of an exact count.
     counted: Vec<Interval>,
     objects: f64,
-    /// All other stacks. Sums of their estimated bytes, of the sizes of their samples, of the bytes that may be
-    /// missing, and of the variances.
+    /// Sums over all other stacks: their estimated bytes, the sizes of their samples, the bytes that may be missing,
+    /// and the variances.
     bytes: f64,
     seen: f64,
     short: f64,

@@ -35,8 +35,8 @@ const THREADS: usize = 8;
 pub(super) struct Line {
     pub(super) samples: u64,
     pub(super) part: Part,
-    /// True if at least one sample is of an object. False if all of them are of definitions of classes, for which the
-    /// number of collected ones is not known.
+    /// True if at least one sample is of an object. If all samples are of class definitions, it is unknown how many of
+    /// these were collected.
     is_sampled: bool,
     threads: BTreeMap<u32, u64>,
 }

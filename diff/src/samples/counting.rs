@@ -38,7 +38,8 @@ pub(crate) struct OfPlace {
     pub(crate) size: Option<u32>,
 }
 
-/// The counts of places. Also maps the samples of each stack to the place that allocated them.
+/// The exact counts by place (a line of code and a class that it allocates). Also maps the samples of each stack to the
+/// place that allocated them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counting {
     /// Two times: when counting began, and when the agent copied the counts. Both are in milliseconds from the agent's
@@ -148,8 +149,8 @@ pub(super) type Leaf<'a> = (&'a str, &'a str, u32);
 /// The first frame of each stack. `None` if the frame has no line number.
 pub(super) type Leaves<'a> = BTreeMap<SiteId, Option<Leaf<'a>>>;
 
-/// Returns the first frame of each stack. Two ids of the agent are one stack if their frames have the same text. If
-/// their first frames differ all the same, the stack gets no first frame.
+/// Returns the first frame of each stack. Two ids of the agent are one stack if their frames have the same text. If the
+/// first frames of the two ids differ in spite of this, the stack gets no first frame.
 pub(super) fn leaves<'a>(table: &'a SiteTable, numbers: &HashMap<u32, SiteId>) -> Leaves<'a> {
     let mut leaves = Leaves::new();
     for (&id, &site) in numbers {

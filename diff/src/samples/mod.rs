@@ -122,8 +122,8 @@ impl Agent {
         self.counters.get(counter.index()).copied().unwrap_or(0)
     }
 
-    /// Returns the sampling settings with which the totals of stacks were counted. If only few samples are tracked, the
-    /// totals count all samples taken with the first settings.
+    /// Returns the sampling settings with which the totals of stacks were counted. If the agent tracks only some
+    /// samples, the totals count all samples taken with the settings at the agent's start.
     pub(crate) fn counted(&self) -> Sampling {
         match self.counter(Counter::FewFollowed) {
             0 => self.sampling,

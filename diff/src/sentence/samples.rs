@@ -49,7 +49,8 @@ pub enum Samples {
     },
     /// Explains the columns of figures about all allocations, dead or alive.
     AllocatedColumns,
-    /// One stack. `is_counted` is true if its allocations were also counted exactly.
+    /// The objects and samples of one stack. `is_counted` is true if the allocations of the stack were also counted
+    /// exactly.
     Stack {
         objects: u64,
         samples: u64,

@@ -42,7 +42,7 @@ pub enum Verdict {
     ShortLevel { span: Option<Span> },
     /// While the size was level, the program did almost no work.
     IdleLevel,
-    /// Even the largest step is slight: its growth is only `permille` thousandths of the size.
+    /// The growth in each interval between two dumps is small: at most `permille` thousandths of the size.
     SlightSteps { permille: u64 },
     /// Only a few objects were added.
     FewObjects { objects: u64 },

@@ -238,8 +238,8 @@ pub(crate) fn judge(
 const FEW: u64 = 30;
 const SMALL_PART: i64 = 100;
 
-/// Returns the number of objects that were added. Returns `None` unless they are few and retain little of the heap.
-/// Their direct buffers are included.
+/// Returns the number of objects that were added. Returns `None` unless they are few and retain little of the heap,
+/// including the memory of their direct buffers.
 fn few(context: &SuspectContext<'_>) -> Option<u64> {
     let candidate = context.candidate;
     let came = u64::try_from(difference(&candidate.objects)).ok()?;

@@ -123,7 +123,8 @@ impl ResolvedPaths {
             })
     }
 
-    /// Returns the labels of the path from the index `begin` on. Labels of shared steps are replaced.
+    /// Returns the labels of the path from the index `begin` on. Each shared step is replaced by the labels of the path
+    /// found in the dump.
     pub(crate) fn path(&self, labels: &[Label], begin: usize) -> Vec<Label> {
         let mut path = Vec::new();
         for (at, label) in labels.iter().enumerate().skip(begin) {

@@ -44,7 +44,7 @@ pub(crate) struct Step {
     /// Label of the reference that holds the objects.
     pub(crate) via: Name,
     /// Class of the objects; `class C` for the class object of `C`. Generated classes whose names differ only in their
-    /// generated part are one.
+    /// generated part count as one class.
     pub(crate) class: Name,
     /// The step above.
     pub(crate) parent: StepId,
@@ -250,7 +250,7 @@ impl Nodes {
     }
 }
 
-/// Nodes of a step whose children have not been visited yet.
+/// The nodes of the dominator tree that belong to a step, and whose children have not been visited yet.
 #[derive(Debug, Default)]
 struct Pending {
     fresh: Nodes,
