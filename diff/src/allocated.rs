@@ -131,8 +131,8 @@ fn interval(samples: &Samples) -> u64 {
     samples.agent().map_or(0, |a| a.sampling.interval)
 }
 
-/// The content of a suspect: its steps (nodes of the trie) in the last dump and in the first. All steps below these
-/// also belong to the content.
+/// The content of a suspect: its trie nodes in the last dump and in the first. All trie nodes below these also belong
+/// to the content.
 #[derive(Clone, Debug)]
 pub(crate) struct Content {
     pub(crate) last: Vec<StepId>,
@@ -153,16 +153,16 @@ impl Content {
     }
 }
 
-/// The steps (nodes of the trie) and the samples of one dump, in groups. There is one group for the content of each
-/// suspect, and a last one for the rest of the heap.
+/// The trie nodes and the samples of one dump, in groups. There is one group for the content of each suspect, and a
+/// last one for the rest of the heap.
 struct Places<'a> {
     steps: Vec<Vec<StepId>>,
     samples: Vec<Vec<&'a Sample>>,
 }
 
 impl<'a> Places<'a> {
-    /// Assigns each step and each sample to the content of a suspect. If a step or a sample belongs to the content of
-    /// several suspects, it is assigned to the first of them.
+    /// Assigns each trie node and each sample to the content of a suspect. If a trie node or a sample belongs to the
+    /// content of several suspects, it is assigned to the first of them.
     fn of<'c>(
         trie: &Trie,
         samples: Option<&'a Attribution>,
@@ -251,7 +251,7 @@ impl Allocated {
 
 /// Returns the objects of a dump that belong to the content of no suspect, by class and size class. Only classes that
 /// have samples in this dump or in the other dump are counted. The result is the objects of the whole heap minus those
-/// in the content, because the trie omits small steps.
+/// in the content, because the trie has no nodes for small branches.
 fn besides(
     dump: &Summary,
     places: &Places<'_>,

@@ -81,7 +81,7 @@ impl<'a> Comparison<'a> {
     ///
     /// With fewer than two dumps there are no suspects.
     ///
-    /// Cost: a walk over the tries, which have some thousand steps. Then at most some ten thousand objects are read
+    /// Cost: a walk over the tries, which have some thousand nodes. Then at most some ten thousand objects are read
     /// from the file for each candidate that gets a verdict.
     #[must_use]
     pub fn report(&self, filter: &Filter<'_>) -> Report {

@@ -1,4 +1,4 @@
-//! Interned labels of steps, as reports show them. A step is a node of the trie: all objects of one class that one
+//! Interned labels of trie nodes, as reports show them. A trie node represents all objects of one class that one
 //! reference holds. A label is the text of this reference or of this class.
 
 use std::borrow::Cow;

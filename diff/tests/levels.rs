@@ -128,8 +128,8 @@ fn what_only_hangs_elsewhere_did_not_grow() {
 
 #[test]
 fn figures_from_the_totals_of_a_class_are_told_as_such() {
-    // The entries have 24 bytes. If there are few, they are too small a part of the heap to be a step of their own in
-    // the trie.
+    // The entries have 24 bytes. If there are few, they are too small a part of the heap to have a trie node of their
+    // own.
     let heap = |entries: usize| {
         let mut app = App::new();
         let entry = app.class("com.acme.Entry", &["id", "next"], &[]);

@@ -22,7 +22,7 @@ use crate::trie::StepId;
 const FAR: u64 = 64;
 /// Minimum value of a bound. Smaller numbers are rarely bounds of a collection that grows.
 const LEAST: u64 = 16;
-/// Maximum number of objects of one step (a node of the trie) whose fields are read in search of a bound.
+/// Maximum number of objects of one trie node whose fields are read in search of a bound.
 const LOOKED_AT: usize = 4;
 
 /// The strength of the evidence for a bound.
@@ -96,14 +96,15 @@ fn soft(context: &SuspectContext<'_>) -> Option<Evidence> {
     })
 }
 
-/// True if only soft references lead to a step's objects.
+/// True if only soft references lead to a trie node's objects.
 pub(crate) fn is_softly_held(context: &SuspectContext<'_>, step: StepId) -> bool {
     let path = context.trie().path(step);
     path.windows(2)
         .any(|w| reference(context, w[0]) == Some(Reference::Soft) && context.via(w[1]) == REFERENT)
 }
 
-/// Returns the steps below the content whose objects are soft references, each with the step of their referents.
+/// Returns the trie nodes below the content whose objects are soft references, each with the trie node of their
+/// referents.
 fn softly_held(context: &SuspectContext<'_>) -> Vec<(StepId, StepId)> {
     const LOOKED_AT: usize = 1 << 10;
     let trie = context.trie();
@@ -196,7 +197,8 @@ fn weak(context: &SuspectContext<'_>) -> Option<Evidence> {
     })
 }
 
-/// True if the collection at a step grows by its elements, rather than by something that one of its elements holds.
+/// True if the collection at a trie node grows by its elements, rather than by something that one of its elements
+/// holds.
 pub(crate) fn is_own(context: &SuspectContext<'_>, collection: StepId) -> bool {
     let path = context.trie().path(context.candidate.at);
     let Some(at) = path.iter().position(|&s| s == collection) else {
@@ -221,7 +223,7 @@ fn is_entry(class: &str) -> bool {
     !class.ends_with("[]") && (name.contains("Entry") || name.contains("Node"))
 }
 
-/// True if the objects of a step are collections that a program uses directly, rather than internal parts of a
+/// True if the objects of a trie node are collections that a program uses directly, rather than internal parts of a
 /// collection.
 fn is_collection(context: &SuspectContext<'_>, step: StepId) -> bool {
     let class = context.class(step);
@@ -354,7 +356,7 @@ fn stated(context: &SuspectContext<'_>) -> Option<Bound> {
     let trie = context.trie();
     let path = trie.path(context.candidate.at);
     let field = context.own_field()?;
-    // Search the object with the holding field first, and then the steps down to the collection.
+    // Search the object with the holding field first, and then the trie nodes down to the collection.
     let at = path.iter().position(|&s| s == field).unwrap_or(path.len());
     let collection = path
         .get(at)
@@ -402,9 +404,9 @@ fn bound_of_whole(context: &SuspectContext<'_>, path: &[StepId], content: &[u64]
     held.bound((name, bound)).filter(|_| !limits_parts)
 }
 
-/// Finds the collection to which the last step of a path belongs as a part, for example a cache with segments. Returns
-/// the step of the cache, and the step of its field that holds the segments. Returns `None` if the class name of the
-/// last step contains no word for a part.
+/// Finds the collection to which the last trie node of a path belongs as a part, for example a cache with segments.
+/// Returns two trie nodes: that of the cache, and that of its field that holds the segments. Returns `None` if the
+/// class name of the last trie node contains no word for a part.
 fn whole_of(context: &SuspectContext<'_>, path: &[StepId]) -> Option<(StepId, StepId)> {
     const PARTS: [&str; 5] = ["segment", "shard", "stripe", "partition", "bucket"];
     let (&part, above) = path.split_last()?;
@@ -581,7 +583,7 @@ fn static_bound(
         })
 }
 
-/// Returns a bound from an instance field of a step's objects, or else from a static field of their class.
+/// Returns a bound from an instance field of a trie node's objects, or else from a static field of their class.
 fn own_bound(context: &SuspectContext<'_>, step: StepId, held: u64) -> Option<(String, u64)> {
     let class = context.class_index(step)?;
     let classes = context.snapshot.classes();

@@ -97,9 +97,9 @@ impl Survival {
 }
 
 impl Attribution {
-    /// Tracks the samples of the given steps (nodes of the trie) from the first dump to the last. `self` has the
-    /// samples of the last dump. Returns `None` if the dumps are of different JVMs. `taken` is when the dumps were
-    /// taken, in milliseconds since 1970.
+    /// Tracks the samples of the given trie nodes from the first dump to the last. `self` has the samples of the last
+    /// dump. Returns `None` if the dumps are of different JVMs. `taken` is when the dumps were taken, in milliseconds
+    /// since 1970.
     pub(crate) fn survival(
         &self,
         trie: &Trie,

@@ -19,7 +19,7 @@ use crate::sentence::{Evidence, Verdict, Warning};
 /// Maximum number of entries to read from the agent's table, and maximum number of counts to read from each entry.
 const MOST_PLACES: u32 = 1 << 16;
 const MOST_NUMBERS: u32 = 1 << 10;
-/// Maximum number of collections of one step (a node of the trie) to search in the agent's table.
+/// Maximum number of collections of one trie node to search in the agent's table.
 const MEMBERS: usize = 1 << 12;
 /// Minimum number of puts that is enough evidence of how a collection is used.
 const ENOUGH: u64 = 1000;

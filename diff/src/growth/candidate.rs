@@ -1,5 +1,5 @@
-//! A place where something accumulates, with its figures. A step is a node of the trie: all objects of one class that
-//! one reference holds.
+//! A place where something accumulates, with its figures. Places are found in the trie. A trie node represents all
+//! objects of one class that one reference holds.
 
 use heapdiff_trend::Trend;
 
@@ -7,18 +7,19 @@ use super::difference;
 use crate::summary::stats::OffHeap;
 use crate::trie::StepId;
 
-/// A structure that grows: the step (node of the trie) that holds the content, and the growing steps of the content.
+/// A structure that grows: the trie node that holds the content, and the growing trie nodes of the content.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
-    /// The step that holds the content, in the last dump.
+    /// The trie node that holds the content, in the last dump.
     pub(crate) at: StepId,
-    /// The growing steps directly below `at`, sorted by growth, descending.
+    /// The growing trie nodes directly below `at`, sorted by growth, descending.
     pub(crate) content: Vec<StepId>,
-    /// Growing steps at other places that the same field holds.
+    /// Growing trie nodes at other places that the same field holds.
     pub(crate) beside: Vec<StepId>,
-    /// The steps whose objects are counted in `objects`: `named`, and the corresponding steps at other places.
+    /// The trie nodes whose objects are counted in `objects`: `named`, and the corresponding trie nodes at other
+    /// places.
     pub(super) counted: Vec<StepId>,
-    /// The step (node of the trie) that the report names: a step of the content, or a step below it.
+    /// The trie node that the report names: a node of the content, or a node below it.
     pub(crate) named: StepId,
     /// True if the objects themselves became larger, and no objects were added.
     pub(crate) in_place: bool,

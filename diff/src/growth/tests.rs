@@ -13,7 +13,7 @@ const DATA: (&str, LabelKind) = ("java.util.ArrayList.elementData", LabelKind::R
 const ELEMENT: (&str, LabelKind) = ("java.lang.Object[*]", LabelKind::Element);
 const SHARED: (&str, LabelKind) = ("(several paths)", LabelKind::Shared);
 
-/// Returns a dump of 1 MB. Its trie has these steps, and some classes have a number of reachable instances.
+/// Returns a dump of 1 MB. Its trie has these nodes, and some classes have a number of reachable instances.
 fn summary(steps: &[Drawn], instances: &[(&str, u64)]) -> Summary {
     let classes = instances.iter().map(|&(class, objects)| {
         let reachable = Total { objects, bytes: 0 };
@@ -146,7 +146,7 @@ fn an_array_that_grew_itself_grew_in_place() {
 
 #[test]
 fn growth_that_no_step_shows_has_no_candidate() {
-    // The steps that grew are too small to be stored in the trie.
+    // The objects that grew are too small to have a trie node.
     let dumps = [(76, 10_000), (176, 60_000)].map(|(shallow, retained)| {
         let mut steps = registry(100);
         steps.truncate(3);
@@ -197,7 +197,7 @@ fn what_other_paths_hold_is_what_the_totals_of_its_class_leave() {
         (&*found[0].by_class, &*found[0].elsewhere),
         (&[0, 1][..], &[][..])
     );
-    // 100 instances of the last dump are in no step. The estimate assumes that every dump has 100 such instances.
+    // 100 instances of the last dump are in no trie node. The estimate assumes that every dump has 100 such instances.
     let found = candidates(&elsewhere(ENTRY, &[(0, 150), (100, 300), (3150, 3250)]));
     assert_eq!(
         (&*found[0].objects, &*found[0].by_class),
@@ -364,7 +364,7 @@ fn buffers_of_a_step_that_was_too_small_count_for_the_step_above() {
     };
     let first = |at| candidates(&[small(at), buffers(20, 2 << 20)])[0].off_heap[0].bytes;
     assert_eq!(first(3), 1 << 20);
-    // It is unknown to which step the buffers below the root belong, so they do not count.
+    // It is unknown to which trie node the buffers below the root belong, so they do not count.
     assert_eq!(first(0), 0);
     let nothing = {
         let mut summary = small(0);
@@ -397,8 +397,8 @@ fn buffers_that_a_candidate_has_are_no_candidate_of_their_own() {
     assert!(found[0].beside.is_empty());
 }
 
-/// One static field of a class holds a list that grows. Another static field holds buffers. The step of the buffers was
-/// too small to be stored in the trie.
+/// One static field of a class holds a list that grows. Another static field holds buffers. The buffers are too small
+/// to have a trie node.
 #[test]
 fn buffers_beside_what_grows_are_a_candidate_if_they_grow() {
     let found = |bytes: [u64; 2]| {

@@ -55,7 +55,7 @@ pub struct OneDump {
 impl OneDump {
     /// Analyzes an open dump. `summary` is the summary of the same dump.
     ///
-    /// Cost: a walk over the folded tree, which has some thousand steps. For each suspect, at most some ten thousand
+    /// Cost: a walk over the folded tree, which has some thousand nodes. For each suspect, at most some ten thousand
     /// objects are read from the file. Waste costs as much as [`Snapshot::waste`].
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Stacks that allocated the growth: samples are placed in the trie and added up by stack.
 //!
-//! A sample counts for the step (node of the trie) that contains its object, and for every step above. The dump shows
-//! exactly how many objects of its class and size are there, and samples show which part of them each stack allocated
+//! A sample counts for the trie node that contains its object, and for every trie node above. The dump shows exactly
+//! how many objects of its class and size are there, and samples show which part of them each stack allocated
 //! ([`Stratum`]). Samples that the agent could not keep may be of any stack, so each interval is widened by all bytes
 //! that they may represent.
 
@@ -427,16 +427,16 @@ pub fn by_class(
     classes
 }
 
-/// The samples of a dump, each assigned to a step of the dump's trie.
+/// The samples of a dump, each assigned to a trie node of the dump's trie.
 #[derive(Clone, Debug)]
 pub(crate) struct Attribution {
     pub(crate) samples: Samples,
-    /// For each live sample, the deepest step that contains its object.
+    /// For each live sample, the deepest trie node that contains its object.
     steps: Vec<StepId>,
 }
 
 impl Attribution {
-    /// Finds the step of the trie for each sample.
+    /// Finds the trie node of each sample.
     ///
     /// Cost: one visit to each object above a sample in the dominator tree.
     pub(crate) fn new(
@@ -455,12 +455,12 @@ impl Attribution {
         Self { samples, steps }
     }
 
-    /// Creates an attribution from samples whose steps in the trie are already known.
+    /// Creates an attribution from samples whose trie nodes are already known.
     pub(super) const fn of(samples: Samples, steps: Vec<StepId>) -> Self {
         Self { samples, steps }
     }
 
-    /// Returns the samples of objects in these steps of the trie and in the steps below them.
+    /// Returns the samples of objects in these trie nodes and in the nodes below them.
     pub(crate) fn within<'a>(
         &'a self,
         trie: &Trie,
@@ -472,7 +472,7 @@ impl Attribution {
             .map(|(sample, _)| sample)
     }
 
-    /// Returns the samples with their steps.
+    /// Returns the samples with their trie nodes.
     pub(crate) fn placed(&self) -> impl Iterator<Item = (&Sample, StepId)> {
         self.samples.live.iter().zip(self.steps.iter().copied())
     }
@@ -484,8 +484,8 @@ impl Attribution {
         same.then_some((own.sampling, own.first))
     }
 
-    /// Returns the stacks that allocated the growth in these steps of the last trie. `first` is the first dump with the
-    /// corresponding steps of its trie.
+    /// Returns the stacks that allocated the growth in these nodes of the last trie. `first` is the first dump with the
+    /// corresponding nodes of its trie.
     ///
     /// In dumps of one JVM, a sample keeps its uid:
     ///
@@ -496,8 +496,8 @@ impl Attribution {
     /// | the first dump only | subtracts |
     ///
     /// In dumps of different JVMs, all samples of the last dump are added and all samples of the first are subtracted.
-    /// Both are scaled to the number of objects of each class and size that the steps have in each dump, so the sum is
-    /// the growth measured between them.
+    /// Both are scaled to the number of objects of each class and size that the trie nodes have in each dump, so the
+    /// sum is the growth measured between them.
     pub(crate) fn stacks(
         &self,
         trie: &Trie,
@@ -554,7 +554,7 @@ impl Attribution {
         )
     }
 
-    /// Returns the steps of another trie that correspond to some steps of this one, without duplicates, in ascending
+    /// Returns the nodes of another trie that correspond to some nodes of this one, without duplicates, in ascending
     /// order.
     pub(crate) fn aligned(steps: impl Iterator<Item = Option<StepId>>) -> Vec<StepId> {
         let steps: BTreeSet<StepId> = steps.flatten().collect();
@@ -574,7 +574,7 @@ pub(crate) fn thinned(sample: &Sample, sampling: &Sampling, finest: &Sampling) -
     kept.then_some(Sample { weight, ..*sample })
 }
 
-/// Returns, for each step of a trie, true if it is one of the given steps or is below one of them.
+/// Returns, for each node of a trie, true if it is one of the given nodes or is below one of them.
 fn inside(trie: &Trie, content: &[StepId]) -> Vec<bool> {
     let mut inside = vec![false; trie.len()];
     let mut work = content.to_vec();
@@ -586,7 +586,7 @@ fn inside(trie: &Trie, content: &[StepId]) -> Vec<bool> {
     inside
 }
 
-/// Returns these steps and all steps below them.
+/// Returns these trie nodes and all nodes below them.
 fn steps_inside(trie: &Trie, content: &[StepId]) -> impl Iterator<Item = StepId> + use<> {
     let steps = (0..).map(StepId).zip(inside(trie, content));
     steps.filter(|(_, is_inside)| *is_inside).map(|s| s.0)

@@ -1,5 +1,5 @@
 //! The samples at one place of the heap in two dumps, compared with the objects at the place in each dump. A place is
-//! one or more steps (nodes of the trie).
+//! one or more trie nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,14 +83,14 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Adds to the place the objects of some steps of the last dump.
+    /// Adds to the place the objects of some trie nodes of the last dump.
     pub(crate) fn know(&mut self, trie: &Trie, steps: impl IntoIterator<Item = StepId>) {
         for (class, size, known) in known(trie, steps) {
             self.stratum(class, size).after.add(known);
         }
     }
 
-    /// Adds to the place the objects of some steps of the first dump.
+    /// Adds to the place the objects of some trie nodes of the first dump.
     pub(crate) fn know_before(&mut self, trie: &Trie, steps: impl IntoIterator<Item = StepId>) {
         for (class, size, known) in known(trie, steps) {
             self.stratum(class, size).before.add(known);
@@ -326,7 +326,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Returns the number of objects in some steps, by class and size class.
+/// Returns the number of objects in some trie nodes, by class and size class.
 pub(crate) fn known(
     trie: &Trie,
     steps: impl IntoIterator<Item = StepId>,

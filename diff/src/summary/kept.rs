@@ -1,8 +1,8 @@
 //! Summary files. A summary is stored as bytes, and can then replace the dump in the next comparison.
 //!
 //! A decoded summary equals the encoded one, except for the name that the report gives the dump. Inconsistent data is
-//! rejected. Examples are an index outside of its list, a step whose parent is not an earlier step, and a figure so
-//! large that sums could overflow.
+//! rejected. Examples are an index outside of its list, a trie node whose parent is not an earlier node, and a figure
+//! so large that sums could overflow.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,7 +36,7 @@ impl Summary {
     /// `None` if the dump came from a pipe or is not the first of its file, or if the file would be larger than an
     /// eighth of the dump or 64 MiB. A file is that large if the dump has the allocation site of each object.
     ///
-    /// Cost: one visit to each step and each sample.
+    /// Cost: one visit to each trie node and each sample.
     #[must_use]
     pub fn to_kept(&self, snapshot: &Snapshot) -> Option<Vec<u8>> {
         let of = kept(Some(snapshot.file_stamp()?), snapshot.refs());
@@ -54,7 +54,7 @@ impl Summary {
     /// Returns the bytes of a file that can replace the dump in comparisons. [`Summary::from_file`] reads the file.
     /// Returns `None` if the file would be larger than 1 GiB.
     ///
-    /// Cost: one visit to each step and each sample.
+    /// Cost: one visit to each trie node and each sample.
     #[must_use]
     pub fn to_file(&self, snapshot: &Snapshot) -> Option<Vec<u8>> {
         let content = self.encoded(snapshot.object_count());

@@ -20,8 +20,8 @@ pub(crate) struct DumpStats {
     /// Maps the name of a class to the number of loaders that define a class of this name. Only classes with more than
     /// one loader are included. Hidden and generated classes are left out, because one loader may have many of them.
     pub(crate) defined_by: BTreeMap<String, u64>,
-    /// Memory outside of the heap that is owned by direct buffers. It is listed by the deepest step (node of the trie)
-    /// that contains the buffer.
+    /// Memory outside of the heap that is owned by direct buffers. It is listed by the deepest trie node that contains
+    /// the buffer.
     pub(crate) off_heap: BTreeMap<StepId, OffHeap>,
 }
 
@@ -85,9 +85,9 @@ pub(crate) fn direct_buffer_classes(snapshot: &Snapshot) -> Vec<ClassIndex> {
         .collect()
 }
 
-/// Returns the direct buffers that own their memory, by step (node of the trie). These buffers have a cleaner, while
-/// slices and duplicates of buffers have none. A memory-mapped file is in the same class, but has a file descriptor.
-/// Its pages belong to the operating system and are not counted.
+/// Returns the direct buffers that own their memory, by trie node. These buffers have a cleaner, while slices and
+/// duplicates of buffers have none. A memory-mapped file is in the same class, but has a file descriptor. Its pages
+/// belong to the operating system and are not counted.
 fn off_heap(snapshot: &Snapshot, holders: &Holders, trie: &Trie) -> BTreeMap<StepId, OffHeap> {
     let mut by_step: BTreeMap<StepId, OffHeap> = BTreeMap::new();
     let classes = direct_buffer_classes(snapshot);

@@ -21,7 +21,7 @@ use crate::trie::StepId;
 
 /// Maximum number of instances of a class to check in order to find the fields that hold them.
 const ASKED: usize = 1 << 12;
-/// Maximum number of steps (nodes of the trie) to go down in search of a container's content.
+/// Maximum number of trie nodes to go down in search of a container's content.
 const DEPTH: usize = 6;
 
 /// Returns those classes that are containers. Checks the classes that declare the holding fields of the given

@@ -19,7 +19,7 @@ pub(super) fn reasons(context: &SuspectContext<'_>, holders: StepId) -> Vec<Evid
         let largest = step.samples.first();
         let largest = largest.and_then(|&o| context.snapshot.retained_bytes(o));
         let largest = largest.unwrap_or(0);
-        // An object that retains most of the content may hold all other objects of the step.
+        // An object that retains most of the content may hold all other objects of the trie node.
         let may_nest = largest > step.retained_bytes / 2 && !candidate.in_place;
         reasons.push(form(&Form {
             class: context.class(content),
@@ -36,7 +36,7 @@ pub(super) fn reasons(context: &SuspectContext<'_>, holders: StepId) -> Vec<Evid
     reasons
 }
 
-/// Maximum number of steps (nodes of the trie) to inspect below the content.
+/// Maximum number of trie nodes to inspect below the content.
 const BELOW: usize = 64;
 
 /// Returns the sentence about an application field of the content's objects, if this field holds most of the bytes that
@@ -68,7 +68,7 @@ fn inside(context: &SuspectContext<'_>) -> Option<Evidence> {
     None
 }
 
-/// The figures of the objects of one step.
+/// The figures of the objects of one trie node.
 struct Form<'a> {
     class: &'a str,
     objects: u64,

@@ -47,7 +47,7 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         .map(|&s| (text(trie[s].via), aligned.kind(trie[s].via)))
         .collect();
     // The reported path begins at the lowest class object, because its static field leads to the content. If there is
-    // none, the path begins at the root. Exception: several class objects in the last step are the content itself.
+    // none, the path begins at the root. Exception: several class objects in the last trie node are the content itself.
     let holds = |s: &StepId| trie[*s].objects == 1 || Some(s) != steps.last();
     let start = steps
         .iter()
@@ -65,8 +65,8 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         reasons
     };
     reasons.extend(outside::reasons(context));
-    // The shared steps: their objects are reachable on several paths. Only steps below the class with the static field
-    // matter.
+    // The shared trie nodes: their objects are reachable on several paths. Only nodes below the class with the static
+    // field matter.
     let mut shared_steps: Vec<usize> = (0..steps.len())
         .filter(|&at| trie.names.kind(trie[steps[at]].via) == LabelKind::Shared)
         .filter(|&at| start.is_none_or(|class| at > class))
@@ -400,7 +400,8 @@ fn are_one_family(context: &SuspectContext<'_>, came: u64) -> bool {
 }
 
 /// True if several local variables of a thread hold the objects, and no field that a programmer declared does. `labels`
-/// is the path in the trie. In `path`, the labels of shared steps are already replaced by references found in the dump.
+/// is the path in the trie. In `path`, the labels of shared trie nodes are already replaced by references found in the
+/// dump.
 fn is_shared_by_locals(labels: &[Label], path: &[Label]) -> bool {
     let is_local = |l: &Label| l.0 == titles::LOCAL;
     let is_named = |l: &Label| growth::is_application(l.1) || l.1 == LabelKind::RuntimeStatic;
@@ -416,7 +417,7 @@ struct SharedHolder {
     grew: bool,
 }
 
-/// Returns the fields that hold the same objects. `found` are the paths from the step `parent` to these objects.
+/// Returns the fields that hold the same objects. `found` are the paths from the trie node `parent` to these objects.
 fn shared_holders(
     context: &SuspectContext<'_>,
     parent: StepId,
@@ -435,7 +436,7 @@ fn shared_holders(
     found.iter().filter_map(holder).collect()
 }
 
-/// True if the objects on a path that leads down from a step grew in number or size.
+/// True if the objects on a path that leads down from a trie node grew in number or size.
 fn grew(context: &SuspectContext<'_>, parent: StepId, path: &[Label]) -> bool {
     let trie = context.trie();
     let is_static = |kind| {
@@ -451,7 +452,7 @@ fn grew(context: &SuspectContext<'_>, parent: StepId, path: &[Label]) -> bool {
     let mut level = vec![parent];
     for (i, (text, kind)) in path.iter().enumerate() {
         let is_this = |s: &StepId| context.via(*s) == text;
-        // The step of a static field is below the step of its class, which can be anywhere in the trie.
+        // The trie node of a static field is below the trie node of its class, which can be anywhere in the trie.
         level = if i == 0 && is_static(*kind) {
             (1..trie.len() as u32).map(StepId).filter(is_this).collect()
         } else {
@@ -512,7 +513,7 @@ fn holders(context: &SuspectContext<'_>) -> u64 {
     }
 }
 
-/// Returns the step (node of the trie) whose objects are the holders over which the growth is spread.
+/// Returns the trie node whose objects are the holders over which the growth is spread.
 fn spread_over(context: &SuspectContext<'_>) -> StepId {
     if context.candidate.in_place {
         context.candidate.content[0]
@@ -524,8 +525,8 @@ fn spread_over(context: &SuspectContext<'_>) -> StepId {
 /// Minimum number of holders that the report mentions. Fewer holders are not mentioned.
 const MANY: u64 = 8;
 
-/// Returns the class of a step's objects. If the objects are the arrays of lists, returns the class of the lists, which
-/// tells readers more.
+/// Returns the class of a trie node's objects. If the objects are the arrays of lists, returns the class of the lists,
+/// which tells readers more.
 fn class_of_holders<'a>(context: &SuspectContext<'a>, at: StepId) -> &'a str {
     let mut above = context.trie().above(at);
     let of = above
@@ -538,7 +539,7 @@ fn class_of_holders<'a>(context: &SuspectContext<'a>, at: StepId) -> &'a str {
 /// it.
 fn mostly_one(context: &SuspectContext<'_>, at: StepId) -> Option<sentence::Evidence> {
     let step = &context.trie()[at];
-    // The stored samples of a step are its largest objects.
+    // The stored samples of a trie node are its largest objects.
     let largest = step.samples.iter();
     let largest = largest.filter_map(|&m| context.snapshot.retained_bytes(m));
     (largest.max().unwrap_or(0) > step.retained_bytes / 2).then(|| sentence::Evidence::MostlyOne {

@@ -546,7 +546,7 @@ fn holds_if(
 fn trace(reached: &[Reached], mut from: Option<(usize, Label)>) -> Vec<Label> {
     let mut path = Vec::new();
     while let Some((at, label)) = from {
-        // Links of a chain that use the same field are one step of the path.
+        // Links of a chain that use the same field count as one reference of the path.
         if path.last() != Some(&label) {
             path.push(label);
         }
