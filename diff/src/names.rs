@@ -10,7 +10,7 @@ use hprof::{ClassIndex, ObjectIndex, Snapshot};
 
 pub(crate) use heapdiff_sites::types::stable;
 
-/// The index of a label in the list of all labels of its dump.
+/// The index of a label in the list of labels of a dump.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Name(pub(crate) u32);
 

@@ -77,9 +77,13 @@ pub const SAMPLES: i32 = 1;
 pub const COUNTS: i32 = 2;
 /// The agent is writing a trace.
 pub const TRACES: i32 = 4;
-/// Keys of the options of [`COUNT`], as in `seconds=30,jdk=on`: the maximum duration, whether to count JDK classes,
-/// regular expressions for class names to include and exclude, whether to count only classes in sampled stacks, and the
-/// token of a [`Counting`].
+/// Keys of the options of [`COUNT`], as in `seconds=30,jdk=on`:
+///
+/// - `seconds` is the maximum duration.
+/// - `jdk` is `on` to count JDK classes, too.
+/// - `include` and `exclude` are regular expressions for class names.
+/// - `sampled` is `on` to count only classes in sampled stacks.
+/// - `token` is the token of a [`Counting`].
 pub const COUNT_KEYS: [&str; 6] = ["seconds", "jdk", "include", "exclude", "sampled", "token"];
 
 /// Returns the name of the file in memory that holds a [`Counting`].

@@ -231,7 +231,7 @@ mod tests {
             sum.add(&weight(1000.0, 2500.0), 100);
         }
         assert_eq!((sum.samples, sum.objects(), sum.bytes()), (4, 8, 4000));
-        // The sum of four variances of 2500 gives a standard error of 100.
+        // The four variances of 2500 add up to 10,000, so the standard error is 100.
         assert_eq!(sum.ci95(Unseen::default()), [3809, 4201]);
         let unseen = Unseen { there: 7, gone: 4 };
         assert_eq!(sum.ci95(unseen), [3805, 4208]);

@@ -13,23 +13,24 @@ pub const TWO_DUMPS: &str =
 /// A statement about the verdict on one suspect, or about all suspects of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The size grew in `rises` of `steps` steps. A step is the interval between two dumps.
+    /// The size grew in `rises` of the `steps` intervals between two dumps.
     Steady { rises: usize, steps: usize },
-    /// The size grew in some steps, by different amounts.
+    /// The size grew in some intervals between two dumps, by different amounts.
     Uneven { rises: usize, steps: usize },
-    /// The size grew at each step, by less than at the step before.
+    /// The size grew in each interval between two dumps, each time by less.
     Slowing { rises: usize, steps: usize },
-    /// The size grew only in the last step.
+    /// The size grew only between the last two dumps.
     Late,
     /// The size grew, and then stayed level.
     Plateau,
-    /// The size grew by less in each step. The last step has `percent` per cent of the whole growth.
+    /// The size grew from each dump to the next, each time by less. The last interval has `percent` per cent of the
+    /// whole growth.
     NearlyPlateau { percent: u64 },
-    /// The size grew in the first step, and then stayed level.
+    /// The size grew between the first two dumps, and then stayed level.
     WarmUp,
-    /// The size grew in the first step, and then only a little.
+    /// The size grew between the first two dumps, and then only a little.
     NearlyWarmUp,
-    /// The size grew in one step.
+    /// The size grew between two dumps, and was level before and after.
     Jump,
     /// The size rises and falls.
     Sawtooth,

@@ -65,8 +65,8 @@ fn is_of(class: &str, outer: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('$') || rest.starts_with("[]"))
 }
 
-/// True if a field of the class holds an array of any type, or nodes that are nested in the class, and the array or
-/// nodes hold objects of other classes.
+/// True if the field of the class at `step` holds an array of any type, or nodes that are nested in the class. The
+/// array or the nodes must hold objects of other classes.
 fn is_generic(aligned: &Aligned<'_>, step: StepId, class: &str) -> bool {
     let trie = aligned.last();
     let text = |s: StepId| trie.names.text(trie[s].class);
