@@ -428,7 +428,8 @@ fn what_was_lost_widens_intervals_and_is_told() {
     let suspect = &report.suspects[0];
     assert_eq!(suspect.stacks[0].ci95, [30 * 1016; 2]);
     assert_eq!(suspect.coverage.unseen_bytes, 0);
-    // The other sixty new objects have no sample, because the agent dropped it. All sixty may belong to one stack.
+    // The other sixty new objects have no sample, because the agent dropped their samples. All sixty may belong to one
+    // stack.
     for (lost, unseen) in [(60, 60), (1000, 60), (5, 5)] {
         let report = with(140, [(0, 0), (lost, lost * SIZE)]);
         let suspect = &report.suspects[0];

@@ -26,7 +26,7 @@ pub enum Trend {
     Plateau,
     /// Grew between the first two dumps and then stopped: 0, 900, 900.
     WarmUp,
-    /// Was level, grew between two dumps, and is level since: 100, 100, 900, 900.
+    /// Was level, grew between two dumps, and has been level since: 100, 100, 900, 900.
     Jump,
     /// Rose and fell, and does not end higher than before: 100, 900, 200, 880.
     Sawtooth,

@@ -191,7 +191,7 @@ fn weak(context: &SuspectContext<'_>) -> Option<Evidence> {
     let some = context.members(step, 64);
     let referents = context.field(&some, "referent");
     let alive = referents.iter().flatten().count();
-    // If most weak references are cleared, the tables and entries that stay are what grows.
+    // If most weak references are cleared, the growth is in the tables and entries, which stay.
     (alive * 2 > some.len()).then(|| Evidence::WeakReferences {
         class: context.class(step).to_owned(),
     })
@@ -356,7 +356,7 @@ fn stated(context: &SuspectContext<'_>) -> Option<Bound> {
     let trie = context.trie();
     let path = trie.path(context.candidate.at);
     let field = context.own_field()?;
-    // Search the object with the holding field first, and then the trie nodes down to the collection.
+    // Search the object that has the holding field first, and then the trie nodes down to the collection.
     let at = path.iter().position(|&s| s == field).unwrap_or(path.len());
     let collection = path
         .get(at)

@@ -181,7 +181,7 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
     }
 }
 
-/// Adds the known leak pattern and the bound of the holder to the suspect, as far as they exist.
+/// Adds to the suspect the known leak pattern and the bound of the holder, if there are any.
 fn evidence(context: &SuspectContext<'_>, suspect: &mut Suspect) {
     let finding = detect::find(context);
     suspect.detector = finding.as_ref().map(|f| f.detector.into());

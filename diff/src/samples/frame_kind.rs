@@ -33,7 +33,7 @@ pub(crate) enum FrameKind {
     Jdk,
 }
 
-/// Returns the kind of a frame. `frame` is the text of a report.
+/// Returns the kind of a frame. `frame` is written as in a report.
 pub(crate) fn frame_kind(frame: &str) -> FrameKind {
     // The frame is in the class that the JVM generates for a lambda. The code of the lambda itself is in a method of
     // the application.

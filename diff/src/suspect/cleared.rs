@@ -91,7 +91,7 @@ enum Between {
 struct Search<'a> {
     snapshot: &'a Snapshot,
     field: &'a str,
-    /// For each kind of reference that occurred so far, true if it is a reference by the field.
+    /// For each kind of reference found so far, true if it has the name of the field.
     is_field: FxHashMap<Hold, bool>,
     /// Number of references that may still be read.
     left: u32,

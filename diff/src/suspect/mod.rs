@@ -65,8 +65,8 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         reasons
     };
     reasons.extend(outside::reasons(context));
-    // The shared trie nodes: their objects are reachable on several paths. Only nodes below the class with the static
-    // field matter.
+    // Find the shared trie nodes, whose objects are reachable on several paths. Ignore nodes above the class with the
+    // static field, because the reported path begins at this class.
     let mut shared_steps: Vec<usize> = (0..steps.len())
         .filter(|&at| trie.names.kind(trie[steps[at]].via) == LabelKind::Shared)
         .filter(|&at| start.is_none_or(|class| at > class))
@@ -191,7 +191,7 @@ fn is_class(text: &str) -> bool {
 }
 
 /// Adds the verdict and its reasons to a suspect. Returns false if the evidence shows that it is not a suspect, for
-/// example because all of it is replaced.
+/// example because all of its objects are replaced over time.
 pub(crate) fn judge(
     context: &SuspectContext<'_>,
     suspect: &mut Suspect,

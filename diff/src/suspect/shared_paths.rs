@@ -249,7 +249,7 @@ pub(crate) fn find(snapshot: &Snapshot, wanted: Wanted<'_>) -> Vec<SharedPath> {
     found
 }
 
-/// A search for paths. It has the wanted objects, and the part of the heap to search.
+/// A search for paths from a dominator down to the wanted objects.
 struct Search<'a> {
     snapshot: &'a Snapshot,
     wanted: Wanted<'a>,

@@ -256,8 +256,8 @@ impl Nodes {
 #[derive(Debug, Default)]
 struct Pending {
     fresh: Nodes,
-    /// Nodes whose retained bytes are already included in the trie node: they belong to a chain that was folded into
-    /// the trie node.
+    /// Nodes of the dominator tree whose retained bytes are already included in the trie node. They belong to a chain
+    /// that was folded into the trie node.
     nested: Nodes,
 }
 

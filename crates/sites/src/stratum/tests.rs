@@ -177,7 +177,7 @@ fn nothing_known_of_survivors_leaves_the_growth_to_those_that_came() {
     let parts = divide(stratum, Totals::Shared, Follow::Uids).parts;
     near(parts[&'a'].bytes.value, 60_000.0);
     near(parts[&'b'].bytes.value, 20_000.0);
-    // If a dump shrank, the number of survivors is at most the number of objects.
+    // If the last dump has fewer objects than the first, the number of survivors is at most this number.
     let stratum = Stratum {
         before: known(1000, 100),
         after: known(200, 100),
