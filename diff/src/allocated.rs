@@ -137,7 +137,7 @@ fn interval(samples: &Samples) -> u64 {
 pub(crate) struct Content {
     pub(crate) last: Vec<StepId>,
     pub(crate) first: Vec<StepId>,
-    /// Growth of the content in bytes.
+    /// Growth of the suspect's content in bytes.
     pub(crate) growth_bytes: u64,
 }
 

@@ -516,8 +516,8 @@ impl<'a> Aligned<'a> {
         }
     }
 
-    /// Returns the trie node that a report names. If the content consists of the nodes, entries or arrays of a
-    /// collection, this is the trie node of the objects that they hold.
+    /// Returns the trie node that a report names. If the candidate's content consists of the nodes, entries or arrays
+    /// of a collection, this is the trie node of the objects that they hold.
     fn named(&self, content: StepId) -> StepId {
         let trie = self.last();
         let mut best = content;
@@ -653,8 +653,8 @@ impl<'a> Aligned<'a> {
     fn down_to_head(&self, candidate: &Candidate) -> Vec<StepId> {
         let trie = self.last();
         let mut path = trie.path(candidate.at);
-        // If the growing structure is a chain, the label of the first trie node of the content is the field that holds
-        // the head.
+        // If the growing structure is a chain, the label of the first trie node of the candidate's content is the field
+        // that holds the head.
         path.extend(candidate.content.first());
         // If the growing structure is a tree of application objects, the path ends at the tree's root. If a class on
         // the path occurs again below the head, its objects are nodes of the tree.
@@ -690,7 +690,7 @@ impl<'a> Aligned<'a> {
     }
 
     /// Returns the name of the field whose content grows. If there is no field, returns the class that holds the
-    /// content.
+    /// candidate's content.
     fn holder(&self, candidate: &Candidate) -> String {
         let trie = self.last();
         holder(&self.labels(candidate))
@@ -706,9 +706,9 @@ pub(crate) fn is_application(kind: LabelKind) -> bool {
     )
 }
 
-/// Returns the field whose content grows, chosen among the references on the path to the content. It is the nearest
-/// field of an application class. If there is none, it is the nearest static field, else the nearest field that is not
-/// internal to a collection, else the nearest field.
+/// Returns the field whose content grows, chosen among the references on the path to the candidate's content. It is the
+/// nearest field of an application class. If there is none, it is the nearest static field, else the nearest field that
+/// is not internal to a collection, else the nearest field.
 pub(crate) fn holder(path: &[Label]) -> Option<String> {
     let nearest = |wanted: &dyn Fn(LabelKind, &str) -> bool| {
         path.iter()

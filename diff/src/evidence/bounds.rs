@@ -103,8 +103,8 @@ pub(crate) fn is_softly_held(context: &SuspectContext<'_>, step: StepId) -> bool
         .any(|w| reference(context, w[0]) == Some(Reference::Soft) && context.via(w[1]) == REFERENT)
 }
 
-/// Returns the trie nodes below the content whose objects are soft references, each with the trie node of their
-/// referents.
+/// Returns the trie nodes below the suspect's content whose objects are soft references, each with the trie node of
+/// their referents.
 fn softly_held(context: &SuspectContext<'_>) -> Vec<(StepId, StepId)> {
     const LOOKED_AT: usize = 1 << 10;
     let trie = context.trie();
@@ -175,8 +175,8 @@ pub(crate) fn stays_when_cleared(context: &SuspectContext<'_>) -> Option<Evidenc
     })
 }
 
-/// Returns the hint that the content is in a weak map, or consists of weak references, although other paths keep the
-/// keys or referents alive. This shows where to look, not that the growth ends.
+/// Returns the hint that the suspect's content is in a weak map, or consists of weak references, although other paths
+/// keep the keys or referents alive. This shows where to look, not that the growth ends.
 fn weak(context: &SuspectContext<'_>) -> Option<Evidence> {
     let table = context.held_via(|v| v == "java.util.WeakHashMap.table");
     if table.is_some_and(|table| is_own(context, table)) {
@@ -261,8 +261,8 @@ fn slack(context: &SuspectContext<'_>) -> Option<Evidence> {
     })
 }
 
-/// Returns the hint that an application's subclass of `LinkedHashMap` holds the content. Such maps often remove their
-/// eldest entry. The dump does not show whether this one ever does.
+/// Returns the hint that an application's subclass of `LinkedHashMap` holds the suspect's content. Such maps often
+/// remove their eldest entry. The dump does not show whether this one ever does.
 fn eldest(context: &SuspectContext<'_>) -> Option<Evidence> {
     let above = context.trie().path(context.candidate.at);
     let step = above

@@ -16,10 +16,10 @@ pub(crate) enum Evidence {
     /// There are more objects, and the number of their holders may also have changed. `before` and `now` are the
     /// numbers of holders.
     MoreHeld { before: u64, now: u64 },
-    /// One of several holders holds most of the content.
+    /// One of several holders holds most of the suspect's content.
     MostlyOne { holders: u64, class: String },
-    /// The content is spread over several holders. `mean` is the mean number of bytes per holder. `before` is this mean
-    /// in the first dump; `None` if there is only one dump.
+    /// The suspect's content is spread over several holders. `mean` is the mean number of bytes per holder. `before` is
+    /// this mean in the first dump; `None` if there is only one dump.
     Spread {
         holders: u64,
         class: String,
@@ -45,7 +45,7 @@ pub(crate) enum Evidence {
     OneLargeObject { class: String, size: Size },
     /// One object dominates many small ones.
     OneObject { class: String },
-    /// The content is many objects, none of which retains a large part of it.
+    /// The suspect's content is many objects, none of which retains a large part of it.
     SmallParts {
         objects: u64,
         class: String,
@@ -70,7 +70,7 @@ pub(crate) enum Evidence {
         class: String,
         mean: Size,
     },
-    /// In each object, one field holds most of the content.
+    /// In each object, one field holds most of the suspect's content.
     HeldInEach {
         field: String,
         objects: u64,
@@ -158,15 +158,15 @@ pub(crate) enum Evidence {
     /// Values of a weak map that refer to their keys.
     WeakMapValues { referring: u64, checked: u64 },
 
-    /// Soft references hold all of the content.
+    /// Soft references hold all of the suspect's content.
     SoftReferences { class: String },
-    /// Soft references hold most of the content.
+    /// Soft references hold most of the suspect's content.
     MostlySoftReferences { class: String },
     /// If the JVM clears the soft references, the entries that contained them stay.
     StaysWhenCleared { class: String, stays: Size },
     /// The content of a `WeakHashMap`.
     WeakHashMap,
-    /// The content consists of weak references.
+    /// The suspect's content consists of weak references.
     WeakReferences { class: String },
     /// A mostly empty array.
     EmptySlots { empty: u64, slots: u64 },

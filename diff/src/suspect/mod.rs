@@ -46,8 +46,9 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         .iter()
         .map(|&s| (text(trie[s].via), aligned.kind(trie[s].via)))
         .collect();
-    // The reported path begins at the lowest class object, because its static field leads to the content. If there is
-    // none, the path begins at the root. Exception: several class objects in the last trie node are the content itself.
+    // The reported path begins at the lowest class object, because its static field leads to the suspect's content. If
+    // there is none, the path begins at the root. Exception: several class objects in the last trie node are the
+    // content itself.
     let holds = |s: &StepId| trie[*s].objects == 1 || Some(s) != steps.last();
     let start = steps
         .iter()
@@ -220,7 +221,7 @@ pub(crate) fn judge(
     };
     suspect.verdict = verdict;
     let mut reasons = evidence.reasons();
-    // The sentences are in this order: the cause, how the content is held, the evidence for the verdict.
+    // The sentences are in this order: the cause, how the suspect's content is held, the evidence for the verdict.
     let cause = usize::from(suspect.detector.is_some());
     reasons.splice(cause..cause, suspect.reasons.drain(..));
     let stays = bounds::stays_when_cleared(context);
@@ -250,8 +251,8 @@ fn few(context: &SuspectContext<'_>) -> Option<u64> {
     (came > 0 && came < FEW && is_small).then_some(came)
 }
 
-/// Returns in which intervals between two dumps the content grew while its class as a whole did not. An example is a
-/// pooled buffer that a worker uses at the time of one dump, and that is back in the pool at the next.
+/// Returns in which intervals between two dumps the suspect's content grew while its class as a whole did not. An
+/// example is a pooled buffer that a worker uses at the time of one dump, and that is back in the pool at the next.
 fn moved(context: &SuspectContext<'_>) -> Moved {
     let Some(&head) = context.candidate.content.first() else {
         return Moved::Nowhere;
@@ -535,8 +536,8 @@ fn class_of_holders<'a>(context: &SuspectContext<'a>, at: StepId) -> &'a str {
     context.class(of.unwrap_or(at))
 }
 
-/// Returns the sentence which says that one of many holders has most of the content. Returns `None` if none has most of
-/// it.
+/// Returns the sentence which says that one of many holders has most of the suspect's content. Returns `None` if none
+/// has most of it.
 fn mostly_one(context: &SuspectContext<'_>, at: StepId) -> Option<sentence::Evidence> {
     let step = &context.trie()[at];
     // The stored samples of a trie node are its largest objects.
@@ -581,8 +582,8 @@ fn spread(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
     })
 }
 
-/// Returns the sentence about how the content grew: objects were added, or the objects themselves became larger. It
-/// also says how the number of holders changed.
+/// Returns the sentence about how the suspect's content grew: objects were added, or the objects themselves became
+/// larger. It also says how the number of holders changed.
 fn structure(context: &SuspectContext<'_>) -> sentence::Evidence {
     let step = spread_over(context);
     let (before, now) = context.ends(step);

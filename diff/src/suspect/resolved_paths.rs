@@ -26,7 +26,7 @@ const SHARED_STEPS: usize = 3;
 /// Maximum number of objects to check below one object, and maximum number of objects to follow on one level.
 const LOOKED_AT: usize = 1 << 12;
 const FOLLOWED: usize = 64;
-/// Maximum number of dominators to follow from the content up to a shared trie node.
+/// Maximum number of dominators to follow from the suspect's content up to a shared trie node.
 const MOST_ABOVE: usize = 1 << 12;
 
 impl ResolvedPaths {
@@ -158,7 +158,7 @@ fn above_content(context: &SuspectContext<'_>, steps: &[StepId], at: usize) -> V
     let above = |&object: &ObjectIndex| {
         let chain = std::iter::successors(Some(object), |&o| tree.object(tree.dominator(o)?));
         let chain = chain.skip(1).take(MOST_ABOVE);
-        // Several dominators of the content may be of this class. The uppermost one belongs to the trie node.
+        // Several dominators of the suspect's content may be of this class. The uppermost one belongs to the trie node.
         let of_class = chain.filter(|&o| names::name_of(snapshot, o) == class);
         of_class.last()
     };

@@ -29,7 +29,7 @@ pub(super) struct Title {
 }
 
 /// Returns the name of a holder that is not an application field. `labels` are the references from the root down to the
-/// content. Returns `None` if an ordinary field is the holder.
+/// suspect's content. Returns `None` if an ordinary field is the holder.
 pub(super) fn of(context: &SuspectContext<'_>, labels: &[Label]) -> Option<Title> {
     let own = labels.iter().rposition(|l| growth::is_application(l.1));
     let is_below = |at: usize| own.is_none_or(|own| own < at);
@@ -81,7 +81,7 @@ pub(super) fn thread(context: &SuspectContext<'_>) -> Option<String> {
     context.snapshot.strings(&[name], 100).pop()?
 }
 
-/// Returns the stored samples of a trie node that is on the path to the content.
+/// Returns the stored samples of a trie node that is on the path to the suspect's content.
 fn samples<'a>(context: &SuspectContext<'a>, at: usize) -> &'a [ObjectIndex] {
     let step = context.steps.get(at);
     step.map_or(&[][..], |&s| &context.trie()[s].samples)
