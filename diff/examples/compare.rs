@@ -12,7 +12,7 @@ use hprof::{Options, Silent, Snapshot};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let (mut summaries, mut last) = (Vec::new(), None);
-    // To build a summary, heapdiff first finds out which object holds each object.
+    // A summary needs to know which reference holds each object.
     let mut options = Options::default();
     options.holders = true;
     for path in std::env::args().skip(1) {

@@ -10,8 +10,8 @@ use hprof::{ClassIndex, ObjectIndex, Snapshot};
 
 /// Name of the agent's thread.
 pub(crate) const THREAD: &str = "heapdiff agent";
-/// Maximum number of references from a static field of the agent to one of its arrays. The longest path leads through
-/// chunks, or through the object that watches a collection, to the array of that object's counts.
+/// Maximum number of references from the object in a static field of the agent to one of the agent's arrays. A longest
+/// path is: array of chunks, chunk, object that watches a collection, its array of counts.
 const DEEP: usize = 3;
 /// Maximum number of dominators to visit above one of the agent's objects. A small number is enough, because these
 /// objects are close to the GC roots.
@@ -44,8 +44,8 @@ pub struct AgentObjects {
 impl AgentObjects {
     /// Finds the agent's objects.
     ///
-    /// Cost: nothing in a dump without the agent. Otherwise one look at each object's class, and a walk over the pieces
-    /// of the file with the agent's tables. The result has one bit for each object of the dump.
+    /// Cost: nothing in a dump without the agent. Otherwise, checks the class of each object and reads the agent's
+    /// tables from the file. The result has one bit for each object of the dump.
     #[must_use]
     pub fn of(snapshot: &Snapshot) -> Self {
         let Some(class) = agent_class(snapshot) else {
@@ -188,8 +188,8 @@ fn targets(content: &Content<'_>) -> Vec<ObjectIndex> {
     }
 }
 
-/// True if the agent's tables can contain objects of this object's class. Samples are not included: they have a class
-/// of their own.
+/// True if the object's class is one of the classes from which the agent's tables are built. Samples are not included:
+/// they have a class of their own.
 fn is_part(snapshot: &Snapshot, object: ObjectIndex) -> bool {
     const PARTS: [&str; 8] = [
         heapdiff_sites::usage::CLASS,

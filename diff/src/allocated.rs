@@ -1,8 +1,9 @@
 //! All live samples of the first and the last dump by stack, for flame graphs and profiles.
 //!
-//! A suspect's stacks only explain its growth. Here all samples count, so stacks that shrank are visible too. The
-//! estimates are the same as for suspects: samples in a suspect's content are scaled to its objects, and all other
-//! samples to the rest of the heap. Stacks therefore add up to the same figures in every format.
+//! The stacks of a suspect explain only its growth. Here all samples count, so stacks that shrank are visible too. The
+//! estimates are the same as for suspects. Samples of objects in a suspect's content are scaled to the number of
+//! objects there, and all other samples to the rest of the heap. Stacks therefore add up to the same figures in every
+//! format.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -130,13 +131,13 @@ fn interval(samples: &Samples) -> u64 {
     samples.agent().map_or(0, |a| a.sampling.interval)
 }
 
-/// The content of a suspect: its steps (nodes of the trie) in the last dump and in the first. All steps below these
-/// also belong to the content.
+/// The content of a suspect: its trie nodes in the last dump and in the first. All trie nodes below these also belong
+/// to the content.
 #[derive(Clone, Debug)]
 pub(crate) struct Content {
     pub(crate) last: Vec<StepId>,
     pub(crate) first: Vec<StepId>,
-    /// Growth of the content in bytes.
+    /// Growth of the suspect's content in bytes.
     pub(crate) growth_bytes: u64,
 }
 
@@ -152,16 +153,16 @@ impl Content {
     }
 }
 
-/// The steps (nodes of the trie) and the samples of one dump, grouped by the suspect's content to which they belong.
-/// The last group is the rest of the heap.
+/// The trie nodes and the samples of one dump, in groups. There is one group for the content of each suspect, and a
+/// last one for the rest of the heap.
 struct Places<'a> {
     steps: Vec<Vec<StepId>>,
     samples: Vec<Vec<&'a Sample>>,
 }
 
 impl<'a> Places<'a> {
-    /// Assigns steps and samples to contents. If a step or a sample belongs to several contents, it is assigned to the
-    /// first one.
+    /// Assigns each trie node and each sample to the content of a suspect. If a trie node or a sample belongs to the
+    /// content of several suspects, it is assigned to the first of them.
     fn of<'c>(
         trie: &Trie,
         samples: Option<&'a Attribution>,
@@ -192,7 +193,7 @@ impl<'a> Places<'a> {
         places
     }
 
-    /// Returns the number of objects in all contents together, by class and size class.
+    /// Returns the number of objects in the content of all suspects, by class and size class.
     fn held<'t>(&self, trie: &'t Trie) -> BTreeMap<(&'t str, u32), Known> {
         let mut held: BTreeMap<(&str, u32), Known> = BTreeMap::new();
         let contents = self.steps.split_last().map_or(&[][..], |(_, c)| c);
@@ -204,11 +205,12 @@ impl<'a> Places<'a> {
 }
 
 impl Allocated {
-    /// Returns the estimates from the samples of the first and the last of some dumps; `None` if the last has none.
+    /// Returns the estimates from the samples of the first and the last of the dumps. `None` if the last dump has no
+    /// samples.
     ///
-    /// In each content, the figures are those of its suspect's stacks, scaled to the number of objects in the content.
-    /// All other samples are scaled to the rest of the heap. If only the last dump has samples, all objects that they
-    /// represent count as new since the first.
+    /// In the content of a suspect, the figures are those of the suspect's stacks, scaled to the number of objects in
+    /// the content. All other samples are scaled to the rest of the heap. If only the last dump has samples, all
+    /// objects that they represent count as new since the first dump.
     pub(crate) fn between(dumps: &[Summary], contents: &[Content]) -> Option<Self> {
         let last = dumps.last()?;
         let own = last.allocated.as_ref()?;
@@ -247,8 +249,9 @@ impl Allocated {
     }
 }
 
-/// Returns the objects of a dump that are in no content, by size class. Only classes that have samples in this dump or
-/// the other are counted. The objects of the whole heap are counted, because the trie leaves out small steps.
+/// Returns the objects of a dump that belong to the content of no suspect, by class and size class. Only classes that
+/// have samples in this dump or in the other dump are counted. The result is the objects of the whole heap minus those
+/// in the content, because the trie has no nodes for small branches.
 fn besides(
     dump: &Summary,
     places: &Places<'_>,
@@ -272,8 +275,8 @@ fn besides(
             all.insert((&class.name, class.size_class(0)), known);
         }
     }
-    // Count the arrays in the trie here: `Samples` counts the arrays of a class by size only if this dump has a sample
-    // of the class.
+    // Count the arrays in the trie here, because `Samples` counts the arrays of a class by size only if this dump has a
+    // sample of the class.
     let steps = (0..).map(StepId).take(dump.trie.len());
     for (class, size, known) in known(&dump.trie, steps) {
         if let Some(class) = arrays.get(class) {
@@ -395,7 +398,8 @@ impl AllocatedBuilder {
 }
 
 impl Allocated {
-    /// Sorts by growth and then by text. Sorting by the numbers of strings would depend on the order of samples.
+    /// Sorts the lines by growth and then by their strings. The order is not that of the numbers of the strings,
+    /// because these depend on the order of samples.
     fn sort(&mut self) {
         let mut lines = std::mem::take(&mut self.lines);
         lines.sort_by(|a, b| {

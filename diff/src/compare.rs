@@ -20,14 +20,14 @@ use crate::through::through;
 
 /// A leak is moved before larger suspects only if it has at least 1/10 of the growth of all suspects.
 const LEADING_PART: i64 = 10;
-/// Maximum nesting depth of application containers that are recognized as containers.
+/// An application container can be part of another one. This is the maximum number of such levels that are recognized.
 const CONTAINERS: usize = 3;
 
 /// The filter of a report: the classes to include, and the maximum number of suspects.
 pub struct Filter<'a> {
-    /// Returns true if something with these class names is to be reported. A class has one name. A suspect has two: the
-    /// class that accumulates, and the class that declares the holding field. The classes between the holding field and
-    /// the class that accumulates (mostly collections) are not tested.
+    /// Returns true if an item is to be reported. The argument is the item's class names. A class has one name. A
+    /// suspect has two: the class that accumulates, and the class that declares the holding field. The classes between
+    /// these (mostly collections) are not tested.
     pub classes: &'a dyn Fn(&[&str]) -> bool,
     /// Maximum number of suspects to report.
     pub suspects: usize,
@@ -81,8 +81,8 @@ impl<'a> Comparison<'a> {
     ///
     /// With fewer than two dumps there are no suspects.
     ///
-    /// Cost: a walk over the folded tries, which have some thousand steps. Then at most some ten thousand objects are
-    /// read from the file for each candidate that is judged.
+    /// Cost: a walk over the tries, which have some thousand nodes. Then at most some ten thousand objects are read
+    /// from the file for each candidate that gets a verdict.
     #[must_use]
     pub fn report(&self, filter: &Filter<'_>) -> Report {
         self.report_and_contents(filter).0
@@ -91,14 +91,14 @@ impl<'a> Comparison<'a> {
     /// Compares the dumps as [`Self::report`] does, and returns the stacks of all samples. They include the stacks of
     /// the suspects. The stacks are `None` if the last dump has no samples.
     ///
-    /// Cost: that of [`Self::report`], and a look at each sample.
+    /// Cost: that of [`Self::report`], and one visit to each sample.
     #[must_use]
     pub fn report_with_stacks(&self, filter: &Filter<'_>) -> (Report, Option<Allocated>) {
         let (report, contents) = self.report_and_contents(filter);
         (report, Allocated::between(self.summaries, &contents))
     }
 
-    /// Returns the report, and the content of its suspects.
+    /// Returns the report, and the content of each suspect.
     fn report_and_contents(&self, filter: &Filter<'_>) -> (Report, Vec<Content>) {
         let figures =
             |f: &dyn Fn(&Summary) -> u64| self.summaries.iter().map(f).collect::<Vec<u64>>();
@@ -164,7 +164,8 @@ impl<'a> Comparison<'a> {
         classes
     }
 
-    /// Returns the suspects, their content, and the suspects' part of the growth of reachable bytes.
+    /// Returns the suspects, the content of each, and how many bytes of the growth of the reachable heap all of them
+    /// explain.
     fn suspects(&self, filter: &Filter<'_>, usages: &Usages) -> (Vec<Suspect>, Vec<Content>, u64) {
         let (last, summaries) = (self.last, self.summaries);
         let Some(mut aligned) = Aligned::new(summaries).filter(|_| summaries.len() > 1) else {
@@ -236,8 +237,9 @@ fn buffers_first(stacks: &mut [Stack]) {
     stacks.sort_by_key(|stack| !stack.class.starts_with("java.nio.Direct"));
 }
 
-/// Calls `find` for candidates, and marks the application containers among the classes of the first `looked_into`
-/// candidates. Calls `find` again as long as it marks new containers, and returns the last candidates.
+/// Finds candidates with `find`, and looks for application containers among the classes of the first `looked_into`
+/// candidates. If there are new containers, marks them and calls `find` again, at most [`CONTAINERS`] times. Returns
+/// the result of the last call.
 pub(crate) fn looked_through<'a>(
     last: &Snapshot,
     aligned: &mut Aligned<'a>,
@@ -256,8 +258,8 @@ pub(crate) fn looked_through<'a>(
     candidates
 }
 
-/// Returns the candidates to judge, each with its suspect, which has no verdict yet. If the paths of several candidates
-/// end at the same field, these candidates are merged, because everything below a holder is its content.
+/// Returns the candidates to judge, each with a suspect that has no verdict yet. Candidates whose paths end at the same
+/// field are merged, because everything below a holder is its content.
 pub(crate) fn told(
     last: &Snapshot,
     summaries: &[Summary],

@@ -1,5 +1,5 @@
-//! Finds the places where something accumulates. A step is a node of the trie: all objects of one class that one
-//! reference holds. A place is the deepest step whose number of objects does not change while their content grows.
+//! Finds the places where something accumulates. A trie node represents all objects of one class that one reference
+//! holds. A place is the deepest trie node whose number of objects does not change while their content grows.
 
 mod align;
 mod candidate;
@@ -35,8 +35,8 @@ fn between(from: u64, to: u64, part: u64, all: u64) -> u64 {
 pub(crate) struct Aligned<'a> {
     summaries: &'a [Summary],
     tries: Vec<&'a Trie>,
-    /// For each step of the last trie, the corresponding step in the trie of each dump. In the last trie, this is the
-    /// step itself.
+    /// For each node of the last trie, the corresponding node in the trie of each dump. In the last trie, this is the
+    /// node itself.
     same: Vec<Vec<Option<StepId>>>,
     /// Growth of the number of reachable instances of each class, on all paths together.
     instances: BTreeMap<&'a str, i64>,
@@ -110,20 +110,20 @@ impl<'a> Aligned<'a> {
         self.tries[self.tries.len() - 1]
     }
 
-    /// Returns the step of the first trie that corresponds to a step of the last trie.
+    /// Returns the node of the first trie that corresponds to a node of the last trie.
     pub(crate) fn first(&self, step: StepId) -> Option<StepId> {
         *self.same[step.0 as usize].first()?
     }
 
-    /// Returns a figure of a step in each dump. The figure is 0 in a dump without the step, which may have been too
-    /// small to be stored.
+    /// Returns a figure of a trie node in each dump. The figure is 0 in a dump without the trie node, which may have
+    /// been too small to be stored.
     pub(crate) fn figures(&self, step: StepId, figure: impl Fn(&Step) -> u64) -> Vec<u64> {
         let row = self.same[step.0 as usize].iter().zip(&self.tries);
         row.map(|(same, trie)| same.map_or(0, |s| figure(&trie[s])))
             .collect()
     }
 
-    /// Returns the growth of the bytes that a step retains.
+    /// Returns the growth of the bytes that a trie node retains.
     pub(crate) fn grown(&self, step: StepId) -> i64 {
         difference(&self.figures(step, |s| s.retained_bytes))
     }
@@ -131,8 +131,8 @@ impl<'a> Aligned<'a> {
     /// Returns every place where something accumulates, sorted by trend and then by growth, descending.
     pub(crate) fn candidates(&self) -> Vec<Candidate> {
         let trie = self.last();
-        // For each step, the larger of two numbers: the growth of the step itself, and the sum of the growth of its
-        // children. A child that shrinks can hide the growth of its sibling.
+        // For each trie node, the larger of two numbers: the growth of the trie node itself, and the sum of the growth
+        // of its children. A child that shrinks can hide the growth of its sibling.
         let mut growing = vec![0_i64; trie.len()];
         for step in (0..trie.len() as u32).rev().map(StepId) {
             let below: i64 = trie[step]
@@ -228,9 +228,9 @@ impl<'a> Aligned<'a> {
             .saturating_mul(if own { 2 } else { 1 })
     }
 
-    /// Estimates the figures of candidates in dumps that have no corresponding step. The estimate is the total of the
-    /// candidate's class, minus the objects in all other steps. The figures of all steps of a class then add up to the
-    /// total of the class.
+    /// Estimates the figures of candidates in dumps that have no corresponding trie node. The estimate is the number of
+    /// all instances of the candidate's class in the dump, minus the instances in all other trie nodes. The figures of
+    /// all trie nodes of a class then add up to the total of the class.
     fn settle(&self, found: &mut [Candidate]) {
         found.sort_by_key(|c| (std::cmp::Reverse(c.all_growth()), c.at, c.named));
         let mut given: BTreeMap<(Name, usize), u64> = BTreeMap::new();
@@ -266,8 +266,8 @@ impl<'a> Aligned<'a> {
         }
     }
 
-    /// Returns how many objects of a class an earlier dump has in none of the aligned steps. The number of objects of
-    /// the class that are in no step of the last dump is subtracted.
+    /// Returns how many instances of a class an earlier dump has outside of the aligned trie nodes. The number of
+    /// instances that are in no trie node of the last dump is subtracted.
     fn left_over(&self, class: &str, dump: usize) -> u64 {
         let of_class = |trie: &Trie, is_counted: &dyn Fn(StepId) -> bool| -> u64 {
             let steps = (1..trie.len() as u32).map(StepId);
@@ -285,7 +285,7 @@ impl<'a> Aligned<'a> {
         then.saturating_sub(now)
     }
 
-    /// Computes the series and the trend of a candidate.
+    /// Computes the bytes of a candidate in each dump, and their trend.
     pub(crate) fn follow(&self, candidate: &mut Candidate) {
         let class = self.last().names.text(self.last()[candidate.named].class);
         let instances: Vec<u64> = self.summaries.iter().map(|s| s.instances(class)).collect();
@@ -360,7 +360,8 @@ impl<'a> Aligned<'a> {
     }
 
     /// Returns candidates for direct buffers that are in no other candidate, and whose memory outside of the heap grew
-    /// by at least `least` bytes. If other candidates are below such a candidate, its figures exclude theirs.
+    /// by at least `least` bytes. If other candidates are below a returned candidate, their figures are subtracted from
+    /// its figures.
     fn outside(&self, found: &[Candidate], least: i64) -> Vec<Candidate> {
         let trie = self.last();
         let Some(last) = self.summaries.last() else {
@@ -397,7 +398,8 @@ impl<'a> Aligned<'a> {
             .collect()
     }
 
-    /// Returns, for each dump, the memory outside of the heap owned by direct buffers in these steps and below them.
+    /// Returns, for each dump, the memory outside of the heap owned by direct buffers in these trie nodes and below
+    /// them.
     fn off_heap(&self, steps: &[StepId]) -> Vec<OffHeap> {
         let in_dump = |i: usize| {
             let (stats, trie) = (&self.summaries[i].stats, self.tries[i]);
@@ -407,7 +409,7 @@ impl<'a> Aligned<'a> {
             }
             let row = |s: &StepId| self.same[s.0 as usize][i];
             let inside: BTreeSet<StepId> = steps.iter().filter_map(row).collect();
-            // If a step was too small to be stored in a dump, its buffers are counted at the step above it.
+            // If a trie node was too small to be stored in a dump, its buffers are counted at the trie node above it.
             let pooled: BTreeSet<StepId> = steps
                 .iter()
                 .filter(|s| row(s).is_none())
@@ -432,7 +434,8 @@ impl<'a> Aligned<'a> {
         let trie = self.last();
         let shared = |&s: &StepId| trie.names.kind(trie[s].via) == LabelKind::Shared;
         let class = trie.names.text(trie[candidate.named].class);
-        // A step that is new in the last dump may hold objects that several paths led to before.
+        // A trie node that is new in the last dump may hold old objects: several paths led to them before, and now one
+        // path does.
         let is_new = candidate.objects.first() == Some(&0) && !is_jdk(class);
         let is_shared = candidate.content.iter().any(shared);
         if candidate.in_place || !(is_shared || is_new) {
@@ -449,7 +452,7 @@ impl<'a> Aligned<'a> {
         (all - explained) * 2 < difference(&candidate.objects)
     }
 
-    /// Returns by how many the objects of a class grew in number, in a step and below it.
+    /// Returns the growth of the number of objects of a class, in a trie node and in all trie nodes below it.
     fn more_below(&self, step: StepId, class: &str) -> i64 {
         let trie = self.last();
         let (mut more, mut work) = (0, vec![step]);
@@ -462,14 +465,14 @@ impl<'a> Aligned<'a> {
         more
     }
 
-    /// True if a step belongs to the maps in which threads hold the values of their thread locals.
+    /// True if a trie node belongs to the maps in which threads hold the values of their thread locals.
     fn is_of_thread_locals(&self, step: StepId) -> bool {
         let trie = self.last();
         let class = trie.names.text(trie[step].class);
         class.starts_with("java.lang.ThreadLocal$ThreadLocalMap")
     }
 
-    /// True if a step grew because it has more objects, rather than because each of its objects holds more.
+    /// True if a trie node grew because it has more objects, rather than because each of its objects holds more.
     fn grew_in_number(&self, step: StepId) -> bool {
         let objects = self.figures(step, |s| s.objects);
         let retained = self.figures(step, |s| s.retained_bytes);
@@ -513,8 +516,8 @@ impl<'a> Aligned<'a> {
         }
     }
 
-    /// Returns the step that a report names. If the content consists of nodes, entries or arrays, this is the step of
-    /// the objects that they hold.
+    /// Returns the trie node that a report names. If the candidate's content consists of the nodes, entries or arrays
+    /// of a collection, this is the trie node of the objects that they hold.
     fn named(&self, content: StepId) -> StepId {
         let trie = self.last();
         let mut best = content;
@@ -549,7 +552,7 @@ impl<'a> Aligned<'a> {
     ///
     /// - candidates of one holder and one class, such as two kinds of nodes in a table;
     /// - candidates below one application field or one static field of the JDK, such as the keys, values and table of a
-    ///   map. They can be in one place, or in several if the same fields lead there.
+    ///   map. The candidates may be in one place, or in several places that are reached through the same fields.
     fn combine(&self, found: &mut Vec<Candidate>) {
         let trie = self.last();
         found.sort_by_key(|c| (std::cmp::Reverse(c.all_growth()), c.at, c.named));
@@ -557,7 +560,8 @@ impl<'a> Aligned<'a> {
         let mut by_class: BTreeMap<(String, Name), usize> = BTreeMap::new();
         let mut by_field: BTreeMap<StepId, usize> = BTreeMap::new();
         let mut by_fields: BTreeMap<Vec<Name>, usize> = BTreeMap::new();
-        // The steps of the fields that hold each merged candidate. `None` if a part of the candidate has no such field.
+        // For each merged candidate, the trie nodes of the fields that hold it. `None` if one of the candidates that
+        // were merged has no such field.
         let mut tops: Vec<Option<BTreeSet<StepId>>> = Vec::new();
         for candidate in found.drain(..) {
             let class = trie[candidate.named].class;
@@ -601,7 +605,8 @@ impl<'a> Aligned<'a> {
     }
 
     /// Limits the retained bytes of a candidate to the retained bytes of the fields that hold it. The limit is needed
-    /// if nodes hold nodes: the content of a node is then counted again in each step below it that contains nodes.
+    /// if nodes of a structure hold further nodes. Their content is then counted again in each trie node below that
+    /// contains nodes of the structure.
     fn bound(&self, candidate: &mut Candidate, fields: &BTreeSet<StepId>) {
         let trie = self.last();
         let above = |s: StepId| trie.above(trie[s].parent).any(|a| fields.contains(&a));
@@ -619,7 +624,7 @@ impl<'a> Aligned<'a> {
         }
     }
 
-    /// Returns the innermost step that a field of an application class holds, on the path from the root to the top
+    /// Returns the innermost trie node that a field of an application class holds, on the path from the root to the top
     /// object of the growing structure.
     pub(crate) fn own_field(&self, candidate: &Candidate) -> Option<StepId> {
         self.innermost(candidate, &is_application)
@@ -644,14 +649,15 @@ impl<'a> Aligned<'a> {
         up.find(|&s| wanted(self.kind(trie[s].via)))
     }
 
-    /// Returns the steps from below the root down to the top object (the head) of the growing structure.
+    /// Returns the trie nodes from below the root down to that of the top object (the head) of the growing structure.
     fn down_to_head(&self, candidate: &Candidate) -> Vec<StepId> {
         let trie = self.last();
         let mut path = trie.path(candidate.at);
-        // The field that holds the head of a chain is the label of the first step of the content.
+        // If the growing structure is a chain, the label of the first trie node of the candidate's content is the field
+        // that holds the head.
         path.extend(candidate.content.first());
-        // If the growing structure is a tree of application objects, the path ends at the tree's root. A class that
-        // occurs again below the head is a class of tree nodes.
+        // If the growing structure is a tree of application objects, the path ends at the tree's root. If a class on
+        // the path occurs again below the head, its objects are nodes of the tree.
         if let Some(&head) = candidate.content.first() {
             let again = trie.classes_below(head);
             let is_node = |&s: &StepId| {
@@ -684,7 +690,7 @@ impl<'a> Aligned<'a> {
     }
 
     /// Returns the name of the field whose content grows. If there is no field, returns the class that holds the
-    /// content.
+    /// candidate's content.
     fn holder(&self, candidate: &Candidate) -> String {
         let trie = self.last();
         holder(&self.labels(candidate))
@@ -700,9 +706,9 @@ pub(crate) fn is_application(kind: LabelKind) -> bool {
     )
 }
 
-/// Returns the field whose content grows, chosen among the references on the path to the content. It is the nearest
-/// field of an application class. If there is none, it is the nearest static field, else the nearest field that is not
-/// internal to a collection, else the nearest field.
+/// Returns the field whose content grows, chosen among the references on the path to the candidate's content. It is the
+/// nearest field of an application class. If there is none, it is the nearest static field, else the nearest field that
+/// is not internal to a collection, else the nearest field.
 pub(crate) fn holder(path: &[Label]) -> Option<String> {
     let nearest = |wanted: &dyn Fn(LabelKind, &str) -> bool| {
         path.iter()
@@ -716,7 +722,7 @@ pub(crate) fn holder(path: &[Label]) -> Option<String> {
         .or_else(|| nearest(&|k, _| k == LabelKind::RuntimeField))
 }
 
-/// Returns the texts of a step's two labels: the reference and the class.
+/// Returns the reference and the class of a trie node, as strings.
 fn label<'a>(trie: &'a Trie, step: &Step) -> (&'a str, &'a str) {
     (trie.names.text(step.via), trie.names.text(step.class))
 }

@@ -2,7 +2,7 @@
 //!
 //! Objects have no identity across dumps: the garbage collector moves them, so their addresses mean nothing in the next
 //! dump. Only structure can be compared. Each dump is reduced to a [`Summary`]: its class totals, and its dominator
-//! tree folded into a trie of labels. A [`Comparison`] aligns the tries and finds the deepest steps whose number of
+//! tree folded into a trie of labels. A [`Comparison`] aligns the tries and finds the deepest nodes whose number of
 //! objects does not change while their content grows. Something accumulates there, and the [`Report`] names the field:
 //! a [`Suspect`] with its path, its figures, a [`Verdict`], and the reasons in sentences.
 //!

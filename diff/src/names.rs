@@ -1,4 +1,4 @@
-//! Interned labels of steps, as reports show them. A step is a node of the trie: all objects of one class that one
+//! Interned labels of trie nodes, as reports show them. A trie node represents all objects of one class that one
 //! reference holds. A label is the text of this reference or of this class.
 
 use std::borrow::Cow;
@@ -10,7 +10,7 @@ use hprof::{ClassIndex, ObjectIndex, Snapshot};
 
 pub(crate) use heapdiff_sites::types::stable;
 
-/// The index of a label in the list of all labels of its dump.
+/// The index of a label in the list of labels of a dump.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Name(pub(crate) u32);
 
@@ -116,8 +116,8 @@ pub(crate) fn is_generated(name: &str) -> bool {
     PARTS.iter().any(|p| name.contains(p))
 }
 
-/// True for a JDK class whose objects serve unrelated purposes, such as `String`. The path to one of its objects does
-/// not show what holds the others.
+/// True for a JDK class whose objects serve unrelated purposes, such as `String`. A path to one of its objects does not
+/// show how the other objects are held.
 pub(crate) fn is_of_all_kinds(name: &str) -> bool {
     let special = name.starts_with("jdk.internal.ref.") || name == "java.lang.VirtualThread";
     is_jdk(name) && !special
@@ -151,8 +151,8 @@ pub(crate) fn only_keeps(snapshot: &Snapshot, class: ClassIndex) -> bool {
     is_runtime(snapshot, class) || is_collection_library(&snapshot.classes()[class].name)
 }
 
-/// True if a field is internal to a container. The field by which a cleaner holds its list is an exception: it is not
-/// internal.
+/// True if a field is internal to a container. Exception: the JDK's list of cleaners counts as the holder of the
+/// cleaners, so the field of a cleaner that refers to it is not internal.
 pub(crate) fn is_inside(field: &str) -> bool {
     is_container(field) && !field.starts_with("jdk.internal.ref.CleanerImpl.")
 }

@@ -100,7 +100,7 @@ pub(crate) fn commands(suspect: &Suspect, dump: &str) -> Vec<String> {
     if suspect.path.contains(&suspect.holder) {
         next.push(of("show", &suspect.holder));
     }
-    // Objects of a JDK class occur everywhere. So only ask for the paths to those objects that the holder holds.
+    // Objects of a JDK class occur everywhere, so ask only for the paths to those that the holder holds.
     let objects = if names::is_of_all_kinds(&suspect.class) && !next.is_empty() {
         &suspect.holder
     } else {

@@ -40,7 +40,7 @@ pub(crate) enum Apart {
     /// Two programs. `common` is the number of classes that are in both dumps, `of` the number of classes in the dump
     /// with fewer.
     Programs { common: usize, of: usize },
-    /// Two JVMs. The text is the property in which they differ.
+    /// The dumps are of two JVMs. The text is the property in which they differ.
     Jvms(String),
 }
 

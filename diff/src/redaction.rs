@@ -1,5 +1,5 @@
-//! Rules for redacting the agent's objects. A redacted dump keeps their figures, and the names of classes, methods and
-//! files.
+//! Rules for redacting the agent's objects. A redacted dump keeps the numbers in these objects, and the names of
+//! classes, methods and files.
 
 use heapdiff_sites::{CLASS, names_only, statics, usage};
 use hprof::redaction::{KeptTables, Rules};

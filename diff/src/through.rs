@@ -1,5 +1,5 @@
-//! Finds the application frame through which most of a growth was allocated. If there are many stacks, this is the one
-//! place in the code to look at.
+//! Finds the application frame through which most of the growth was allocated. If there are many stacks, this frame is
+//! the place in the code to look at first.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use heapdiff_model::diff::{Stack, Through};
 use crate::frame_parts::FrameParts;
 use crate::samples::frame_kind::telling_frames;
 
-/// Maximum number of stacks that the report lists in full. For at most this number, no common frame is needed.
+/// If there are at most this number of stacks, the report lists them in full. It then needs no common frame.
 const FEW: usize = 3;
 
 /// Sums over the stacks that contain a method.

@@ -14,7 +14,7 @@ use crate::samples::AgentObjects;
 /// Maximum number of characters of a string to show.
 const CHARACTERS: usize = 80;
 
-/// The waste found in a dump. It does not need the open dump.
+/// The waste found in a dump. It stays valid after the dump is closed.
 #[derive(Clone, Debug)]
 pub struct WasteSummary {
     kinds: Vec<KindSummary>,

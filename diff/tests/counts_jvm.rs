@@ -132,8 +132,8 @@ fn counts_narrow_what_samples_say() {
         }
         for found in [&alive, &grown, &allocated] {
             println!("JDK {}: {found:?}", jdk.major());
-            // About one in twenty true values may be outside of its interval. That five of twelve are outside has a
-            // probability of about 1 in 100,000.
+            // About one in twenty true values may be outside of its interval. The probability that five of twelve are
+            // outside is about 1 in 100,000.
             assert!(found.stacks == 12 && found.held >= 8, "{found:?}");
             assert!(found.without > found.width * 11 / 10, "{found:?}");
         }

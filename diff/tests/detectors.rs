@@ -390,7 +390,7 @@ fn what_an_element_of_a_queue_holds_is_not_in_the_queue() {
 }
 
 /// Returns a heap with deployments, each with its own loader that defines one class. If `apart` is true, all of these
-/// classes have the same name. Otherwise, each has another name.
+/// classes have the same name. Otherwise, their names differ.
 fn deployments(count: usize, apart: bool) -> Vec<u8> {
     held(|heap, app| {
         let boot = heap.boot();
@@ -416,7 +416,7 @@ fn deployments(count: usize, apart: bool) -> Vec<u8> {
     })
 }
 
-/// Returns a heap with plugins. Each plugin holds its own class loader, and a part.
+/// Returns a heap with plugins. Each plugin holds its own class loader, and an array.
 fn plugins(count: usize) -> Vec<u8> {
     held(|heap, app| {
         let boot = heap.boot();

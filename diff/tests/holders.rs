@@ -299,8 +299,8 @@ fn threads_that_wait_are_held_by_what_the_application_wrote() {
     );
 }
 
-/// A leak is printed first unless its growth is only a small part of all growth. After it follows a larger suspect that
-/// grew only before the last dump.
+/// A leak is printed before a larger suspect that grew only between the last two dumps, unless the leak has only a
+/// small part of all growth.
 #[test]
 fn the_first_suspect_is_the_first_leak_of_some_size() {
     let ranked = |leaking: [usize; 3]| {

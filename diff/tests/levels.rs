@@ -1,4 +1,4 @@
-//! Tests how far down in the structure growth is named, and dumps in which another path leads to the same objects.
+//! Tests how deep in a structure the report locates growth, and dumps in which another path leads to the same objects.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -128,8 +128,8 @@ fn what_only_hangs_elsewhere_did_not_grow() {
 
 #[test]
 fn figures_from_the_totals_of_a_class_are_told_as_such() {
-    // The entries have 24 bytes. If there are few, they are too small a part of the heap to be a step of their own in
-    // the trie.
+    // The entries have 24 bytes. If there are few, they are too small a part of the heap to have a trie node of their
+    // own.
     let heap = |entries: usize| {
         let mut app = App::new();
         let entry = app.class("com.acme.Entry", &["id", "next"], &[]);
@@ -513,7 +513,7 @@ fn a_clojure_var_is_called_as_clojure_prints_it() {
     assert_eq!(suspect.holder, "#'shop.core/orders", "{suspect:#?}");
     let held = "#'shop.core/orders holds 2,000 more shop.core.Order ";
     assert!(suspect.headline.starts_with(held), "{suspect:#?}");
-    // As a selector, the name of the holder that the report prints selects the list.
+    // The printed name of the holder can be used as a selector. It then selects the list.
     let dump = Source::from_bytes(heap(3000).heap.build());
     let dump = Snapshot::of(dump, &Options::default(), &Silent).unwrap();
     let selector = suspect.holder.parse::<Selector>().unwrap();

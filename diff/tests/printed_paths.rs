@@ -80,13 +80,14 @@ fn check(snapshot: &Snapshot, suspect: &Suspect) {
     let mut used: Vec<&str> = Vec::new();
     for label in &suspect.path {
         if label.starts_with(['(', '<']) {
-            // For these, the report does not say which references they are.
+            // Labels in parentheses or angle brackets do not name a reference, so continue with all objects.
             at = all().collect();
             continue;
         }
         let mut reached = follow(snapshot, &at, label);
-        // The path shows nodes of one class that refer to each other only once, and also a structure inside a structure
-        // of the same kind. So follow references between nodes, and references of the path so far, any number of times.
+        // If nodes of one class refer to each other, the path shows only one of these references. It also shows a
+        // structure inside a structure of the same kind only once. So follow references between nodes, and references
+        // of the path so far, any number of times.
         used.push(label);
         let mut last = reached.clone();
         while !last.is_empty() {

@@ -395,7 +395,8 @@ fn a_dump_in_the_midst_of_thinning_is_read_as_after_it() {
         // The limit is five standard errors.
         let off = during.estimated_bytes.abs_diff(4000 * 1016);
         assert!(half > 10_000 && off < half * 5 / 2, "{during:?}");
-        // The error of the survival must be within the same limit, although downsampling removed samples from the dump.
+        // The error of the reported survival must be within the same limit, although downsampling removed samples from
+        // the dump.
         let off = during.survival_permille.abs_diff(500);
         assert!(
             off * 4000 * 1016 < half * 5 / 2 * 500 + 4000 * 1016,
@@ -427,7 +428,8 @@ fn what_was_lost_widens_intervals_and_is_told() {
     let suspect = &report.suspects[0];
     assert_eq!(suspect.stacks[0].ci95, [30 * 1016; 2]);
     assert_eq!(suspect.coverage.unseen_bytes, 0);
-    // Sixty objects have no sample, because the agent dropped it. All of these objects may belong to one stack.
+    // The other sixty new objects have no sample, because the agent dropped their samples. All sixty may belong to one
+    // stack.
     for (lost, unseen) in [(60, 60), (1000, 60), (5, 5)] {
         let report = with(140, [(0, 0), (lost, lost * SIZE)]);
         let suspect = &report.suspects[0];

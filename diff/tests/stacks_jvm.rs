@@ -227,7 +227,7 @@ fn orders(jdk: &Jdk, flags: &[String]) -> Target {
     target
 }
 
-/// Returns the stack that allocated the amounts of orders, from the suspects.
+/// Returns the suspect's stack that allocated the `long[]` of the orders.
 fn booked(report: &Report) -> &Stack {
     let suspect = report.suspects.first();
     let suspect = suspect.unwrap_or_else(|| panic!("{}", describe(report)));
@@ -341,8 +341,8 @@ fn on_out_of_memory_error() {
         // The JVM failed while the list was growing. So local variables, in addition to the static field, hold the list
         // and its array.
         assert_eq!(suspect.holder, "Orders.open", "{}", describe(&report));
-        // Only the orders' amounts grew by this much, so the true bytes of their stacks are known. Two and a half
-        // half-widths of a 95 % interval are five standard errors. Other users of `long[]` are small.
+        // Almost all growth of `long[]` comes from the orders, so the true bytes that their stacks allocated are known.
+        // Two and a half half-widths of a 95 % interval are five standard errors.
         let class = report.classes.iter().find(|c| c.class == "long[]").unwrap();
         let grown = class.shallow_bytes[1] - class.shallow_bytes[0];
         let booked: Vec<&Stack> = suspect

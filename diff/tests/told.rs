@@ -314,7 +314,8 @@ fn values_of_a_thread_local() {
 
 #[test]
 fn threads_are_named_where_they_hold_the_values() {
-    // All threads have values of thread locals. In `holding` of the threads, these are the values that grow.
+    // Each of the `all` threads has a value of a thread local. The first `holding` threads also have a list of `count`
+    // spans, which grows.
     let heap = |all: usize, holding: usize, count: usize| {
         let mut app = App::new();
         let object = app.boot.object;

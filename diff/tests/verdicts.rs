@@ -198,7 +198,7 @@ fn what_other_paths_hold_in_one_dump_has_not_gone() {
         (Verdict::Leak, Some("steady")),
         "{s:#?}"
     );
-    // The entries are found on the other path, so no figure has to be interpolated.
+    // The entries are found through the local variable, so no figure has to be interpolated.
     assert_eq!(s.objects, [1000, 2000, 3000, 4000]);
     assert!(!says(s, "in dump 2"), "{:?}", s.reasons);
 }

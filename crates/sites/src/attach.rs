@@ -1,12 +1,12 @@
 //! The agent's options, and the return codes of `Agent_OnAttach`. The JVM passes the code to the process that requested
 //! to load the agent.
 
-/// A request to stop sampling, in place of options.
+/// A request to stop sampling. It is sent in place of options.
 pub const DETACH: &str = "detach:";
-/// Prefix of a request with options: an agent that is already sampling uses them in place of its own options.
+/// Prefix of a request with options. An agent that is already sampling replaces all of its options by these.
 pub const CHANGE: &str = "change:";
-/// Prefix of a request with options: an agent that is already sampling adds them to its own. Options that the request
-/// does not contain keep their values.
+/// Prefix of a request with options. An agent that is already sampling changes only the options that the request
+/// contains.
 pub const ADD: &str = "add:";
 
 /// Success: the agent is sampling, or about to start.
@@ -21,7 +21,7 @@ pub const OTHER_SAMPLER: i32 = 203;
 pub const FAILED: i32 = 204;
 /// The Java heap is too full for the agent's objects. Nothing was changed; try again later.
 pub const HEAP_FULL: i32 = 205;
-/// The heap is shared memory, which a forked child does not copy.
+/// No snapshot can be taken: the heap is shared memory, so a forked child would not have a copy of it.
 pub const SHARED_HEAP: i32 = 206;
 /// There is too little memory for a forked child.
 pub const NO_ROOM: i32 = 207;
@@ -48,8 +48,8 @@ pub const COUNT: &str = "count:";
 /// Prefix of a request to end a count. The rest of the request is a token. The agent returns the [`crate::Counts`] in a
 /// file in memory whose name contains the token ([`count_sign`]).
 pub const COUNT_END: &str = "count-end:";
-/// Prefix of a request for the number of classes that a count would change. The rest of the request is options with
-/// [`COUNT_KEYS`]. The agent returns the sum of [`CLASSES`] and that number.
+/// Prefix of a request for the number of classes that would be changed if counting started now. The rest of the request
+/// is options with [`COUNT_KEYS`]. The agent returns the sum of [`CLASSES`] and that number.
 pub const COUNT_CLASSES: &str = "count-classes:";
 /// The return code for zero classes.
 pub const CLASSES: i32 = 1 << 24;
@@ -77,9 +77,13 @@ pub const SAMPLES: i32 = 1;
 pub const COUNTS: i32 = 2;
 /// The agent is writing a trace.
 pub const TRACES: i32 = 4;
-/// Keys of the options of [`COUNT`], as in `seconds=30,jdk=on`: the maximum duration, whether to count JDK classes,
-/// regular expressions for class names to include and exclude, whether to count only classes in sampled stacks, and the
-/// token of a [`Counting`].
+/// Keys of the options of [`COUNT`], as in `seconds=30,jdk=on`:
+///
+/// - `seconds` is the maximum duration.
+/// - `jdk` is `on` to count JDK classes, too.
+/// - `include` and `exclude` are regular expressions for class names.
+/// - `sampled` is `on` to count only classes in sampled stacks.
+/// - `token` is the token of a [`Counting`].
 pub const COUNT_KEYS: [&str; 6] = ["seconds", "jdk", "include", "exclude", "sampled", "token"];
 
 /// Returns the name of the file in memory that holds a [`Counting`].

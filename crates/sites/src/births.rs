@@ -5,8 +5,8 @@
 //!
 //! - The live bytes are at most the bytes that were allocated there.
 //! - They are at least the total minus the upper bounds of all other places.
-//! - If the number of samples taken at a place is known, so is the part of these samples that is alive. It gives an
-//!   upper bound for the part of the counted allocations that is alive.
+//! - If 100 samples were taken at a place and 20 of them are alive, about 20 % of the allocations counted there are
+//!   alive. The upper end of the interval of this share is also an upper bound.
 //!
 //! All bounds are one-sided. If the compiler removes allocations, a count is too large. Bounds are then wider than
 //! necessary, but not wrong.
@@ -35,9 +35,9 @@ pub struct Births {
 pub struct OfStack {
     /// The place; `None` if nothing is counted there.
     pub place: Option<u32>,
-    /// Number of samples whose allocations the count of the place includes.
+    /// Number of the stack's samples whose allocations were counted at the place.
     pub counted: u64,
-    /// Number of samples whose allocations the count does not include.
+    /// Number of the stack's samples whose allocations were not counted.
     pub other: u64,
 }
 
@@ -60,7 +60,7 @@ impl<K> Default for Counts<K> {
 }
 
 impl<K: Ord + Copy> Counts<K> {
-    /// Adds the samples of the same class in another size.
+    /// Adds the samples of another size class of the same Java class.
     pub(crate) fn merge(&mut self, other: Self) {
         for (key, of) in other.stacks {
             let own = self.stacks.entry(key).or_default();
@@ -74,8 +74,8 @@ impl<K: Ord + Copy> Counts<K> {
         }
     }
 
-    /// Narrows each stack's part of the net growth, which is `total` bytes. `born` is the number of bytes allocated in
-    /// the same time.
+    /// Narrows the bounds of each stack's part of the net growth. `total` is the net growth in bytes, and `born` is the
+    /// number of bytes allocated in the same time.
     pub(crate) fn narrow(&self, parts: &mut BTreeMap<K, Part>, total: f64, born: f64) {
         let limits = Limits::new(self, total, born);
         let shares: Vec<Interval> = parts.values().map(|part| part.bytes).collect();
@@ -96,8 +96,8 @@ impl<K: Ord + Copy> Counts<K> {
     }
 }
 
-/// Upper bounds of the live bytes of places. Each bound is an interval. Its upper end is valid even if the compiler
-/// removed allocations.
+/// Upper bounds of the live bytes at each place in the code. A bound is an interval, because it may come from samples.
+/// Its upper end is valid even if the compiler removed allocations.
 struct Limits {
     total: f64,
     born: f64,
@@ -147,7 +147,8 @@ impl Limits {
         }
     }
 
-    /// Returns the stack's interval. If the bound for an end of the interval is better, it replaces this end.
+    /// Returns the interval of a stack's bytes, narrowed by the bounds. `share` is the interval from samples. An end of
+    /// it is replaced if the bound for this end is better ([`is_better`]).
     fn narrowed(&self, stack: OfStack, share: Interval) -> Interval {
         let Some((place, births)) = stack.place.and_then(|p| Some((p, self.all.get(&p)?))) else {
             return share;
@@ -202,17 +203,19 @@ impl Limits {
 
 /// Number of bisection steps. After these, only rounding errors are left.
 const HALVINGS: u32 = 60;
-/// Maximum distance, in standard errors, between the value of a bound and the value that the share of samples gives. If
-/// the distance is larger, random variation does not explain it. Then the compiler has removed allocations, and the
-/// share is better than the bound.
+/// Maximum difference, in standard errors, between a bound and the estimate from samples. A larger difference is not
+/// random variation: it shows that the compiler has removed allocations. The estimate is then better than the bound.
 const FAR: f64 = 2.5;
 /// Half the width of a 95 % interval, in standard errors.
 const ERRORS: f64 = 1.96;
 
-/// Returns true if a bound is better than one end of an interval that a share of samples gives. `out` is the distance
-/// from the share's value to the bound's value, `width` the distance from the bound's value to its end, and `share` the
-/// distance from the share's value to its end. The narrower of the two is chosen. Choosing the end that is nearer to
-/// the value would make the interval wrong more often than either end alone.
+/// Returns true if a bound should replace one end of the interval that was estimated from samples.
+///
+/// `out` is the distance from the estimate to the bound's value. `width` is the distance from the bound's value to the
+/// end of the bound's interval. `share` is the distance from the estimate to the end of its interval.
+///
+/// The narrower of the two is chosen. Choosing the end that is nearer to the value would make the interval wrong more
+/// often than either end alone.
 fn is_better([out, width]: [f64; 2], share: f64) -> bool {
     width < share && out <= FAR / ERRORS * width.hypot(share)
 }

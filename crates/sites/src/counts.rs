@@ -284,7 +284,7 @@ mod tests {
         fn any_bytes_are_refused_or_read_alike(bytes in vec(any::<u8>(), 0..99)) {
             let numbers = [START, &bytes, END].concat();
             assert_read_alike(&numbers)?;
-            // The decoder reads further into random bytes if their values are small.
+            // The decoder gets further in random bytes if their values are small.
             let small: Vec<u8> = bytes.iter().map(|byte| byte % 3).collect();
             assert_read_alike(&[START, &small, END].concat())?;
         }

@@ -1,8 +1,8 @@
 //! Totals estimated from samples, with their intervals.
 //!
-//! A sample represents several objects and bytes, its [`Weight`] (Horvitz-Thompson estimator). Weights and variances of
-//! samples add up. The interval is a score interval ([`Interval::count`]), whose lower end is at least the bytes of the
-//! samples.
+//! A sample represents several objects and bytes. Their numbers are the sample's [`Weight`] (Horvitz-Thompson
+//! estimator). The weights of samples are added, and so are the variances. The interval is a score interval
+//! ([`Interval::count`]). Its lower end is at least the bytes of the samples.
 
 use crate::{Interval, Weight};
 
@@ -13,9 +13,9 @@ pub struct Estimate {
     pub samples: u64,
     /// Estimated number of objects.
     objects: f64,
-    /// Sum of all added estimates.
+    /// Estimated bytes of the samples that were added.
     added: Sum,
-    /// Sum of all subtracted estimates.
+    /// Estimated bytes of the samples that were subtracted.
     taken: Sum,
     /// Bytes of the sampled objects.
     seen: f64,
@@ -231,7 +231,7 @@ mod tests {
             sum.add(&weight(1000.0, 2500.0), 100);
         }
         assert_eq!((sum.samples, sum.objects(), sum.bytes()), (4, 8, 4000));
-        // The sum of four variances of 2500 gives a standard error of 100.
+        // The four variances of 2500 add up to 10,000, so the standard error is 100.
         assert_eq!(sum.ci95(Unseen::default()), [3809, 4201]);
         let unseen = Unseen { there: 7, gone: 4 };
         assert_eq!(sum.ci95(unseen), [3805, 4208]);

@@ -10,7 +10,7 @@ pub const FORMAT: i32 = 1;
 pub const MARK_SAMPLE: i32 = 1;
 /// Value of `mark` for a class definition.
 pub const MARK_CLASS: i32 = 2;
-/// Number of places in a chunk of `samples` and `classes`.
+/// Number of elements in a chunk of `samples` and `classes`.
 pub const CHUNK: usize = 4096;
 /// Number of sites (or types) in a chunk of `totals` and `classTotals`; each takes two `long`s.
 pub const TOTALS_CHUNK: usize = 1024;
@@ -94,7 +94,7 @@ counters! {
     RecordedBytes,
     /// Class definitions recorded.
     Classes,
-    /// Samples and class definitions found dead.
+    /// Samples and class definitions that the agent found dead: a GC has collected their objects.
     Collected,
     /// Samples excluded by a filter or a strategy. They are not lost.
     Filtered,
@@ -128,15 +128,15 @@ counters! {
     Sweeps,
     /// Internal errors of the agent after which it continued.
     Faults,
-    /// Bytes that the dropped samples represent. They were dropped because the table was full, because there was no
-    /// room for the agent's object, or because an exception was pending.
+    /// Bytes that dropped samples represent: samples dropped because the table was full, because there was no room for
+    /// the agent's object, or because an exception was pending.
     DroppedBytes,
-    /// 1 if sampling began when the JVM started. Then only the first objects of the JVM were allocated before sampling
+    /// 1 if sampling began when the JVM started. Then only the JVM's first objects were allocated before sampling
     /// began.
     FromStart,
-    /// 1 if only a part of the samples is tracked: the totals count all samples taken at the first interval, but the
-    /// heap stores only those that the current interval would take. This is so with generational ZGC, whose young GCs
-    /// treat sampled objects as live.
+    /// 1 if the agent tracks only some of the samples. The totals count every sample taken at the initial sampling
+    /// interval. The heap stores only the samples that the current interval would also have selected. Happens with
+    /// generational ZGC, because its young GCs treat sampled objects as live.
     FewFollowed,
 }
 

@@ -28,7 +28,7 @@ pub trait Originals: std::fmt::Debug + Send + Sync {
     fn frames(&self, frame: &Frame<'_>) -> Option<Vec<OwnedFrame>>;
 
     /// Returns the original place of a line of code. If methods were inlined there, returns the place in the innermost
-    /// one. Returns `None` if nothing was renamed.
+    /// of these methods. Returns `None` if nothing was renamed.
     fn place(&self, class: &str, method: &str, line: Option<u32>) -> Option<OwnedFrame> {
         let frame = Frame {
             class,

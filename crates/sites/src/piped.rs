@@ -44,8 +44,9 @@ pub fn trailer(at: u64, length: u64) -> [u8; TRAILER] {
     bytes
 }
 
-/// Reads the trailer at the end of `received` bytes. Returns the offset of the piece, its length, and the length of the
-/// dump, which is also where the piece starts in the received bytes. Returns `None` if these contradict each other.
+/// Reads the trailer at the end of `received` bytes. Returns the offset of the piece, the length of the piece, and the
+/// length of the dump. The received bytes contain the piece directly after the dump. Returns `None` if these numbers
+/// contradict each other.
 #[must_use]
 pub fn parts_of(received: u64, trailer: [u8; TRAILER]) -> Option<(u64, u64, u64)> {
     let number = |bytes: &[u8]| Some(u64::from_be_bytes(bytes.try_into().ok()?));

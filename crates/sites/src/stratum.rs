@@ -82,7 +82,7 @@ pub enum Follow {
     Nothing,
 }
 
-/// What the keys are by which samples are grouped.
+/// The keys by which samples are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
     /// Allocating stacks. A report lists only stacks with samples, so stacks without a sample are missing.
@@ -104,7 +104,8 @@ pub struct Stratum<K> {
     pub came: BTreeMap<K, Estimate>,
     /// Samples in the first dump only.
     pub went: BTreeMap<K, Estimate>,
-    /// The samples of `came`, compared with the exact counts of the class. `None` if the class was not counted.
+    /// The samples that are in the last dump only (`came`), with the exact allocation counts of the class. `None` if
+    /// the class was not counted.
     pub counts: Option<Counts<K>>,
 }
 
@@ -202,7 +203,7 @@ impl<K: Ord + Copy> Division<K> {
         }
     }
 
-    /// Adds samples whose objects are estimated by the samples' weights.
+    /// Adds samples that belong to no stratum. The number of objects comes from the samples' weights alone.
     pub fn add_direct(&mut self, samples: BTreeMap<K, Estimate>) {
         for (key, estimate) in samples {
             let part = Part {

@@ -7,7 +7,7 @@
 /// The way in which samples are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Strategy {
-    /// By allocated bytes; the JVM's built-in method.
+    /// Samples are chosen by allocated bytes. This method is built into the JVM.
     #[default]
     Bytes,
     /// One sample in `rate` allocations on average. The distances vary at random (jitter).
@@ -82,7 +82,8 @@ impl Weight {
     }
 
     /// Returns the weight of a sample for which the probability of sampling is unknown. Such samples are treated as
-    /// independent and their number as Poisson-distributed, so the variance of a sum is the sum of the squares.
+    /// independent and their number as Poisson-distributed. The variance of a sum is therefore the sum of the squared
+    /// weights.
     #[must_use]
     pub const fn poisson(objects: f64, bytes: f64) -> Self {
         Self {
@@ -97,8 +98,8 @@ impl Weight {
 /// Minimum size of objects that a JVM before JDK 25 may allocate outside of the thread's TLAB: 1/64
 /// (`TLABRefillWasteFraction`) of a TLAB of 512 KiB.
 const OUTSIDE: u64 = 8 << 10;
-/// Maximum factor by which samples of such objects are missing. According to measurements, G1 takes a quarter too few
-/// samples, and ZGC a third (`docs/measurements.md`).
+/// Maximum factor by which a JVM takes too few samples of such objects. According to measurements, G1 takes a quarter
+/// too few samples, and ZGC a third (`docs/measurements.md`).
 const SHORT: f64 = 1.5;
 
 impl Sampling {
@@ -158,9 +159,11 @@ impl Sampling {
         })
     }
 
-    /// Returns the bytes that a sample represents, comparable among all samples of one JVM even if the sampling became
-    /// coarser since `first`. The result is the bytes of [`Self::weight`]. If the weight is unknown, it is the object's
-    /// size times the factor by which the rate has increased.
+    /// Returns the bytes that a sample represents, on a scale that stays the same if the agent samples more coarsely
+    /// later. `first` is the sampling with which the agent started.
+    ///
+    /// The result is the bytes of [`Self::weight`]. If the weight is unknown, the result is the object's size,
+    /// multiplied by the factor by which `rate` has increased since `first`.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     pub fn relative_bytes(&self, first: &Sampling, size: u64) -> f64 {
@@ -182,10 +185,10 @@ impl Sampling {
         next
     }
 
-    /// Returns true if a sample that was taken with the finer sampling `first` is also a sample with this sampling.
+    /// Returns true if a sample that was taken with the finer sampling `first` would also be taken with this sampling.
     ///
     /// The uid is hashed to a number between 0 and 1. The sample is kept if the number is below the ratio of the two
-    /// probabilities. So a sample that a coarse sampling keeps is kept by all finer ones, and a reader of a dump can
+    /// probabilities. So if a coarse sampling keeps a sample, all finer ones keep it too, and a reader of a dump can
     /// repeat the choice.
     #[must_use]
     pub fn keeps(&self, first: &Sampling, uid: u64, size: u64) -> bool {

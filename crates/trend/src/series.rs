@@ -1,32 +1,32 @@
 //! Classifies a series of figures: one figure per dump, with the time of the dump.
 //!
-//! Changes that are small compared with the whole heap are ignored. The rest is classified by its steps, the
-//! differences between neighbours: how much each grew, and how fast. All calculations use integers, so reports are
-//! equal on all machines.
+//! Changes that are small compared with the whole heap are ignored. The trend depends on how much and how fast the
+//! figure grew in each step. A step is the interval between two neighbouring dumps. All calculations use integers, so
+//! reports are equal on all machines.
 //!
 //! Growth counts as over only after a level period that is long enough compared with the time of growth. A step that is
 //! too short to show growth is ignored.
 
-/// The course of a figure over several dumps. The examples are figures of dumps at equal distances.
+/// How a figure developed over several dumps. Each example lists the figures of dumps at equal distances.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trend {
     /// No significant growth: 1000, 1005, 1010.
     Level,
-    /// Grew at every step (the interval between two dumps) that is long enough to show growth: 100, 200, 300. With two
-    /// dumps, any growth counts.
+    /// Grew from each dump to the next: 100, 200, 300. With more than two dumps, intervals that are too short to show
+    /// growth are ignored. With two dumps, any growth counts.
     Steady,
-    /// Grew at most steps, including the last: 100, 200, 200, 300. This is also the trend if the figure is level at the
-    /// end, but not for long enough.
+    /// Grew in most intervals between two dumps, including the last: 100, 200, 200, 300. This is also the trend if the
+    /// figure is level at the end, but not for long enough.
     Uneven,
-    /// Grew at every step, each time by less: 0, 500, 800.
+    /// Grew from each dump to the next, each time by less: 0, 500, 800.
     Slowing,
-    /// Was level and grew only at the last step: 100, 100, 100, 900.
+    /// Was level and grew only between the last two dumps: 100, 100, 100, 900.
     Late,
-    /// Grew at several steps and then stopped: 0, 400, 800, 1000, 1000.
+    /// Grew over several dumps and then stopped: 0, 400, 800, 1000, 1000.
     Plateau,
-    /// Grew at the first step and then stopped: 0, 900, 900.
+    /// Grew between the first two dumps and then stopped: 0, 900, 900.
     WarmUp,
-    /// Was level, grew at one step, and is level since: 100, 100, 900, 900.
+    /// Was level, grew between two dumps, and has been level since: 100, 100, 900, 900.
     Jump,
     /// Rose and fell, and does not end higher than before: 100, 900, 200, 880.
     Sawtooth,
@@ -39,7 +39,7 @@ pub enum Trend {
 pub struct Course {
     /// The trend.
     pub trend: Trend,
-    /// Number of figures that the trend is based on. If a step is too short, the figures at both of its ends count as
+    /// Number of figures that the trend is based on. If the time between two dumps is too short, their figures count as
     /// one.
     pub telling: usize,
     /// Length of the level period at the end. Set if this period is too short to conclude that growth has ended; 0 if
@@ -49,19 +49,20 @@ pub struct Course {
     pub idle_end: bool,
 }
 
-/// A step (the difference between two neighbouring figures) is level if two conditions hold: it has at most 1/20 of the
-/// growth of the largest step, and at most 1/20 of the rate of the fastest step.
+/// A step (the interval between two neighbouring dumps) is level if two conditions hold: the figure grew by at most
+/// 1/20 of the largest growth in any step, and its rate was at most 1/20 of the fastest rate in any step.
 const LEVEL_PART: u64 = 20;
-/// Growth of more than 16 times the noise is never level, however large the growth at the start is.
-const SIGNIFICANT: u64 = 16;
-/// If the growth of a step is within the noise, the step is level if it is at least 4 times slower than the fastest
+/// A step is never level if the figure grew by more than 16 times the noise, even if it grew far more in the first
 /// step.
+const SIGNIFICANT: u64 = 16;
+/// A step is also level if two other conditions hold: the figure grew by at most the noise divided by the number of
+/// steps, and it grew at least 4 times more slowly than in the fastest step.
 const SLOWER: u64 = 4;
 /// Growth that slows down has ended once the last steps together have less than 1/10 of all growth.
 const LAST_PART: u64 = 10;
 /// A fall counts if it is more than 1/10 of the difference between the largest and the smallest figure.
 const FALL_PART: u64 = 10;
-/// A level step is ignored if its time is shorter than 1/4 of the mean time of a step.
+/// A level step is ignored if it is shorter than 1/4 of the mean time between two dumps.
 const SHORT_PART: u64 = 4;
 /// Growth has ended if the level period after it is at least 1/3 as long as the time of growth.
 const END_PART: u64 = 3;
@@ -77,7 +78,7 @@ struct Step {
 }
 
 impl Step {
-    /// Returns true if the step is at least `times` times slower than another step.
+    /// Returns true if the figure grew at least `times` times more slowly in this step than in another one.
     fn is_slower(&self, times: u64, than: &Self) -> bool {
         let (own, other) = (u128::from(self.growth), u128::from(than.growth));
         let own = own.saturating_mul(u128::from(than.time) * u128::from(times));
@@ -85,7 +86,7 @@ impl Step {
     }
 }
 
-/// True if a step counts as growth, however large the other steps are.
+/// True if a step counts as growth, however much the figure grew in other steps.
 fn is_significant(step: &Step, noise: u64) -> bool {
     noise > 0 && step.growth > noise.saturating_mul(SIGNIFICANT)
 }
@@ -96,7 +97,7 @@ fn sum(steps: &[Step], figure: impl Fn(&Step) -> u64) -> u64 {
 
 impl Course {
     /// Classifies a series of (time, figure). Changes of at most `noise` are ignored. If times do not ascend, they are
-    /// unknown, and all steps count as equally long.
+    /// unknown, and all intervals between two dumps count as equally long.
     ///
     /// Cost: quadratic in the number of points.
     #[must_use]
@@ -243,7 +244,8 @@ impl Course {
         })
     }
 
-    /// Classifies the series after a step that is too short has been removed. The step is merged with its neighbour.
+    /// Classifies the series after a step (interval between two dumps) that is too short has been merged with a
+    /// neighbouring one.
     fn without_step(points: &[(u64, u64)], step: usize, noise: u64) -> Self {
         let is_last = step + 2 == points.len();
         let mut less = points.to_vec();
@@ -253,7 +255,8 @@ impl Course {
             let end = points[step + 1].0 - taken.0;
             course.short_end = Some(course.short_end.map_or(end, |e| e.max(end)));
         }
-        // The removed first step is level, so the series began to grow only at the second dump. This is a jump.
+        // The first interval was level and has been removed, so the figure began to grow only at the second dump. This
+        // is a jump.
         if step == 0 && course.trend == Trend::WarmUp {
             course.trend = Trend::Jump;
         }
@@ -261,10 +264,10 @@ impl Course {
     }
 }
 
-/// Classifies a series that grows at every step.
+/// Classifies a series that grows from each dump to the next.
 fn of_rising(steps: &[Step], noise: u64) -> Trend {
-    // A step shrinks if its growth and its rate are at most 3/4 of those of the step before. Both are compared, because
-    // the steps may differ in length.
+    // Growth shrinks from one step to the next if both its amount and its rate are at most 3/4 of those before. Both
+    // are compared, because the steps may differ in length.
     let shrinks = |w: &[Step]| {
         let [before, after] = [w[0], w[1]];
         let (own, other) = (u128::from(after.growth), u128::from(before.growth));
@@ -275,7 +278,7 @@ fn of_rising(steps: &[Step], noise: u64) -> Trend {
         return Trend::Steady;
     }
     let all = sum(steps, |s| s.growth);
-    // Count the steps at the end that together have little growth.
+    // Count the steps at the end in which the figure grew little in total.
     let mut little = 0;
     let end = steps.iter().rev().take_while(|s| {
         little += s.growth;
@@ -293,7 +296,7 @@ fn of_rising(steps: &[Step], noise: u64) -> Trend {
 }
 
 impl Trend {
-    /// Returns true if the figure grew at every step. Figures with this trend are reported first.
+    /// Returns true if the figure grew from each dump to the next. Figures with this trend are reported first.
     #[must_use]
     pub const fn is_steady(self) -> bool {
         matches!(self, Self::Steady)
@@ -326,8 +329,8 @@ impl Trend {
     }
 }
 
-/// Returns the growth in the last step as a part of all growth, in whole per cent. `None` if the last step counts as
-/// level.
+/// Returns the growth between the last two dumps as a part of all growth, in whole per cent. `None` if the figure
+/// counts as level between these dumps.
 #[must_use]
 pub fn last_step_percent(figures: &[u64]) -> Option<u64> {
     let [first, .., before, last] = figures else {
@@ -362,7 +365,8 @@ mod tests {
             Course::of_work(&points, 10)
         };
         let leaked = [100, 200, 200];
-        // The program works during the level period, either about as much as before or less. So growth has ended.
+        // The program also works during the level period: about as much per second as before, or less. So growth has
+        // ended.
         for after in [5000 * MB, 500 * MB] {
             let course = of([0, 100 * MB, after], leaked);
             assert_eq!((course.trend, course.idle_end), (Trend::WarmUp, false));
@@ -370,7 +374,8 @@ mod tests {
         let idle = of([0, 1000 * MB, 1001 * MB], leaked);
         assert!(idle.idle_end && !idle.trend.is_over(), "{idle:?}");
         assert_eq!((idle.telling, idle.short_end), (2, None));
-        // If the figure grows in the last step, growth goes on, with and without work.
+        // If the figure grows between the last two dumps, growth goes on. It does not matter how much work the program
+        // did.
         let both = [
             of([0, 1000 * MB, 1001 * MB], [100, 200, 300]),
             of([0, 100, 6000], [100, 200, 300]),
@@ -402,7 +407,8 @@ mod tests {
 
     #[test]
     fn a_short_step_acquits_nothing() {
-        // Dumps at 0, 75 and 77 s: the growth in the last two seconds is 1/37 of the growth before, or is not visible.
+        // Dumps at 0, 75 and 77 s. In the last two seconds, the figure grew by 1/37 of the growth before, or by even
+        // less.
         assert_eq!(
             timed(&[(0, 0), (75, 1000), (77, 1027)]),
             (Trend::Steady, 3, None)
@@ -416,7 +422,7 @@ mod tests {
             timed(&[(0, 0), (75, 1000), (150, 1004)]),
             (Trend::WarmUp, 3, None)
         );
-        // A step that is too short is also ignored at the start and in the middle.
+        // An interval that is too short is also ignored at the start and in the middle.
         assert_eq!(
             timed(&[(0, 0), (2, 0), (77, 1000), (150, 2000)]),
             (Trend::Steady, 3, None)
@@ -433,7 +439,7 @@ mod tests {
         let then = |time| timed(&[&grew[..], &[(time, 900)]].concat());
         assert_eq!(then(120), (Trend::Plateau, 5, None));
         assert_eq!(then(115), (Trend::Uneven, 5, Some(25)));
-        // If the times are unknown, the number of steps counts instead.
+        // If the times are unknown, the number of intervals counts instead.
         let short = [0, 100, 200, 300, 400, 500, 500].map(|f| (7, f));
         assert_eq!(timed(&short), (Trend::Uneven, 7, Some(0)));
         // A burst of growth that lasts two seconds has ended after a minute. Slow growth that follows such a burst has
@@ -447,7 +453,7 @@ mod tests {
 
     #[test]
     fn slowing_down_is_a_matter_of_rates() {
-        // The last step takes a tenth of the time and has a tenth of the growth.
+        // The last interval takes a tenth of the time and has a tenth of the growth.
         assert_eq!(
             timed(&[(0, 0), (75, 1000), (85, 1090)]),
             (Trend::Slowing, 3, None)
@@ -456,8 +462,8 @@ mod tests {
             timed(&[(0, 0), (75, 1000), (150, 1090)]),
             (Trend::WarmUp, 3, None)
         );
-        // Growth does not slow down if a step has less growth only because it is shorter, nor if it is longer and has
-        // the same growth.
+        // Growth does not slow down if the second interval is longer and has the same growth, or if it is shorter and
+        // has less.
         assert_eq!(timed(&[(0, 0), (26, 1000), (62, 2000)]).0, Trend::Steady);
         assert_eq!(timed(&[(0, 0), (60, 600), (90, 900)]).0, Trend::Steady);
     }
@@ -478,7 +484,7 @@ mod tests {
     fn growth_at_every_step_is_steady() {
         assert_eq!(trend(&[100, 200]), Trend::Steady);
         assert_eq!(trend(&[100, 200, 300, 400]), Trend::Steady);
-        // The amounts of work in the steps are not exactly the same.
+        // The program does not do exactly the same work in each interval.
         assert_eq!(trend(&[100, 190, 310, 395, 520]), Trend::Steady);
         // The growth accelerates.
         assert_eq!(trend(&[0, 20, 100, 500]), Trend::Steady);
@@ -563,7 +569,7 @@ mod tests {
 
     #[test]
     fn noise_is_shared_out_among_the_steps() {
-        // The figure grows in four steps, in each by a quarter of the noise.
+        // With four intervals, growth of at most a quarter of the noise in one interval is level.
         assert_eq!(of(&[0, 25, 50, 75, 200], 100), Trend::Late);
         assert_eq!(of(&[0, 20, 40, 60, 200], 100), Trend::Late);
         assert_eq!(of(&[0, 26, 52, 78, 200], 100), Trend::Steady);
@@ -592,12 +598,12 @@ mod tests {
 
     #[test]
     fn slowing_down_ends_below_a_tenth_of_the_growth() {
-        // The growth of each step is at most three quarters of the growth of the step before.
+        // Growth slows down if each interval has at most three quarters of the growth of the interval before.
         assert_eq!(trend(&[0, 400, 700]), Trend::Slowing);
         assert_eq!(trend(&[0, 400, 701]), Trend::Steady);
         assert_eq!(trend(&[0, 600, 900, 1000]), Trend::Slowing);
         assert_eq!(trend(&[0, 601, 901, 1000]), Trend::Plateau);
-        // If the first step has more than four fifths of the growth, the trend is a warm-up.
+        // If the first interval has more than four fifths of the growth, the trend is a warm-up.
         assert_eq!(trend(&[0, 800, 950, 1000]), Trend::Plateau);
         assert_eq!(trend(&[0, 801, 951, 1000]), Trend::WarmUp);
     }

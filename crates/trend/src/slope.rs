@@ -104,8 +104,9 @@ fn variance(points: &[(f64, f64)]) -> f64 {
     (term(points.len() as f64) - ties).max(0.0) / 18.0
 }
 
-/// Returns the value of Kendall's statistic that 95 % of all orders of `n` figures do not exceed, minus 2. The
-/// subtraction converts it to ranks of slopes (Hollander and Wolfe, Nonparametric Statistical Methods, 9.3).
+/// Returns a critical value of Kendall's statistic for `n` figures, minus 2. In at most 2.5 % of all orders of the
+/// figures, the statistic is at least the critical value. The subtraction converts it to ranks of slopes (Hollander and
+/// Wolfe, Nonparametric Statistical Methods, 9.3). Returns `None` if there are too few figures.
 fn exact(n: usize) -> Option<f64> {
     // Element i is the number of orders of n figures in which exactly i pairs are in descending order.
     let mut orders = vec![1.0_f64];

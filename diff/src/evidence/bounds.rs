@@ -1,9 +1,10 @@
 //! Finds reasons why a collection will not grow for ever: references that the JVM may clear, and limits that the
 //! objects themselves contain.
 //!
-//! A bound counts only if it belongs to the collection that grows, not to one above it. A bound is enforced if a
-//! library's own field states it for that instance. Any other number that is called a bound counts if it has been
-//! reached and then kept (within 2 %). Before that, it is a hint.
+//! A bound counts only if it belongs to the collection that grows, not to one above it. If a known library stores the
+//! bound in a field of this instance, the bound is enforced. A number in any other field counts as a bound if the name
+//! of the field suggests it, and if the collection has reached the number and then stayed within 2 % of it. Before
+//! that, it is only a hint.
 
 use heapdiff_model::diff::{difference, least};
 use heapdiff_sites::packages::is_jdk;
@@ -21,7 +22,7 @@ use crate::trie::StepId;
 const FAR: u64 = 64;
 /// Minimum value of a bound. Smaller numbers are rarely bounds of a collection that grows.
 const LEAST: u64 = 16;
-/// Maximum number of objects of one step (a node of the trie) whose fields are read in search of a bound.
+/// Maximum number of objects of one trie node whose fields are read in search of a bound.
 const LOOKED_AT: usize = 4;
 
 /// The strength of the evidence for a bound.
@@ -79,13 +80,13 @@ fn reference(context: &SuspectContext<'_>, step: StepId) -> Option<Reference> {
     Some(context.snapshot.classes()[class].reference)
 }
 
-/// If the JVM cleared all soft references, part of the growth would stay. This part is ignored if it is less than 1/8
-/// of all growth.
+/// The JVM may clear all soft references. The growth that would then stay is ignored if it is less than 1/8 of all
+/// growth.
 const STAYING_PART: u64 = 8;
 /// Name of the reference from a reference object to its referent.
 const REFERENT: &str = "java.lang.ref.Reference.referent";
 
-/// Returns the sentence for an object that is the referent of soft references.
+/// Returns the sentence which says that a soft reference holds the growing objects.
 fn soft(context: &SuspectContext<'_>) -> Option<Evidence> {
     let step = context.steps.windows(2).find(|w| {
         reference(context, w[0]) == Some(Reference::Soft) && context.via(w[1]) == REFERENT
@@ -95,15 +96,15 @@ fn soft(context: &SuspectContext<'_>) -> Option<Evidence> {
     })
 }
 
-/// True if only soft references lead to a step's objects.
+/// True if only soft references lead to a trie node's objects.
 pub(crate) fn is_softly_held(context: &SuspectContext<'_>, step: StepId) -> bool {
     let path = context.trie().path(step);
     path.windows(2)
         .any(|w| reference(context, w[0]) == Some(Reference::Soft) && context.via(w[1]) == REFERENT)
 }
 
-/// Returns the steps below the content whose objects are soft references. Each is returned with the step of its
-/// referents.
+/// Returns the trie nodes below the suspect's content whose objects are soft references, each with the trie node of
+/// their referents.
 fn softly_held(context: &SuspectContext<'_>) -> Vec<(StepId, StepId)> {
     const LOOKED_AT: usize = 1 << 10;
     let trie = context.trie();
@@ -174,15 +175,15 @@ pub(crate) fn stays_when_cleared(context: &SuspectContext<'_>) -> Option<Evidenc
     })
 }
 
-/// Returns the hint that the content is in a weak map, or consists of weak references, although other paths keep the
-/// keys or referents alive. This shows where to look, not that the growth ends.
+/// Returns the hint that the suspect's content is in a weak map, or consists of weak references, although other paths
+/// keep the keys or referents alive. This shows where to look, not that the growth ends.
 fn weak(context: &SuspectContext<'_>) -> Option<Evidence> {
     let table = context.held_via(|v| v == "java.util.WeakHashMap.table");
     if table.is_some_and(|table| is_own(context, table)) {
         return Some(Evidence::WeakHashMap);
     }
-    // Subclasses that also hold something else, such as entries of thread locals, do not match: for these, the report
-    // names what they hold.
+    // Subclasses of `WeakReference` that hold other objects too, such as the entries of thread locals, do not match.
+    // For these, the report names the other objects.
     let step = context.candidate.named;
     if reference(context, step) != Some(Reference::Weak) {
         return None;
@@ -190,20 +191,21 @@ fn weak(context: &SuspectContext<'_>) -> Option<Evidence> {
     let some = context.members(step, 64);
     let referents = context.field(&some, "referent");
     let alive = referents.iter().flatten().count();
-    // If most weak references are cleared, the tables and entries that stay are what grows.
+    // If most weak references are cleared, the growth is in the tables and entries, which stay.
     (alive * 2 > some.len()).then(|| Evidence::WeakReferences {
         class: context.class(step).to_owned(),
     })
 }
 
-/// True if the collection at a step grows by its elements, rather than by something that one of its elements holds.
+/// True if the collection at a trie node grows by its elements, rather than by something that one of its elements
+/// holds.
 pub(crate) fn is_own(context: &SuspectContext<'_>, collection: StepId) -> bool {
     let path = context.trie().path(context.candidate.at);
     let Some(at) = path.iter().position(|&s| s == collection) else {
         return false;
     };
-    // Steps below the first entry belong to the content of the collection's elements. Exception: a set or a cache is
-    // implemented with a map inside. Any other collection inside a collection is one of its elements.
+    // Below the first entry are the collection's elements. Exception: a set or a cache is implemented with a map
+    // inside. Any other collection inside a collection is one of its elements.
     let outer = context.class(collection);
     let maps = usize::from(!outer.starts_with("java.util.") || outer.contains("Set"));
     let is_inner = |&s: &StepId| {
@@ -221,7 +223,7 @@ fn is_entry(class: &str) -> bool {
     !class.ends_with("[]") && (name.contains("Entry") || name.contains("Node"))
 }
 
-/// True if the objects of a step are whole collections that a program uses directly, rather than internal parts of a
+/// True if the objects of a trie node are collections that a program uses directly, rather than internal parts of a
 /// collection.
 fn is_collection(context: &SuspectContext<'_>, step: StepId) -> bool {
     let class = context.class(step);
@@ -259,8 +261,8 @@ fn slack(context: &SuspectContext<'_>) -> Option<Evidence> {
     })
 }
 
-/// Returns the hint that an application's subclass of `LinkedHashMap` holds the content. Such maps often remove their
-/// eldest entry. The dump does not show whether this one ever does.
+/// Returns the hint that an application's subclass of `LinkedHashMap` holds the suspect's content. Such maps often
+/// remove their eldest entry. The dump does not show whether this one ever does.
 fn eldest(context: &SuspectContext<'_>) -> Option<Evidence> {
     let above = context.trie().path(context.candidate.at);
     let step = above
@@ -274,9 +276,9 @@ fn eldest(context: &SuspectContext<'_>) -> Option<Evidence> {
 
 /// Returns the sentence for a cache, queue or pool of a well-known library whose objects contain their maximum size.
 fn library(context: &SuspectContext<'_>) -> Option<Evidence> {
-    // Classes, each with the name of the field that contains the bound of an instance. If a cache has no maximum,
-    // Caffeine uses a class without the field. The field of other classes then has a value that is not a bound:
-    // negative, 0, or the largest number.
+    // Pairs of a class and the field that contains the maximum size of an instance. Without a maximum, Caffeine uses a
+    // class that lacks the field. The other classes then have a value in the field that is not a maximum: negative, 0,
+    // or the largest number.
     const BOUNDED: [(&str, &str); 7] = [
         ("com.google.common.cache.LocalCache", "maxWeight"),
         (
@@ -348,13 +350,13 @@ fn is_weighed(context: &SuspectContext<'_>, cache: StepId) -> bool {
     })
 }
 
-/// Returns the bound in a field with a name such as `maxSize`: a field of the object that declares the holding field,
-/// of its class, or of the collection.
+/// Returns the limit of a collection, read from a field with a name such as `maxSize`. Searches the object that holds
+/// the collection, the static fields of its class, and the collection.
 fn stated(context: &SuspectContext<'_>) -> Option<Bound> {
     let trie = context.trie();
     let path = trie.path(context.candidate.at);
     let field = context.own_field()?;
-    // Search the owner of the holding field first, and then the steps down to the collection.
+    // Search the object that has the holding field first, and then the trie nodes down to the collection.
     let at = path.iter().position(|&s| s == field).unwrap_or(path.len());
     let collection = path
         .get(at)
@@ -402,9 +404,9 @@ fn bound_of_whole(context: &SuspectContext<'_>, path: &[StepId], content: &[u64]
     held.bound((name, bound)).filter(|_| !limits_parts)
 }
 
-/// Returns two steps for a path whose last step is a part of a collection, such as a segment of a cache: the step of
-/// the object that contains the parts, and the step of its field that holds them. Returns `None` if the name of the
-/// last step's class does not contain a word for a part.
+/// Finds the collection to which the last trie node of a path belongs as a part, for example a cache with segments.
+/// Returns two trie nodes: that of the cache, and that of its field that holds the segments. Returns `None` if the
+/// class name of the last trie node contains no word for a part.
 fn whole_of(context: &SuspectContext<'_>, path: &[StepId]) -> Option<(StepId, StepId)> {
     const PARTS: [&str; 5] = ["segment", "shard", "stripe", "partition", "bucket"];
     let (&part, above) = path.split_last()?;
@@ -421,8 +423,9 @@ fn whole_of(context: &SuspectContext<'_>, path: &[StepId]) -> Option<(StepId, St
 /// The number of elements that each holder has. It is compared with a possible limit.
 struct Held {
     now: u64,
-    /// Number of elements added since the previous dump. It exposes a field such as `maxActive` that is a high-water
-    /// mark: its value is about equal to the number of elements, although many elements were added since.
+    /// Number of elements added since the previous dump. It shows whether a field such as `maxActive` is a high-water
+    /// mark. The value of a high-water mark is about equal to the number of elements, although many elements were
+    /// added.
     late: u64,
     is_one: bool,
 }
@@ -580,7 +583,7 @@ fn static_bound(
         })
 }
 
-/// Returns a bound from an instance field of a step's objects, or else from a static field of their class.
+/// Returns a bound from an instance field of a trie node's objects, or else from a static field of their class.
 fn own_bound(context: &SuspectContext<'_>, step: StepId, held: u64) -> Option<(String, u64)> {
     let class = context.class_index(step)?;
     let classes = context.snapshot.classes();

@@ -1,5 +1,7 @@
 //! A candidate together with the sources of evidence about it: the summaries of all dumps, and the last dump, which is
-//! still open. A step is a node of the trie: all objects of one class that one reference holds.
+//! still open.
+//!
+//! In all comments here, a trie node represents all objects of one class that one reference holds.
 
 use hprof::answers::{Record, Value};
 use hprof::dominators::Node;
@@ -12,18 +14,18 @@ use crate::summary::stats::OffHeap;
 use crate::trie::{StepId, Trie};
 
 /// Maximum number of objects to collect on each level of the dominator tree, during the descent to the objects of a
-/// step.
+/// trie node.
 const MEMBERS_PER_LEVEL: usize = 1 << 14;
-/// Maximum number of objects to visit in order to find out how objects of one class hold one another.
+/// Maximum number of objects to visit in a search for objects of a class that hold other objects of the same class.
 const NESTED: usize = 1 << 22;
 
-/// A candidate, the dumps in which it grows, and the steps on the path to it.
+/// A candidate, the dumps in which it grows, and the trie nodes on the path to it.
 pub(crate) struct SuspectContext<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) summaries: &'a [Summary],
     pub(crate) aligned: &'a Aligned<'a>,
     pub(crate) candidate: &'a Candidate,
-    /// The steps on the path to the candidate: from below the root down to the step that the report names.
+    /// The trie nodes on the path to the candidate: from below the root down to the trie node that the report names.
     pub(crate) steps: Vec<StepId>,
 }
 
@@ -57,7 +59,7 @@ impl<'a> SuspectContext<'a> {
         self.summaries.len() == 1
     }
 
-    /// Returns the change of a number of things between the first dump and the last. In a single dump, `first` is
+    /// Returns how the number of `things` changed from the first dump to the last. In a single dump, `first` is
     /// ignored.
     pub(crate) fn changed(&self, first: u64, last: u64, things: impl Into<String>) -> Change {
         Change {
@@ -71,29 +73,29 @@ impl<'a> SuspectContext<'a> {
         self.aligned.last()
     }
 
-    /// Returns the name of the class of a step's objects.
+    /// Returns the name of the class of a trie node's objects.
     pub(crate) fn class(&self, step: StepId) -> &'a str {
         let trie = self.trie();
         trie.names.text(trie[step].class)
     }
 
-    /// Returns the name of the reference that holds a step's objects.
+    /// Returns the name of the reference that holds a trie node's objects.
     pub(crate) fn via(&self, step: StepId) -> &'a str {
         let trie = self.trie();
         trie.names.text(trie[step].via)
     }
 
-    /// Returns the first step on the path whose class name `wanted` accepts.
+    /// Returns the first trie node on the path for whose class name `wanted` returns true.
     pub(crate) fn of_class(&self, wanted: impl Fn(&str) -> bool) -> Option<StepId> {
         self.steps.iter().copied().find(|&s| wanted(self.class(s)))
     }
 
-    /// Returns the first step of the path whose reference has a name for which `wanted` returns true.
+    /// Returns the first trie node on the path for whose reference name `wanted` returns true.
     pub(crate) fn held_via(&self, wanted: impl Fn(&str) -> bool) -> Option<StepId> {
         self.steps.iter().copied().find(|&s| wanted(self.via(s)))
     }
 
-    /// Returns the first step on the path whose class is, or extends, the JDK class of this name.
+    /// Returns the first trie node on the path whose class is, or extends, the JDK class of this name.
     pub(crate) fn of_kind(&self, ancestor: &str) -> Option<StepId> {
         self.steps
             .iter()
@@ -101,7 +103,7 @@ impl<'a> SuspectContext<'a> {
             .find(|&s| self.is_kind(s, ancestor))
     }
 
-    /// True if a step's class is, or extends, the JDK class of this name.
+    /// True if a trie node's class is, or extends, the JDK class of this name.
     pub(crate) fn is_kind(&self, step: StepId, ancestor: &str) -> bool {
         let classes = self.snapshot.classes();
         let of_boot = |&&c: &&ClassIndex| classes[c].loader.is_null();
@@ -112,7 +114,7 @@ impl<'a> SuspectContext<'a> {
         }
     }
 
-    /// Returns the class of a step's objects; `None` for class objects.
+    /// Returns the class of a trie node's objects; `None` for class objects.
     pub(crate) fn class_index(&self, step: StepId) -> Option<ClassIndex> {
         let &sample = self.trie()[step].samples.first()?;
         match self.snapshot.represents(sample) {
@@ -121,13 +123,13 @@ impl<'a> SuspectContext<'a> {
         }
     }
 
-    /// Returns the number of a step's objects in each dump.
+    /// Returns the number of a trie node's objects in each dump.
     pub(crate) fn objects(&self, step: StepId) -> Vec<u64> {
         self.aligned.figures(step, |s| s.objects)
     }
 
-    /// Returns the number of a step's objects in the first dump and in the last. In a single dump, returns 0 and the
-    /// number of objects.
+    /// Returns the number of a trie node's objects in the first dump and in the last. In a single dump, returns 0 and
+    /// the number of objects.
     pub(crate) fn ends(&self, step: StepId) -> (u64, u64) {
         match self.objects(step)[..] {
             [first, .., last] => (first, last),
@@ -136,8 +138,8 @@ impl<'a> SuspectContext<'a> {
         }
     }
 
-    /// Returns the candidate's off-heap figures in the first dump and in the last. In a single dump, those of the first
-    /// are 0.
+    /// Returns the off-heap memory of the candidate in the first dump and in the last. In a single dump, those of the
+    /// first are 0.
     pub(crate) fn off_heap(&self) -> (OffHeap, OffHeap) {
         match self.candidate.off_heap[..] {
             [first, .., last] => (first, last),
@@ -146,20 +148,21 @@ impl<'a> SuspectContext<'a> {
         }
     }
 
-    /// Returns the innermost step that is held by a field of an application class, on the path from the root down to
-    /// the top object of the growing structure.
+    /// Returns the innermost trie node that is held by a field of an application class, on the path from the root down
+    /// to the top object of the growing structure.
     pub(crate) fn own_field(&self) -> Option<StepId> {
         self.aligned.own_field(self.candidate)
     }
 
-    /// Returns at most `limit` objects of a step. Of the objects found, the ones with the lowest numbers are returned:
-    /// they were allocated together and are adjacent in the file, so reading them is cheap.
+    /// Returns at most `limit` objects of a trie node. Of the objects found, the ones with the lowest numbers are
+    /// returned: they were allocated together and are adjacent in the file, so reading them is cheap.
     ///
     /// Cost: visits some ten thousand objects of the dominator tree, in memory.
     pub(crate) fn members(&self, step: StepId, limit: usize) -> Vec<ObjectIndex> {
         let trie = self.trie();
         let path = trie.path(step);
-        // Start at the lowest step of which all objects are known, because its stored samples are all of its objects.
+        // A trie node stores some of its objects as samples. Start at the lowest trie node that stores all of its
+        // objects.
         let known = |s: &StepId| trie[*s].objects == trie[*s].samples.len() as u64;
         let from = path.iter().rposition(known);
         let mut objects: Vec<ObjectIndex> = match from {
@@ -175,7 +178,7 @@ impl<'a> SuspectContext<'a> {
         if objects.is_empty() {
             objects.clone_from(&trie[step].samples);
         }
-        // A chain is folded into one step. So far only the first object of each chain was found; add the others.
+        // A chain is folded into one trie node. So far only the first object of each chain was found; add the others.
         if objects.len() < limit {
             objects = self.chained(objects, self.class_index(step));
         }
@@ -190,7 +193,8 @@ impl<'a> SuspectContext<'a> {
         self.of(class, self.children(Node::ROOT))
     }
 
-    /// Returns the structure in which a step's largest object holds the others; `None` if it does not hold all of them.
+    /// Returns the structure in which a trie node's largest object holds the others; `None` if it does not hold all of
+    /// them.
     ///
     /// Cost: visits some million objects of the dominator tree, in memory.
     pub(crate) fn nested(&self, step: StepId) -> Option<Nested> {
@@ -233,7 +237,7 @@ impl<'a> SuspectContext<'a> {
         self.of(class, nodes.flat_map(|n| self.children(n)))
     }
 
-    /// Returns the first of the given objects that are of a class, in ascending order.
+    /// Returns at most [`MEMBERS_PER_LEVEL`] objects of a class, sorted. They are the first ones in `objects`.
     fn of(
         &self,
         class: Option<ClassIndex>,

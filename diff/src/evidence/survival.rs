@@ -1,4 +1,4 @@
-//! Measures how long objects live at the place where something accumulates. The evidence is samples.
+//! Uses samples to measure how long the objects in a growing structure live.
 
 use std::collections::BTreeSet;
 
@@ -16,11 +16,11 @@ const ALL: u64 = 980;
 
 /// Maximum part of the samples that may survive, in thousandths, to count as "none stays".
 const NONE: u64 = 20;
-/// Minimum number of new samples that show when they were added. If no old sample is alive, this is also the minimum
-/// number of old samples that shows that objects were replaced.
+/// With at least this number of new samples, the times at which objects were added are known. If no old sample is
+/// alive, at least this number of old samples shows that objects were replaced.
 const NEW: u64 = 16;
 
-/// Samples at one place in the first dump and in the last dump of the same JVM.
+/// The samples of objects in one structure (the place), in the first and in the last dump of one JVM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Survival {
     /// Number of samples at the place in the first dump, downsampled to the rate of the last dump.
@@ -34,11 +34,11 @@ pub(crate) struct Survival {
     /// Numbers of samples added since the first dump. The time between the dumps is divided into quarters, and there is
     /// one number for the samples allocated in each.
     pub(crate) quarters: [u64; 4],
-    /// Part of all samples that is alive, in thousandths. Only samples taken at the stacks that allocated the growth
-    /// count.
+    /// Part of the samples that is alive, in thousandths. Counts all samples ever taken at the stacks that allocated
+    /// the growth.
     pub(crate) permille: u64,
-    /// Part of the samples that was collected, in thousandths. Only samples at the same stacks count, and only stacks
-    /// with enough tracked samples.
+    /// Part of the samples that was collected, in thousandths. Counts the stacks that allocated the growth, except
+    /// those with too few tracked samples.
     pub(crate) gone_permille: u64,
 }
 
@@ -78,8 +78,8 @@ impl Survival {
         (self.held >= ENOUGH).then(|| gone / self.held)
     }
 
-    /// True if far more was allocated for the content and removed again than stayed: the growth is at most half of the
-    /// removed bytes, counting only the stacks that allocated the growth.
+    /// True if the bytes that were added and removed again are at least twice the growth. Only the stacks that
+    /// allocated the growth count.
     pub(crate) fn is_within_passage(&self, grown: u64, held: u64) -> bool {
         let stayed = 1000_u64.saturating_sub(self.gone_permille);
         2 * u128::from(grown) * u128::from(stayed)
@@ -97,9 +97,9 @@ impl Survival {
 }
 
 impl Attribution {
-    /// Tracks the samples of the given steps (nodes of the trie) from the first dump to this one, which is the last.
-    /// Returns `None` if the dumps are of different JVMs. `taken` is when the dumps were taken, in milliseconds since
-    /// 1970.
+    /// Tracks the samples of the given trie nodes from the first dump to the last. `self` has the samples of the last
+    /// dump. Returns `None` if the dumps are of different JVMs. `taken` is when the dumps were taken, in milliseconds
+    /// since 1970.
     pub(crate) fn survival(
         &self,
         trie: &Trie,
@@ -121,8 +121,8 @@ impl Attribution {
         };
         let before: Vec<&Sample> = first.within(first_trie, before).collect();
         for sample in &before {
-            // Skip a sample that the coarser sampling of the last dump would have dropped: that it is missing there
-            // does not show that it was collected.
+            // Skip a sample that the coarser sampling of the last dump would have dropped. Its absence there does not
+            // show that its object was collected.
             if thinned(sample, &sampling, &finest).is_some() {
                 found.held += 1;
                 found.kept += u64::from(uids.contains(&sample.uid));

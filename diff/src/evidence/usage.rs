@@ -16,10 +16,10 @@ use crate::evidence::bounds;
 use crate::evidence::context::SuspectContext;
 use crate::sentence::{Evidence, Verdict, Warning};
 
-/// Maximum number of entries to read of the agent's table, and maximum number of numbers to read of each entry.
+/// Maximum number of entries to read from the agent's table, and maximum number of counts to read from each entry.
 const MOST_PLACES: u32 = 1 << 16;
 const MOST_NUMBERS: u32 = 1 << 10;
-/// Maximum number of collections of one step (a node of the trie) to search in the agent's table.
+/// Maximum number of collections of one trie node to search in the agent's table.
 const MEMBERS: usize = 1 << 12;
 /// Minimum number of puts that is enough evidence of how a collection is used.
 const ENOUGH: u64 = 1000;
@@ -126,7 +126,7 @@ fn bits(snapshot: &Snapshot, array: ObjectIndex) -> u64 {
 }
 
 impl Counted {
-    /// Adds the stripes of a collection.
+    /// Adds the counts of all stripes of a collection.
     fn add(&mut self, numbers: &[u64]) {
         for stripe in numbers.chunks_exact(STRIPE) {
             let of = |kind: Kind| usize::try_from(kind.code()).map_or(0, |at| stripe[at]);
@@ -282,7 +282,7 @@ impl Usage {
         }
     }
 
-    /// Returns evidence against a leak that does not rule out a leak.
+    /// Returns a reason to doubt that this is a leak. It does not rule out a leak.
     pub(crate) fn doubt(&self) -> Option<Verdict> {
         let Counted {
             put, removed, read, ..

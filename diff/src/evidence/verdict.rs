@@ -33,7 +33,7 @@ use heapdiff_units::Span;
 /// If fewer than [`LEAST_POINTS`] dumps show growth, and it is at most 1/20 of the size, it can be random variation.
 const SLIGHT_PART: u64 = 20;
 
-/// Growth is random variation if it is less than 1/10 of the content that was replaced in the same time.
+/// Growth is random variation if it is less than 1/10 of the bytes of the objects that were replaced in the same time.
 const WAVERING_PART: u128 = 10;
 
 /// All evidence for and against a suspect.
@@ -62,7 +62,7 @@ pub(crate) struct Evidence<'a> {
 pub(crate) enum Moved {
     Nowhere,
     InSomeSteps,
-    /// In each interval between two dumps in which the content grew.
+    /// In every interval in which the suspect's content grew.
     InEachStep,
 }
 
@@ -184,20 +184,23 @@ impl Evidence<'_> {
             })
     }
 
-    /// True if the growth is less than 1/10 of the content that was replaced in the same time. False if there are at
-    /// least [`LEAST_POINTS`] dumps and the size rises from each dump to the next.
+    /// True if the growth is less than 1/10 of the bytes of the objects that were replaced in the same time. Always
+    /// false for a known leak pattern. Also false if there are at least [`LEAST_POINTS`] dumps and the size rises from
+    /// each dump to the next.
     fn wavers(&self) -> bool {
         self.finding.is_none()
             && !self.rises_in_many_dumps()
             && self.is_below_part_of_replaced(WAVERING_PART)
     }
 
-    /// True if the growth is less than half of the content that was replaced in the same time.
+    /// True if the growth is less than half of the bytes of the objects that were replaced in the same time.
     fn is_within_turnover(&self) -> bool {
         self.is_below_part_of_replaced(2)
     }
 
-    /// True if the growth is less than `1 / part` of the content that was replaced in the same time.
+    /// True if the growth is less than `1 / part` of the bytes of the objects that were replaced in the same time. The
+    /// replaced bytes are the size in the first dump, multiplied by the part of its samples that are not alive any
+    /// more.
     fn is_below_part_of_replaced(&self, part: u128) -> bool {
         let (first, last) = self.ends();
         let grown = u128::from(last.saturating_sub(first)) * 1000;
@@ -244,8 +247,7 @@ impl Evidence<'_> {
     fn doubts(&self) -> Vec<sentence::Verdict> {
         let course = &self.course;
         let is_steady = course.trend.is_steady();
-        // The sentence which says that two dumps are not enough is left out for a known leak pattern: a cache does not
-        // look like one.
+        // For a known leak pattern, two dumps are enough, because a cache does not show such a pattern.
         let has_two = self.figures.len() == 2 && self.finding.is_none();
         let span = |ms| (ms > 0).then(|| Span(Duration::from_millis(ms)));
         let short = course.short_end;
@@ -497,7 +499,7 @@ mod tests {
             // Some samples are collected.
             assert_eq!(with(60, [50; 4]), Some(shape), "{figures:?}");
         }
-        // All samples stay and none was added recently. The content was loaded once, so this is not a cache.
+        // All samples stay and none was added recently. The suspect's content was loaded once, so this is not a cache.
         for figures in [&[100, 900, 900][..], &[100, 500, 900, 900]] {
             let loaded = Evidence {
                 survival: survival(100, [100, 100, 0, 0]),
@@ -531,7 +533,8 @@ mod tests {
             ..churn(0, &[10_000, 20_000])
         };
         assert_eq!(queue.verdict(), Some(Verdict::Growth));
-        // If half of the content stays, the verdict is growth, with the reason that it can be random variation.
+        // If half of the suspect's content stays, the verdict is growth, with the reason that it can be random
+        // variation.
         assert_eq!(churn(50, levels).verdict(), Some(Verdict::Growth));
         assert!(says(
             churn(50, levels),
@@ -617,7 +620,7 @@ mod tests {
             ..evidence(levels)
         };
         assert_eq!(few.verdict(), Some(Verdict::Growth));
-        // If each of five dumps has more than the one before, that is not random variation. Nor is the growth of a
+        // If the size rises from each of five dumps to the next, that is not random variation. Nor is the growth of a
         // queue, which is a known leak pattern.
         let rises = &[12_100, 12_200, 12_300, 12_400, 12_500];
         assert_eq!(with(45, rises).verdict(), Some(Verdict::Growth));

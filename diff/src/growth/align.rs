@@ -1,9 +1,9 @@
-//! Aligns the steps of all dumps with those of the last one.
+//! Aligns the trie nodes of all dumps with those of the last one.
 //!
-//! A step is a node of the trie: all objects of one class that one reference holds. Steps with the same path
-//! correspond. The path of an object can also change. For example, if a thread is running a method of a collection when
-//! the dump is taken, the collection has another dominator and so another path. Steps without a counterpart are
-//! therefore aligned a second time, by field and class at any place, and a third time, by class and content.
+//! A trie node represents all objects of one class that one reference holds. Trie nodes with the same path correspond.
+//! The path of an object can also change. For example, if a thread is running a method of a collection when the dump is
+//! taken, the collection has another dominator and so another path. Trie nodes without a counterpart are therefore
+//! aligned a second time, by field and class at any place, and a third time, by class and content.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,8 +12,8 @@ use super::{is_application, label};
 use crate::names::{self, LabelKind};
 use crate::trie::{StepId, Trie};
 
-/// Returns for each step of the last trie the corresponding step in the trie of each dump. In the last trie, this is
-/// the step itself.
+/// For each node of the last trie, returns the corresponding node in the trie of each dump. In the last trie, this is
+/// the node itself.
 pub(super) fn rows(tries: &[&Trie]) -> Vec<Vec<Option<StepId>>> {
     let Some((last, earlier)) = tries.split_last() else {
         return Vec::new();
@@ -35,17 +35,17 @@ pub(super) fn rows(tries: &[&Trie]) -> Vec<Vec<Option<StepId>>> {
     (0..last.len() as u32).map(row).collect()
 }
 
-/// One earlier trie and the last one, with the pairs of steps that are known to correspond.
+/// One earlier trie and the last one, with the pairs of trie nodes that are known to correspond.
 struct Pairs<'a> {
     earlier: &'a Trie,
     last: &'a Trie,
-    /// For each step of the last trie, the corresponding step of the earlier trie.
+    /// For each node of the last trie, the corresponding node of the earlier trie.
     of: Vec<Option<StepId>>,
-    /// For each step of the earlier trie, true if it is in `of`.
+    /// For each node of the earlier trie, true if it is in `of`.
     taken: Vec<bool>,
 }
 
-/// A key for steps at different places: two steps with the same key correspond.
+/// A key for trie nodes at different places: two trie nodes with the same key correspond.
 type Key = (String, String);
 
 impl<'a> Pairs<'a> {
@@ -65,7 +65,7 @@ impl<'a> Pairs<'a> {
         self.taken[earlier.0 as usize] = true;
     }
 
-    /// Aligns steps whose labels are the same on the whole path from the root.
+    /// Aligns trie nodes whose labels are the same on the whole path from the root.
     fn by_path(&mut self) {
         // Class objects are found by name, because their dominator can change from dump to dump: it is a loader, a
         // thread or the virtual root.
@@ -89,7 +89,7 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// Returns the children, by label, of the step in the earlier trie that corresponds to `step`.
+    /// Returns the children, by label, of the node in the earlier trie that corresponds to `step`.
     fn below(&self, step: StepId) -> BTreeMap<(&'a str, &'a str), StepId> {
         let earlier = self.earlier;
         let children = self.of[step.0 as usize].map_or(&[][..], |s| &earlier[s].children);
@@ -97,7 +97,7 @@ impl<'a> Pairs<'a> {
         labelled.collect()
     }
 
-    /// Aligns the remaining steps by a key, the largest steps first. If two steps are aligned, the steps below them
+    /// Aligns the remaining trie nodes by a key, the largest first. If two trie nodes are aligned, the nodes below them
     /// with the same labels are aligned, too.
     fn by_key(&mut self, key: impl Fn(&Trie, StepId) -> Option<Key>) {
         let mut free: BTreeMap<Key, Vec<StepId>> = BTreeMap::new();
@@ -123,8 +123,8 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// True if two steps at different places may be aligned. They may if their objects are of an application class, or
-    /// if they have no definite place in at least one of the dumps.
+    /// True if two trie nodes at different places may be aligned. This is so if their objects are of an application
+    /// class or hold one. It is also so if no single reference of the program holds the objects in one of the dumps.
     fn moved(&self, last: StepId, earlier: StepId) -> bool {
         let anywhere = |trie: &Trie, step: StepId| {
             let kind = trie.names.kind(trie[step].via);
@@ -155,8 +155,8 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// Returns the field that holds a step's objects, and their class. Returns `None` if the field does not identify
-    /// the objects.
+    /// Returns the field that holds a trie node's objects, and their class. Returns `None` unless it is a field of an
+    /// application class or a static field of the JDK. Any other field is too common to identify the objects.
     fn field(trie: &Trie, step: StepId) -> Option<Key> {
         let kind = trie.names.kind(trie[step].via);
         let tells = is_application(kind) || kind == LabelKind::RuntimeStatic;
@@ -164,7 +164,7 @@ impl<'a> Pairs<'a> {
         tells.then(|| (via.to_owned(), class.to_owned()))
     }
 
-    /// Returns the class of a step's objects, and the application class that retains most of their content.
+    /// Returns the class of a trie node's objects, and the application class that retains most of their content.
     fn kind(trie: &Trie, step: StepId) -> Option<Key> {
         let class = trie.names.text(trie[step].class);
         let held = holds(trie, step).unwrap_or_default();
@@ -173,11 +173,11 @@ impl<'a> Pairs<'a> {
     }
 }
 
-/// Maximum number of levels below a step to search for an application class.
+/// Maximum number of levels below a trie node to search for an application class.
 const DEPTH: usize = 6;
 
-/// Returns the application class that retains most below a step of JDK classes. Returns `None` if there is none, or if
-/// the step's own class is an application class.
+/// Returns the application class that retains most below a trie node of JDK classes. Returns `None` if there is none,
+/// or if the trie node's own class is an application class.
 fn holds(trie: &Trie, step: StepId) -> Option<&str> {
     let own = |s: StepId| names::is_own_class(trie.names.text(trie[s].class));
     if own(step) {
@@ -195,7 +195,7 @@ fn holds(trie: &Trie, step: StepId) -> Option<&str> {
     Some(trie.names.text(trie[most].class))
 }
 
-/// Returns the wanted steps, sorted by retained bytes, descending. Steps that retain the same are sorted by their
+/// Returns the wanted trie nodes, sorted by retained bytes, descending. Nodes that retain the same are sorted by their
 /// numbers.
 fn largest_first(trie: &Trie, wanted: impl Fn(usize) -> bool) -> Vec<StepId> {
     let steps = (1..trie.len() as u32).map(StepId);

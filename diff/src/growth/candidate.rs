@@ -1,5 +1,5 @@
-//! A place where something accumulates, with its figures. A step is a node of the trie: all objects of one class that
-//! one reference holds.
+//! A place where something accumulates, with its figures. Places are found in the trie. A trie node represents all
+//! objects of one class that one reference holds.
 
 use heapdiff_trend::Trend;
 
@@ -7,38 +7,40 @@ use super::difference;
 use crate::summary::stats::OffHeap;
 use crate::trie::StepId;
 
-/// A place that grows. It has one step (node of the trie) that holds the content, and the steps of the content.
+/// A structure that grows: the trie node of its holder, and the growing trie nodes of its content.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
-    /// The step that holds the content, in the last dump.
+    /// The trie node that holds the candidate's content, in the last dump.
     pub(crate) at: StepId,
-    /// The growing steps directly below `at`, sorted by growth, descending.
+    /// The growing trie nodes of the content, which are directly below `at`, sorted by growth, descending.
     pub(crate) content: Vec<StepId>,
-    /// Growing steps at other places that the same field holds.
+    /// Growing trie nodes at other places that the same field holds.
     pub(crate) beside: Vec<StepId>,
-    /// The steps whose objects are counted in `objects`: `named`, and the corresponding steps at other places.
+    /// The trie nodes whose objects are counted in `objects`: `named`, and the corresponding trie nodes at other
+    /// places.
     pub(super) counted: Vec<StepId>,
-    /// The step that the report names. It is at the content or below it.
+    /// The trie node that the report names: a node of the candidate's content, or a node below it.
     pub(crate) named: StepId,
     /// True if the objects themselves became larger, and no objects were added.
     pub(crate) in_place: bool,
-    /// True if other candidates are below this one. Its figures leave out their objects.
+    /// True if other candidates are below this one. Their objects are then not included in the figures of this
+    /// candidate.
     pub(crate) is_rest: bool,
-    /// Retained bytes of the content in each dump.
+    /// Retained bytes of the candidate's content in each dump.
     pub(crate) retained: Vec<u64>,
     pub(crate) objects: Vec<u64>,
     pub(crate) shallow: Vec<u64>,
-    /// Memory outside of the heap owned by direct buffers in the content, in each dump.
+    /// Memory outside of the heap owned by direct buffers in the candidate's content, in each dump.
     pub(crate) off_heap: Vec<OffHeap>,
     /// Sum of the bytes in the heap and outside of it, in each dump.
     pub(crate) series: Vec<u64>,
     /// The trend of `series`.
     pub(crate) trend: Trend,
-    /// Indices of dumps in which other paths led to the content. The figures in these dumps are computed from the
-    /// totals of the class.
+    /// Indices of dumps in which other paths led to the candidate's content. In these dumps, the figures are computed
+    /// from the total number of instances of the class.
     pub(crate) by_class: Vec<usize>,
-    /// Indices of dumps between the first and the last for which even the class gives no figures. Their figures are
-    /// interpolated.
+    /// Indices of dumps between the first and the last for which the figures are unknown, even from the total of the
+    /// class. They are interpolated.
     pub(crate) elsewhere: Vec<usize>,
 }
 

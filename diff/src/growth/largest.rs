@@ -1,18 +1,19 @@
-//! Finds the places in a single dump where something has accumulated, from how the retained size is divided.
+//! Finds the places in a single dump where something has accumulated. The evidence is how the retained size is divided
+//! among objects.
 //!
-//! A step is a node of the trie: all objects of one class that one reference holds. The bytes that a step retains can
-//! belong to one object or to many. The number of parts of a step is its retained size divided by the retained size of
-//! its largest object. The search follows a chain of steps, each of which retains most of the one above. The place of
-//! the accumulation is the step at which the number of parts is multiplied by the largest factor, and its holder is the
-//! step above:
+//! A trie node represents all objects of one class that one reference holds. The bytes that it retains can belong to
+//! one object or to many. The number of parts of a trie node is its retained size divided by the retained size of its
+//! largest object. The search follows a chain of trie nodes, each of which retains most of the one above. The place of
+//! the accumulation is the trie node at which the number of parts is multiplied by the largest factor. Its holder is
+//! the trie node above:
 //!
 //! ```text
-//! step     map    table    entries     values
+//! node     map    table    entries     values
 //! parts      1        1    100,000    100,000
 //! factor            x 1  x 100,000        x 1     the entries accumulate, the table holds them
 //! ```
 //!
-//! A chain has one such step. A chain ends at a step below which no step is large.
+//! A chain has one such node. A chain ends at a node below which no node is large.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +24,7 @@ use super::{Aligned, Candidate, RESOLVED};
 use crate::names::{self, LabelKind};
 use crate::trie::StepId;
 
-/// Maximum number of steps (nodes of the trie) to inspect below a candidate.
+/// Maximum number of trie nodes to inspect below a candidate.
 const BELOW: usize = 64;
 /// If there are at least this number of threads of an application class, they are not a pool: the program keeps
 /// creating threads.
@@ -33,8 +34,7 @@ const POOL: u64 = 64;
 const LINKS: usize = 6;
 const LOOKED_AT: usize = 64;
 
-/// How many parts a step has per part of the step above: the factor `parts / of`. Parts are explained at the top of
-/// this file.
+/// The factor `parts / of` by which a trie node has more parts (see the top of this file) than the trie node above.
 #[derive(Clone, Copy, Debug)]
 struct Fan {
     parts: u64,
@@ -44,7 +44,7 @@ struct Fan {
 impl Fan {
     const NONE: Self = Self { parts: 1, of: 1 };
 
-    /// True if the step has at least twice as many parts as the step above.
+    /// True if the trie node has at least twice as many parts (see the top of this file) as the trie node above.
     const fn is_apart(self) -> bool {
         self.parts >= self.of.saturating_mul(2)
     }
@@ -56,7 +56,7 @@ impl Fan {
     }
 }
 
-/// Computes the numbers of parts of steps, and caches them.
+/// Computes and caches the number of parts of each trie node (see the top of this file).
 struct Parts<'a> {
     snapshot: &'a Snapshot,
     known: BTreeMap<StepId, u64>,
@@ -104,8 +104,8 @@ impl Aligned<'_> {
         found
     }
 
-    /// Returns the steps above direct buffers that own at least `least` bytes outside of the heap. These steps are not
-    /// candidates themselves, because there is a candidate for the buffers.
+    /// Returns the trie nodes above direct buffers that own at least `least` bytes outside of the heap. These trie
+    /// nodes are not candidates themselves, because there is a candidate for the buffers.
     fn above_buffers(&self, least: u64) -> BTreeSet<StepId> {
         let trie = self.last();
         let large = self.summaries.last().into_iter();
@@ -120,8 +120,9 @@ impl Aligned<'_> {
             .collect()
     }
 
-    /// True if the objects of a step mainly hold objects that belong to a step above, as inner nodes of a tree hold
-    /// further nodes. Their content is reported at the step above.
+    /// True if the largest object that the objects of a trie node hold is of the same class as the objects of a trie
+    /// node above. An example is a tree whose inner nodes hold further nodes. The content is then reported at the trie
+    /// node above.
     fn folds_back(&self, snapshot: &Snapshot, step: StepId) -> bool {
         let trie = self.last();
         let tree = snapshot.tree();
@@ -137,8 +138,8 @@ impl Aligned<'_> {
         held.is_some() && above.any(is_held)
     }
 
-    /// True if the objects of a step are of a general-purpose class, and only the virtual root dominates them, as it
-    /// dominates strings that two maps share. No single place holds such objects, so they are not an accumulation.
+    /// True if the objects of a trie node are of a general-purpose class and only the virtual root dominates them. An
+    /// example is strings that two maps share. No single place holds these objects, so they are not an accumulation.
     fn is_of_all_kinds(&self, parts: &mut Parts<'_>, step: StepId) -> bool {
         let trie = self.last();
         let of = &trie[step];
@@ -151,9 +152,9 @@ impl Aligned<'_> {
             && parts.of(self, step) > 1
     }
 
-    /// True if the objects of a step are nodes of a tree: their class is an application class, and most of what they
-    /// retain is held by objects of the same class, a few steps below. The holder of a tree is the field that refers to
-    /// its root, not a node.
+    /// True if the objects of a trie node are nodes of a tree in the heap: their class is an application class, and
+    /// most of what they retain is held by objects of the same class, a few levels below. The holder of a tree is the
+    /// field that refers to its root, not a node.
     pub(super) fn is_root_of_tree(&self, step: StepId) -> bool {
         let trie = self.last();
         let of = &trie[step];
@@ -171,8 +172,9 @@ impl Aligned<'_> {
         large.any(|s| trie[s].class == of.class)
     }
 
-    /// True if the objects of a step are the ones that accumulate. The step has many parts. Among the steps below that
-    /// hold most of its retained size, none multiplies the number of parts by a larger factor.
+    /// True if the objects of a trie node are the ones that accumulate. This trie node has at least twice as many parts
+    /// (see the top of this file) as the trie node above. The trie nodes below it that hold most of its retained size
+    /// multiply the number of parts by no larger factor.
     fn falls_apart(&self, parts: &mut Parts<'_>, step: StepId) -> bool {
         let trie = self.last();
         let own = self.fan(parts, step);
@@ -188,8 +190,8 @@ impl Aligned<'_> {
         below.all(|s| own.is_as_wide(self.fan(parts, s)))
     }
 
-    /// Returns how many parts a step has per part of the step above. A pool of threads is not an accumulation, so the
-    /// content of each pool thread is counted separately.
+    /// Returns the factor by which a trie node has more parts (see the top of this file) than the trie node above. A
+    /// pool of threads is not an accumulation, so the content of each pool thread is counted separately.
     fn fan(&self, parts: &mut Parts<'_>, step: StepId) -> Fan {
         let trie = self.last();
         let is_pool = |parts: &mut Parts<'_>, s: StepId| {
@@ -251,7 +253,8 @@ impl Parts<'_> {
             if apart > 1 || !largest.is_some_and(|o| self.is_chain(o)) {
                 return apart.clamp(1, most);
             }
-            // The first link of a chain retains all others. Go on with the content of the links.
+            // The first link of a chain retains all other links, so the chain looks like one large object. Continue
+            // with the content of the links.
             match this.children.first() {
                 Some(&c) if trie[c].retained_bytes.saturating_mul(2) >= this.retained_bytes => {
                     at = c

@@ -13,7 +13,7 @@ const DATA: (&str, LabelKind) = ("java.util.ArrayList.elementData", LabelKind::R
 const ELEMENT: (&str, LabelKind) = ("java.lang.Object[*]", LabelKind::Element);
 const SHARED: (&str, LabelKind) = ("(several paths)", LabelKind::Shared);
 
-/// Returns a dump of 1 MB with these steps, and with reachable instances of some classes.
+/// Returns a dump of 1 MB. Its trie has these nodes, and some classes have a number of reachable instances.
 fn summary(steps: &[Drawn], instances: &[(&str, u64)]) -> Summary {
     let classes = instances.iter().map(|&(class, objects)| {
         let reachable = Total { objects, bytes: 0 };
@@ -81,7 +81,7 @@ fn what_is_added_to_a_list_is_a_candidate() {
     assert_eq!(holder(&aligned.labels(candidate)).unwrap(), ENTRIES.0);
     assert_eq!(aligned.own_field(candidate), Some(StepId(2)));
     assert_eq!(aligned.first(StepId(4)), Some(StepId(4)));
-    // The application's field counts double.
+    // The growth counts double, because a field of the application holds the list.
     assert_eq!(aligned.weight(candidate), 400_000);
     // A list that shrinks is not a candidate.
     assert!(candidates(&[200, 100].map(|n| summary(&registry(n), &[]))).is_empty());
@@ -99,7 +99,7 @@ fn growth_below_the_least_is_noise() {
         candidates(&dumps).len()
     };
     assert_eq!((grown(least(0) - 1), grown(least(0))), (0, 1));
-    // In a larger heap the limit is 1/2000 of it.
+    // In a larger heap, only growth of at least 1/2000 of the heap is a candidate.
     let large = [0, 40_000].map(|more| {
         let mut steps = registry(100);
         steps[3].3[0] += more / 100;
@@ -146,7 +146,7 @@ fn an_array_that_grew_itself_grew_in_place() {
 
 #[test]
 fn growth_that_no_step_shows_has_no_candidate() {
-    // The parts that grew are too small to be stored.
+    // The objects that grew are too small to have a trie node.
     let dumps = [(76, 10_000), (176, 60_000)].map(|(shallow, retained)| {
         let mut steps = registry(100);
         steps.truncate(3);
@@ -197,13 +197,13 @@ fn what_other_paths_hold_is_what_the_totals_of_its_class_leave() {
         (&*found[0].by_class, &*found[0].elsewhere),
         (&[0, 1][..], &[][..])
     );
-    // 100 instances of the last dump are in no step. The estimate assumes that every dump has 100 such instances.
+    // 100 instances of the last dump are in no trie node. The estimate assumes that every dump has 100 such instances.
     let found = candidates(&elsewhere(ENTRY, &[(0, 150), (100, 300), (3150, 3250)]));
     assert_eq!(
         (&*found[0].objects, &*found[0].by_class),
         (&[50, 100, 3150][..], &[0][..])
     );
-    // If no instances are left over, the list is new.
+    // The first dump has only 90 instances. None of them can have been in the list, so the list is new.
     let found = candidates(&elsewhere(ENTRY, &[(0, 90), (3150, 3250)]));
     assert_eq!(
         (&*found[0].objects, &*found[0].by_class),
@@ -234,7 +234,7 @@ fn what_one_suspect_got_of_the_totals_no_other_gets() {
 
 #[test]
 fn what_neither_says_is_interpolated() {
-    // Instances of JDK classes are everywhere.
+    // Instances of JDK classes occur in many places, so the total of the class gives no figure for this list.
     const STRING: &str = "java.lang.String";
     let dumps = |there: u64, after: u64| {
         elsewhere(STRING, &[(100, 100), (200, 200), (0, there), (600, after)])
@@ -249,8 +249,8 @@ fn what_neither_says_is_interpolated() {
         (&[2][..], &[][..])
     );
     assert_eq!(found[0].trend, Trend::Steady);
-    // Take the numbers of objects in the dumps before and after, and of these the smaller one. The objects count as
-    // existing if there are at least half as many.
+    // The third dump does not have the list. The list's 200 objects are assumed to exist in this dump if it has enough
+    // instances of the class: at least half as many as the second dump or the last dump, whichever has fewer.
     for (there, after, elsewhere) in [(100, 600, true), (99, 600, false), (20, 40, true)] {
         let found = candidates(&dumps(there, after));
         assert_eq!(!found[0].elsewhere.is_empty(), elsewhere, "{there}");
@@ -364,7 +364,7 @@ fn buffers_of_a_step_that_was_too_small_count_for_the_step_above() {
     };
     let first = |at| candidates(&[small(at), buffers(20, 2 << 20)])[0].off_heap[0].bytes;
     assert_eq!(first(3), 1 << 20);
-    // Buffers without a step may belong to any step.
+    // It is unknown to which trie node the buffers below the root belong, so they do not count.
     assert_eq!(first(0), 0);
     let nothing = {
         let mut summary = small(0);
@@ -397,7 +397,8 @@ fn buffers_that_a_candidate_has_are_no_candidate_of_their_own() {
     assert!(found[0].beside.is_empty());
 }
 
-/// A class has a list that grows in one static field, and buffers in another, whose step was too small to be stored.
+/// One static field of a class holds a list that grows. Another static field holds buffers. The buffers are too small
+/// to have a trie node.
 #[test]
 fn buffers_beside_what_grows_are_a_candidate_if_they_grow() {
     let found = |bytes: [u64; 2]| {
@@ -409,7 +410,7 @@ fn buffers_beside_what_grows_are_a_candidate_if_they_grow() {
         });
         candidates(&dumps)
     };
-    // The buffers did not grow: only the list does.
+    // The buffers do not grow, so only the list is a candidate.
     let level = found([1 << 20, 1 << 20]);
     assert_eq!((level.len(), &*level[0].content), (1, &[StepId(4)][..]));
     let grown = found([1 << 20, 2 << 20]);
@@ -444,7 +445,8 @@ fn objects_that_only_moved_are_no_candidate() {
 
 #[test]
 fn what_a_greater_candidate_has_explains_no_smaller_one() {
-    // The list has 200 more entries and 100 more are shared, but the class has only 200 more instances.
+    // The list has 200 more entries, and 100 more entries are reachable on several paths. But the class has only 200
+    // more instances.
     let dump = |entries: u64| {
         let mut steps = registry(2 * entries);
         steps.push((0, SHARED, "com.acme.Entry", [entries, 0, 1000 * entries]));
@@ -453,7 +455,7 @@ fn what_a_greater_candidate_has_explains_no_smaller_one() {
     let found = candidates(&[dump(100), dump(200)]);
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].content, [StepId(4)]);
-    // If the class has 400 more instances, both the entries and the shared objects are new.
+    // If the class has 400 more instances, both the entries of the list and the other entries are new.
     let mut last = dump(200);
     last.classes = summary(&[], &[("com.acme.Entry", 600)]).classes;
     assert_eq!(candidates(&[dump(100), last]).len(), 2);
@@ -498,9 +500,9 @@ fn a_maps_values_are_named() {
         (900, ("com.acme.Value", 500), StepId(6)),
         (900, ("java.lang.Integer", 500), StepId(5)),
         (400, ("java.lang.Integer", 500), StepId(6)),
-        // A value is not named if it has less than an eighth of the bytes of the pair.
+        // A map's value is not named if it has less than an eighth of the bytes of the pair.
         (900, ("com.acme.Value", 100), StepId(5)),
-        // 8 times 100 equals the 800 bytes of a pair.
+        // A pair has 800 bytes: the node has 32, the key 668 and the value 100, which is an eighth.
         (668, ("com.acme.Value", 100), StepId(6)),
         (669, ("com.acme.Value", 100), StepId(5)),
     ] {

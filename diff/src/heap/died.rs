@@ -2,8 +2,8 @@
 //!
 //! In such a dump, HotSpot adds a frame of the error's constructor to the stack of that thread. A thread that really
 //! runs this constructor has further frames on top of this one: the constructors that it calls, and the method that
-//! fills in the stack trace. The thread whose innermost frame is the constructor is therefore the one. Nothing else in
-//! a dump identifies this thread.
+//! fills in the stack trace. So if the constructor is the innermost frame of a thread, the allocation of this thread
+//! failed. Nothing else in a dump identifies this thread.
 
 use heapdiff_model::heap::Died;
 use hprof::answers::Thread;

@@ -55,7 +55,7 @@ pub struct OneDump {
 impl OneDump {
     /// Analyzes an open dump. `summary` is the summary of the same dump.
     ///
-    /// Cost: a walk over the folded tree, which has some thousand steps. For each suspect, at most some ten thousand
+    /// Cost: a walk over the folded tree, which has some thousand nodes. For each suspect, at most some ten thousand
     /// objects are read from the file. Waste costs as much as [`Snapshot::waste`].
     ///
     /// # Errors
@@ -181,7 +181,7 @@ fn suspects(summaries: &[Summary], snapshot: &Snapshot, filter: &Filter<'_>, lea
     }
 }
 
-/// Adds the known leak pattern and the bound of the holder to the suspect, as far as they exist.
+/// Adds to the suspect the known leak pattern and the bound of the holder, if there are any.
 fn evidence(context: &SuspectContext<'_>, suspect: &mut Suspect) {
     let finding = detect::find(context);
     suspect.detector = finding.as_ref().map(|f| f.detector.into());

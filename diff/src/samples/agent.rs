@@ -143,8 +143,8 @@ impl Reader<'_> {
             }
             same
         });
-        // If only a part of the samples is tracked, a site may have none that is tracked. Then only the site's counts
-        // are known.
+        // If the agent tracks only some samples, a site may have no tracked sample. Then only the agent's counts are
+        // known for the site.
         let site_types = self.site_types()?;
         if which == Which::All || site_types {
             found.site(0);

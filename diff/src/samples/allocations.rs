@@ -144,9 +144,9 @@ fn variance(
     }
 }
 
-/// Returns the upper end of the interval, increased by the factor `shortfall` by which samples may be missing. The
-/// factor is applied to the upper end rather than to the estimate, so the result covers random variation as well as the
-/// missing samples.
+/// Returns the upper end of the interval, multiplied by `shortfall`. This is the factor by which the JVM may have taken
+/// too few samples. It is applied to the upper end rather than to the estimate, so the result covers random variation
+/// as well as the missing samples.
 fn reach(interval: &Interval, shortfall: f64) -> f64 {
     interval.high * shortfall
 }
@@ -169,8 +169,8 @@ fn is_followed(sampling: &Sampling, first: &Sampling, [samples, bytes]: [f64; 2]
 }
 
 impl Samples {
-    /// True if enough of a stack's samples are tracked to show how much of its allocations is alive. False for a dump
-    /// without the agent, in which the dump itself names the stacks: it covers live objects only.
+    /// True if enough of a stack's samples are tracked to show how much of its allocations is alive. Always false for a
+    /// dump without the agent. If such a dump names the stack of each object, it has stacks of live objects only.
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     pub(super) fn tells_survival(&self, site: SiteId) -> bool {
         let Some(agent) = self.agent() else {
@@ -248,8 +248,8 @@ impl Samples {
         }
     }
 
-    /// Returns the allocations at each stack that `wanted` accepts. `wanted` gets the frames, the leaf first, and the
-    /// classes. All stacks have to be read first ([`Self::with_all_sites`]).
+    /// Returns the allocations at each stack for which `wanted` returns true. `wanted` gets the frames, the leaf first,
+    /// and the classes. All stacks have to be read first ([`Self::with_all_sites`]).
     ///
     /// # Errors
     /// Returns an error if the dump does not show what was allocated.
@@ -414,8 +414,8 @@ struct Sum {
     /// Stacks whose estimate is a share of an exact count.
     counted: Vec<Interval>,
     objects: f64,
-    /// All other stacks. Sums of their estimated bytes, of the sizes of their samples, of the bytes that may be
-    /// missing, and of the variances.
+    /// Sums over all other stacks: their estimated bytes, the sizes of their samples, the bytes that may be missing,
+    /// and the variances.
     bytes: f64,
     seen: f64,
     short: f64,

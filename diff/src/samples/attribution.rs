@@ -1,7 +1,7 @@
 //! Stacks that allocated the growth: samples are placed in the trie and added up by stack.
 //!
-//! A sample counts for the step (node of the trie) that contains its object, and for every step above. The dump shows
-//! exactly how many objects of its class and size are there, and samples show which part of them each stack allocated
+//! A sample counts for the trie node that contains its object, and for every trie node above. The dump shows exactly
+//! how many objects of its class and size are there, and samples show which part of them each stack allocated
 //! ([`Stratum`]). Samples that the agent could not keep may be of any stack, so each interval is widened by all bytes
 //! that they may represent.
 
@@ -35,8 +35,8 @@ const THREADS: usize = 8;
 pub(super) struct Line {
     pub(super) samples: u64,
     pub(super) part: Part,
-    /// True if at least one sample is of an object. False if all of them are of definitions of classes, for which the
-    /// number of collected ones is not known.
+    /// True if at least one sample is of an object. If all samples are of class definitions, it is unknown how many of
+    /// these were collected.
     is_sampled: bool,
     threads: BTreeMap<u32, u64>,
 }
@@ -215,15 +215,15 @@ impl Samples {
         self.agent().map_or_else(Sampling::default, |a| a.sampling)
     }
 
-    /// True if sampling began when the JVM started. Then only objects that the JVM created before that have no chance
-    /// to be sampled.
+    /// True if sampling began when the JVM started. Then only objects that the JVM created even earlier cannot have a
+    /// sample.
     pub(super) fn is_from_start(&self) -> bool {
         self.agent()
             .is_some_and(|a| a.counter(Counter::FromStart) > 0)
     }
 
-    /// Returns how the numbers of objects limit the estimates. The answer depends on whether sampling began when the
-    /// JVM started.
+    /// Returns how the numbers of objects in the dump limit the estimates. This depends on whether sampling began when
+    /// the JVM started.
     pub(super) fn totals_say(&self) -> Totals {
         match self.agent() {
             _ if self.is_from_start() => Totals::Shared,
@@ -232,8 +232,8 @@ impl Samples {
         }
     }
 
-    /// Takes the classes of the samples, and divides all their objects in the heap among groups of samples. Samples
-    /// with the same `key` are one group.
+    /// Divides the objects in the heap among groups of samples. Counts all objects of the classes that have samples.
+    /// Samples with the same `key` are one group.
     pub(crate) fn divided<K: Ord + Copy>(&self, key: impl Fn(&Sample) -> K) -> Division<K> {
         self.divided_within(key, None, Keys::Groups)
     }
@@ -312,8 +312,8 @@ pub struct LiveBySite {
     pub undersampled_bytes: u64,
 }
 
-/// Returns the stacks and classes of live samples that `wanted` accepts. `wanted` gets the frames, the leaf first, and
-/// the class.
+/// Returns the stacks and classes of the live samples for which `wanted` returns true. `wanted` gets the frames, the
+/// leaf first, and the class.
 fn accepted(samples: &Samples, wanted: &dyn Fn(&[&str], &str) -> bool) -> BTreeSet<SiteAndClass> {
     let all: BTreeSet<SiteAndClass> = samples.live.iter().map(|s| (s.site, s.class)).collect();
     let accepts = |&(site, class): &SiteAndClass| {
@@ -324,10 +324,10 @@ fn accepted(samples: &Samples, wanted: &dyn Fn(&[&str], &str) -> bool) -> BTreeS
 }
 
 /// Adds up live samples by stack and class, scaled to the known numbers of objects of their classes in a heap of
-/// `reachable_bytes`. Only samples that `wanted` accepts are counted. `wanted` gets the frames, the leaf first, and the
-/// class.
+/// `reachable_bytes`. Only samples for which `wanted` returns true are counted. `wanted` gets the frames, the leaf
+/// first, and the class.
 ///
-/// Cost: a look at each live sample.
+/// Cost: one visit to each live sample.
 #[must_use]
 pub fn by_site(
     samples: &Samples,
@@ -427,18 +427,18 @@ pub fn by_class(
     classes
 }
 
-/// The samples of a dump, each assigned to a step of the dump's trie.
+/// The samples of a dump, each assigned to a trie node of the dump's trie.
 #[derive(Clone, Debug)]
 pub(crate) struct Attribution {
     pub(crate) samples: Samples,
-    /// For each live sample, the deepest step that contains its object.
+    /// For each live sample, the deepest trie node that contains its object.
     steps: Vec<StepId>,
 }
 
 impl Attribution {
-    /// Finds the step of the trie for each sample.
+    /// Finds the trie node of each sample.
     ///
-    /// Cost: a look at each object above a sample in the dominator tree.
+    /// Cost: one visit to each object above a sample in the dominator tree.
     pub(crate) fn new(
         snapshot: &Snapshot,
         holders: &Holders,
@@ -455,12 +455,12 @@ impl Attribution {
         Self { samples, steps }
     }
 
-    /// Creates an attribution from samples whose steps in the trie are already known.
+    /// Creates an attribution from samples whose trie nodes are already known.
     pub(super) const fn of(samples: Samples, steps: Vec<StepId>) -> Self {
         Self { samples, steps }
     }
 
-    /// Returns the samples of objects in these steps of the trie and in the steps below them.
+    /// Returns the samples of objects in these trie nodes and in the nodes below them.
     pub(crate) fn within<'a>(
         &'a self,
         trie: &Trie,
@@ -472,7 +472,7 @@ impl Attribution {
             .map(|(sample, _)| sample)
     }
 
-    /// Returns the samples with their steps.
+    /// Returns the samples with their trie nodes.
     pub(crate) fn placed(&self) -> impl Iterator<Item = (&Sample, StepId)> {
         self.samples.live.iter().zip(self.steps.iter().copied())
     }
@@ -484,8 +484,8 @@ impl Attribution {
         same.then_some((own.sampling, own.first))
     }
 
-    /// Returns the stacks that allocated the growth in these steps of the last trie. `first` is the first dump with the
-    /// corresponding steps of its trie.
+    /// Returns the stacks that allocated the growth in these nodes of the last trie. `first` is the first dump with the
+    /// corresponding nodes of its trie.
     ///
     /// In dumps of one JVM, a sample keeps its uid:
     ///
@@ -496,8 +496,8 @@ impl Attribution {
     /// | the first dump only | subtracts |
     ///
     /// In dumps of different JVMs, all samples of the last dump are added and all samples of the first are subtracted.
-    /// Both are scaled to the number of objects of each class and size that the steps have in each dump, so the sum is
-    /// the growth measured between them.
+    /// Both are scaled to the number of objects of each class and size that the trie nodes have in each dump, so the
+    /// sum is the growth measured between them.
     pub(crate) fn stacks(
         &self,
         trie: &Trie,
@@ -554,7 +554,7 @@ impl Attribution {
         )
     }
 
-    /// Returns the steps of another trie that correspond to some steps of this one, without duplicates, in ascending
+    /// Returns the nodes of another trie that correspond to some nodes of this one, without duplicates, in ascending
     /// order.
     pub(crate) fn aligned(steps: impl Iterator<Item = Option<StepId>>) -> Vec<StepId> {
         let steps: BTreeSet<StepId> = steps.flatten().collect();
@@ -562,8 +562,9 @@ impl Attribution {
     }
 }
 
-/// Downsamples a sample of an earlier dump to the sampling of a later dump, which may be coarser. Returns `None` if the
-/// later sampling would have dropped the sample: that it is missing in the later dump then shows nothing.
+/// Converts a sample of an earlier dump to the sampling of a later dump, which may be coarser. Returns `None` if the
+/// later sampling would have dropped the sample. The absence of such a sample in the later dump does not show that its
+/// object was collected.
 pub(crate) fn thinned(sample: &Sample, sampling: &Sampling, finest: &Sampling) -> Option<Sample> {
     if sample.is_definition {
         return Some(*sample);
@@ -573,7 +574,7 @@ pub(crate) fn thinned(sample: &Sample, sampling: &Sampling, finest: &Sampling) -
     kept.then_some(Sample { weight, ..*sample })
 }
 
-/// Returns, for each step of a trie, true if it is one of the given steps or is below one of them.
+/// Returns, for each node of a trie, true if it is one of the given nodes or is below one of them.
 fn inside(trie: &Trie, content: &[StepId]) -> Vec<bool> {
     let mut inside = vec![false; trie.len()];
     let mut work = content.to_vec();
@@ -585,7 +586,7 @@ fn inside(trie: &Trie, content: &[StepId]) -> Vec<bool> {
     inside
 }
 
-/// Returns these steps and all steps below them.
+/// Returns these trie nodes and all nodes below them.
 fn steps_inside(trie: &Trie, content: &[StepId]) -> impl Iterator<Item = StepId> + use<> {
     let steps = (0..).map(StepId).zip(inside(trie, content));
     steps.filter(|(_, is_inside)| *is_inside).map(|s| s.0)

@@ -16,8 +16,8 @@ use super::agent::{Reader, Result};
 use super::at_sites::AtSites;
 use super::{Agent, Collected, Sample, SiteId};
 
-/// Minimum time in milliseconds between the allocation of a sample and the copying of the counts. The count certainly
-/// includes a sample that is older, although both times are rounded.
+/// Rounding of times, in milliseconds. If a sample was taken at least this long after counting began, and at least this
+/// long before the counts were copied, the copied counts certainly include its allocation.
 pub(super) const ROUNDED_MS: u64 = 5;
 
 /// A place: a line of code, and one class that it allocates.
@@ -38,7 +38,8 @@ pub(crate) struct OfPlace {
     pub(crate) size: Option<u32>,
 }
 
-/// The counts of places. Also maps the samples of each stack to the place that allocated them.
+/// The exact counts by place (a line of code and a class that it allocates). Also maps the samples of each stack to the
+/// place that allocated them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counting {
     /// Two times: when counting began, and when the agent copied the counts. Both are in milliseconds from the agent's
@@ -97,11 +98,11 @@ impl Counting {
         }
     }
 
-    /// Adds a sample to counts of its class that cover the samples after `after`. `size` is the size class if the
-    /// sample is an array.
+    /// Adds a sample to `counts`, which are the counts of its class. Only samples with a uid above `after` are covered
+    /// by these counts. `size` is the size class if the sample is an array.
     ///
-    /// If the size class of an array differs from that of the place's other arrays, samples do not show which part of
-    /// the place's allocations is alive. The number of samples taken then becomes unknown.
+    /// If a place allocates arrays of different size classes, samples do not show which part of its allocations is
+    /// alive. The number of samples taken then becomes unknown.
     pub(crate) fn tally<K: Ord>(
         &self,
         counts: &mut Counts<K>,
@@ -148,8 +149,8 @@ pub(super) type Leaf<'a> = (&'a str, &'a str, u32);
 /// The first frame of each stack. `None` if the frame has no line number.
 pub(super) type Leaves<'a> = BTreeMap<SiteId, Option<Leaf<'a>>>;
 
-/// Returns the first frame of each stack. If two ids of the agent have the same frames as text, they are one stack. It
-/// has a first frame only if both ids agree on it.
+/// Returns the first frame of each stack. Two ids of the agent are one stack if their frames have the same text. If the
+/// first frames of the two ids differ in spite of this, the stack gets no first frame.
 pub(super) fn leaves<'a>(table: &'a SiteTable, numbers: &HashMap<u32, SiteId>) -> Leaves<'a> {
     let mut leaves = Leaves::new();
     for (&id, &site) in numbers {
@@ -168,7 +169,7 @@ fn leaf(table: &SiteTable, id: u32) -> Option<Leaf<'_>> {
     }
 }
 
-/// Remembered samples of one first frame.
+/// The remembered samples of the stacks that begin with one frame.
 #[derive(Default)]
 struct Remembered {
     classes: BTreeSet<u32>,

@@ -1,4 +1,5 @@
-//! Separates application frames from frames of the JDK and of frameworks, which reports fold.
+//! Distinguishes frames of the application from frames of the JDK and of frameworks. Reports fold the frames of the JDK
+//! and of frameworks.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -32,7 +33,7 @@ pub(crate) enum FrameKind {
     Jdk,
 }
 
-/// Returns the kind of a frame. `frame` is the text of a report.
+/// Returns the kind of a frame. `frame` is written as in a report.
 pub(crate) fn frame_kind(frame: &str) -> FrameKind {
     // The frame is in the class that the JVM generates for a lambda. The code of the lambda itself is in a method of
     // the application.
@@ -59,9 +60,9 @@ pub fn is_application_frame(frame: &str) -> bool {
     frame_kind(frame) == FrameKind::Application
 }
 
-/// Returns the kind of the frames in a stack that tell readers most. This is the application if the stack has such a
-/// frame. Otherwise it is the added frameworks, and otherwise the known frameworks. Returns `None` if all frames are of
-/// the JDK.
+/// Returns the kind of the most informative frames in a stack. This is the application if the stack has such a frame.
+/// Otherwise it is the added frameworks, and otherwise the known frameworks. Returns `None` if all frames are of the
+/// JDK.
 fn telling_kind(frames: &[String]) -> Option<FrameKind> {
     let kinds = [
         FrameKind::Application,
@@ -78,7 +79,7 @@ pub fn is_jdk_frame(frame: &str) -> bool {
     frame_kind(frame) == FrameKind::Jdk
 }
 
-/// Returns the frames of a stack that tell readers most: the application's frames or, if there are none, the frames of
+/// Returns the most informative frames of a stack: the application's frames or, if there are none, the frames of
 /// frameworks.
 pub(crate) fn telling_frames(frames: &[String]) -> impl Iterator<Item = &str> {
     let wanted = telling_kind(frames);
@@ -131,7 +132,8 @@ pub enum Frames {
     All,
     /// Frames of the application only. If there are none, the frames of frameworks, or else all frames.
     Application,
-    /// Frames of the JDK and of frameworks are folded. The report shows at most this number of lines.
+    /// Each group of frames of the JDK and of frameworks is one line (`… 46 framework frames`). The report shows at
+    /// most this number of lines.
     Folded(usize),
 }
 
@@ -332,7 +334,7 @@ mod tests {
             Shown::Frame(&frames[5]),
         ];
         assert_eq!(folded(&frames), called);
-        // Known frameworks alone are shown.
+        // If all frames are of known frameworks, they are shown.
         assert_eq!(folded(&frames[2..4]).len(), 2);
     }
 

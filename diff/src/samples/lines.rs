@@ -133,7 +133,8 @@ impl<'a> Lines<'a> {
         if !all.agrees(counted)? {
             return None;
         }
-        // The effective number of samples: as many samples of equal weight would have the same relative variance.
+        // The effective number of samples (Kish): the number of samples of equal weight that would have the same
+        // relative variance.
         let samples = all.bytes * all.bytes / all.variance;
         let share = Interval::share(sampled.bytes / all.bytes, samples, 0.0);
         Some(Interval::sum([share.times(counted), sampled.after()]))

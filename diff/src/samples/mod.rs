@@ -122,8 +122,8 @@ impl Agent {
         self.counters.get(counter.index()).copied().unwrap_or(0)
     }
 
-    /// Returns the sampling settings with which the totals of stacks were counted. If only few samples are tracked, the
-    /// totals count all samples taken with the first settings.
+    /// Returns the sampling settings with which the totals of stacks were counted. If the agent tracks only some
+    /// samples, the totals count all samples taken with the settings at the agent's start.
     pub(crate) fn counted(&self) -> Sampling {
         match self.counter(Counter::FewFollowed) {
             0 => self.sampling,
@@ -137,8 +137,8 @@ impl Agent {
         self.counter(Counter::DroppedBytes)
     }
 
-    /// Returns how many of the lost bytes may be missing in the totals of stacks. If only a part of the samples is
-    /// tracked, samples without room are still counted in the totals.
+    /// Returns how many of the bytes of lost samples may be missing in the totals of stacks. If the agent tracks only
+    /// some samples, the totals also count samples that were lost because the agent's table was full.
     pub(crate) fn uncounted_bytes(&self) -> u64 {
         let uncounted = [Counter::DroppedFailed, Counter::DroppedPending];
         let counts_full = self.counter(Counter::FewFollowed) > 0;

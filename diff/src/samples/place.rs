@@ -1,5 +1,5 @@
 //! The samples at one place of the heap in two dumps, compared with the objects at the place in each dump. A place is
-//! one or more steps of the trie.
+//! one or more trie nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,14 +18,14 @@ enum Fate {
     Went,
 }
 
-/// Growth in bytes. `direct` is estimated from the weights of samples alone, `shared` from strata: all objects of one
-/// class and size class are divided by the shares of their samples.
+/// Growth in bytes. `direct` is the part that is estimated from the weights of samples alone. `shared` is the part for
+/// which the known number of objects of each class and size class is divided in proportion to samples.
 pub(super) struct Net {
     pub(super) direct: f64,
     pub(super) shared: f64,
 }
 
-/// The objects at a place that one stack allocated, of one class.
+/// The objects of one class that one stack allocated, at one place of the heap.
 pub(crate) struct Level<'a> {
     /// Frames, the leaf first.
     pub(crate) frames: Vec<&'a str>,
@@ -38,18 +38,19 @@ pub(crate) struct Level<'a> {
     pub(crate) bytes: [f64; 2],
 }
 
-/// The samples at one place in two dumps, with the number of the place's objects by class and size.
+/// The samples at one place of the heap in two dumps, with the number of objects at the place by class and size.
 pub(crate) struct Place<'a> {
     /// Samples of the last dump. The report shows these.
     last: &'a Attribution,
     /// Samples of the dump whose samples are being added.
     of: &'a Samples,
     strata: Strata<String, usize>,
-    /// Samples that are not in the strata: definitions of classes. If every object has a sample, these are all samples.
+    /// Samples that are in no stratum: definitions of classes. If every object has a sample, no sample is in a stratum.
     direct: Stratum<usize>,
-    /// Maps the text of each stack to its number here, because each dump numbers its stacks differently.
+    /// Maps the text of each stack to a number. The numbers of stacks in a dump are not used, because each dump numbers
+    /// its stacks differently.
     texts: BTreeMap<(Vec<&'a str>, &'a str), usize>,
-    /// Number here of each stack of the dump whose samples are being added.
+    /// Maps each stack of the dump whose samples are being added to its number in `texts`.
     numbers: BTreeMap<SiteAndClass, usize>,
     /// The report's line for each stack in the last dump.
     lines: BTreeMap<usize, (SiteAndClass, Line)>,
@@ -82,14 +83,14 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Adds to the place the objects of some steps of the last dump.
+    /// Adds to the place the objects of some trie nodes of the last dump.
     pub(crate) fn know(&mut self, trie: &Trie, steps: impl IntoIterator<Item = StepId>) {
         for (class, size, known) in known(trie, steps) {
             self.stratum(class, size).after.add(known);
         }
     }
 
-    /// Adds to the place the objects of some steps of the first dump.
+    /// Adds to the place the objects of some trie nodes of the first dump.
     pub(crate) fn know_before(&mut self, trie: &Trie, steps: impl IntoIterator<Item = StepId>) {
         for (class, size, known) in known(trie, steps) {
             self.stratum(class, size).before.add(known);
@@ -205,7 +206,8 @@ impl<'a> Place<'a> {
         estimate.add(&sample.weight, sample.size);
     }
 
-    /// True if known totals are divided among the stacks. The figure of a stack then depends on those of the others.
+    /// True if a known number of objects is divided among the stacks. The figure of one stack then depends on the
+    /// samples of the others.
     pub(super) fn is_shared(&self) -> bool {
         self.last.samples.sampling().interval > 0 && self.totals == Totals::Shared
     }
@@ -324,7 +326,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Returns the number of objects in some steps, by class and size class.
+/// Returns the number of objects in some trie nodes, by class and size class.
 pub(crate) fn known(
     trie: &Trie,
     steps: impl IntoIterator<Item = StepId>,

@@ -17,7 +17,7 @@ const CHUNK: u32 = 1 << 16;
 /// The size class of instances. It is the only one of their class, because they all have the same size.
 const ONE_SIZE: u32 = 0;
 
-/// A class of live samples.
+/// A class that has live samples, with the number of its reachable objects.
 #[derive(Clone, Debug)]
 pub(crate) struct CountedClass {
     /// Name of the class, in the form that comparisons use.
@@ -70,8 +70,8 @@ impl SizeClasses {
         }
     }
 
-    /// Returns the counts of arrays by size class. For a class of instances, which have one size, returns `known` as
-    /// the only entry.
+    /// Returns the counts of arrays by size class. A class of instances has one size, so the result has `known` as its
+    /// only entry.
     pub(crate) fn or_one_size(&self, known: Known) -> BTreeMap<u32, Known> {
         if self.0.is_empty() {
             [(ONE_SIZE, known)].into()
@@ -97,7 +97,7 @@ pub(crate) fn array_classes(snapshot: &Snapshot) -> Vec<bool> {
 /// Counts the reachable objects of the classes that have samples. The agent's objects are left out. Stores in each
 /// sample the index of its class.
 ///
-/// Cost: a parallel pass over all objects if there are samples of arrays, otherwise a look at the histogram.
+/// Cost: a parallel pass over all objects if there are samples of arrays. Otherwise reads the class histogram.
 pub(super) fn count(
     snapshot: &Snapshot,
     agent_objects: &AgentObjects,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// The number of a stack in the list of the stacks of its dump.
+/// The number of a stack in the dump's list of stacks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SiteId(pub u32);
 

@@ -9,7 +9,6 @@ use super::{Change, Names};
 /// One piece of evidence about a suspect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Evidence {
-    // How the content is held.
     /// The objects grew more in size than in number. `before` and `now` are the numbers of objects.
     GrewInPlace { before: u64, now: u64 },
     /// One holder holds more objects than before.
@@ -17,10 +16,10 @@ pub(crate) enum Evidence {
     /// There are more objects, and the number of their holders may also have changed. `before` and `now` are the
     /// numbers of holders.
     MoreHeld { before: u64, now: u64 },
-    /// One of several holders holds most of the content.
+    /// One of several holders holds most of the suspect's content.
     MostlyOne { holders: u64, class: String },
-    /// The content is spread over several holders. `mean` is the mean number of bytes per holder. `before` is this mean
-    /// in the first dump; `None` if there is only one dump.
+    /// The suspect's content is spread over several holders. `mean` is the mean number of bytes per holder. `before` is
+    /// this mean in the first dump; `None` if there is only one dump.
     Spread {
         holders: u64,
         class: String,
@@ -38,7 +37,7 @@ pub(crate) enum Evidence {
     CollectionGrew { field: String, growth: Size },
     /// A collection of this size holds the same objects.
     CollectionHolds { field: String, size: Size },
-    /// For this dump, the figures are the totals of the class, minus the figures of other places.
+    /// The figures of this dump are computed: the totals of the class minus the figures of other places.
     FiguresOfClass { dump: usize },
     /// The dump's figures are interpolated.
     FiguresInterpolated { dump: usize },
@@ -46,7 +45,7 @@ pub(crate) enum Evidence {
     OneLargeObject { class: String, size: Size },
     /// One object dominates many small ones.
     OneObject { class: String },
-    /// The content is many objects, none of which retains a large part of it.
+    /// The suspect's content is many objects, none of which retains a large part of it.
     SmallParts {
         objects: u64,
         class: String,
@@ -71,15 +70,14 @@ pub(crate) enum Evidence {
         class: String,
         mean: Size,
     },
-    /// In each object, one field holds most of the content.
+    /// In each object, one field holds most of the suspect's content.
     HeldInEach {
         field: String,
         objects: u64,
         class: String,
     },
 
-    // Memory outside of the heap.
-    /// Metaspace of the classes that accumulate.
+    /// The metaspace of the classes that accumulate.
     Metaspace,
     /// Stacks of platform threads. `states` are the numbers of threads in each state. Empty if the states of some
     /// threads are unknown.
@@ -96,8 +94,7 @@ pub(crate) enum Evidence {
         buffers: Change,
     },
 
-    // Known leak patterns.
-    /// Views of a small part of large arrays.
+    /// Known leak pattern: views that cover a small part of large arrays.
     ArraySlices {
         small: u64,
         checked: u64,
@@ -161,16 +158,15 @@ pub(crate) enum Evidence {
     /// Values of a weak map that refer to their keys.
     WeakMapValues { referring: u64, checked: u64 },
 
-    // Bounds, and hints at bounds.
-    /// Soft references hold all of the content.
+    /// Soft references hold all of the suspect's content.
     SoftReferences { class: String },
-    /// Soft references hold most of the content.
+    /// Soft references hold most of the suspect's content.
     MostlySoftReferences { class: String },
     /// If the JVM clears the soft references, the entries that contained them stay.
     StaysWhenCleared { class: String, stays: Size },
     /// The content of a `WeakHashMap`.
     WeakHashMap,
-    /// The content consists of weak references.
+    /// The suspect's content consists of weak references.
     WeakReferences { class: String },
     /// A mostly empty array.
     EmptySlots { empty: u64, slots: u64 },
@@ -192,7 +188,6 @@ pub(crate) enum Evidence {
         is_one: bool,
     },
 
-    // Time.
     /// The JDK's own tables grow while classes are loaded.
     ClassesLoaded { classes: u64 },
     /// What became of the first dump's samples. If almost all samples taken at the allocating stacks are alive,

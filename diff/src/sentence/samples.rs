@@ -10,7 +10,6 @@ pub const SITES_LEFT_OUT: &str = "; allocation sites are left out";
 /// A statement about allocation samples, or about the stacks in them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Samples {
-    // How samples were taken.
     /// The sampling rate, and how it compares with the rate at the start.
     Rate { rate: Rate, first: First },
     /// Sampled objects that were freed. `median_ms` is the median of their lifetimes in milliseconds.
@@ -28,11 +27,10 @@ pub enum Samples {
     },
     /// The dump has the allocation stack of each object.
     Exact,
-    /// The text in place of a stack: for one object without a stack, or for a row with all such objects.
+    /// The text that replaces a stack. Used for an object without a stack, or for a row with all such objects.
     NoStack,
 
-    // Facts that samples show.
-    /// All live samples. `from` is the number of stacks or classes, `focus` the pattern of `--focus`.
+    /// The total of all live samples. `from` is the number of stacks or classes, `focus` the pattern of `--focus`.
     Live {
         amount: String,
         samples: u64,
@@ -40,7 +38,8 @@ pub enum Samples {
         reachable: Size,
         focus: Option<String>,
     },
-    /// All allocations since the agent's start. `things` is the word for what is counted: samples or objects.
+    /// The total of all allocations since the agent's start. `things` is the word for what is counted: samples or
+    /// objects.
     Allocated {
         amount: String,
         span: String,
@@ -50,7 +49,8 @@ pub enum Samples {
     },
     /// Explains the columns of figures about all allocations, dead or alive.
     AllocatedColumns,
-    /// One stack. `is_counted` is true if its allocations were also counted exactly.
+    /// The objects and samples of one stack. `is_counted` is true if the allocations of the stack were also counted
+    /// exactly.
     Stack {
         objects: u64,
         samples: u64,
@@ -66,17 +66,16 @@ pub enum Samples {
     /// The dump has no sample of the content of a suspect.
     NotTracked,
 
-    // The part of a suspect that samples cover.
-    /// The samples of a suspect.
+    /// The part of a suspect that is covered by samples.
     Covered {
         sampled: Size,
         size: Size,
         whole: Whole,
         samples: u64,
     },
-    /// The part of a suspect for which there is no sample.
+    /// The part of a suspect that is not covered by samples.
     Uncovered { size: Size, whole: Whole },
-    /// The part of the heap for which there is no sample.
+    /// The part of the heap that is not covered by samples.
     UncoveredHeap { size: Size, reachable: Size },
     /// The samples represent more bytes than the suspect has.
     MoreThan(Whole),
@@ -91,7 +90,6 @@ pub enum Samples {
         size: Size,
     },
 
-    // Why figures are uncertain.
     /// JVMs before JDK 25 sample too few large objects. `is_live` is true if the objects are alive.
     LargeObjects { size: Size, is_live: bool },
     /// For some stacks, it is unknown how many of their objects are alive.
@@ -116,8 +114,8 @@ pub enum Samples {
 /// How often a sample is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
-    /// Each allocation is sampled unless a filter excludes it or the sample is lost. If `is_counted` is true,
-    /// allocations are counted instead.
+    /// Each allocation is sampled, except those that a filter excludes and samples that were lost. If `is_counted` is
+    /// true, the sentence says "counted" in place of "sampled".
     Each {
         is_filtered: bool,
         has_lost: bool,

@@ -6,45 +6,44 @@ use std::fmt;
 use heapdiff_trend::{LEAST_POINTS, Trend, last_step_percent};
 use heapdiff_units::{Size, Span, counted};
 
-/// The reason that asks users who have two dumps to take a third.
+/// The reason why two dumps are not enough. It asks users to take a third dump.
 pub const TWO_DUMPS: &str =
     "two dumps cannot distinguish a leak from a cache that still fills: take a third dump";
 
 /// A statement about the verdict on one suspect, or about all suspects of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    // How the size changed from dump to dump.
-    /// The size grew in `rises` of `steps` steps. A step is the interval between two dumps.
+    /// The size grew in `rises` of the `steps` intervals between two dumps.
     Steady { rises: usize, steps: usize },
-    /// The size grew in some steps, by different amounts.
+    /// The size grew in some intervals between two dumps, by different amounts.
     Uneven { rises: usize, steps: usize },
-    /// The size grew at each step, by less than at the step before.
+    /// The size grew in each interval between two dumps, each time by less.
     Slowing { rises: usize, steps: usize },
-    /// The size grew only in the last step.
+    /// The size grew only between the last two dumps.
     Late,
     /// The size grew, and then stayed level.
     Plateau,
-    /// The size grew by less in each step. The last step has `percent` per cent of the whole growth.
+    /// The size grew from each dump to the next, each time by less. The last interval has `percent` per cent of the
+    /// whole growth.
     NearlyPlateau { percent: u64 },
-    /// The size grew in the first step, and then stayed level.
+    /// The size grew between the first two dumps, and then stayed level.
     WarmUp,
-    /// The size grew in the first step, and then only a little.
+    /// The size grew between the first two dumps, and then only a little.
     NearlyWarmUp,
-    /// The size grew in one step.
+    /// The size grew between two dumps, and was level before and after.
     Jump,
     /// The size rises and falls.
     Sawtooth,
     /// The size rises and falls, and is the largest in the last dump.
     RisingSawtooth,
 
-    // Why growth is not called a leak.
-    /// There are two dumps only.
+    /// There are only two dumps.
     TwoDumps,
     /// The size is level in the last dumps, but not for long enough. `span` is the length of this time, if known.
     ShortLevel { span: Option<Span> },
     /// While the size was level, the program did almost no work.
     IdleLevel,
-    /// Even the largest step is slight: its growth is only `permille` thousandths of the size.
+    /// The growth in each interval between two dumps is small: at most `permille` thousandths of the size.
     SlightSteps { permille: u64 },
     /// Only a few objects were added.
     FewObjects { objects: u64 },
@@ -59,7 +58,6 @@ pub enum Verdict {
     /// The agent counted more reads of elements than puts.
     CountedReads,
 
-    // All suspects of a comparison.
     /// The suspects explain most of the growth.
     Explained { explained: Size, grown: Size },
     /// The suspects explain only a part of the growth.
@@ -69,8 +67,7 @@ pub enum Verdict {
     /// There is no suspect.
     NoGrowth,
 
-    // All suspects of one dump.
-    /// A large object is not called a leak.
+    /// In a report on one dump, a large object is not called a leak.
     NoLeak,
     /// The user's options exclude all places that retain much.
     LeftOut { least: Size },
@@ -78,7 +75,7 @@ pub enum Verdict {
     NoneInReport { least: Size },
     /// The heap has no place that retains much.
     NoAccumulation { least: Size },
-    /// The places that retain much. `share` is their share of the reachable bytes.
+    /// The total of the places that retain much. `share` is its share of the reachable bytes.
     Accumulated {
         retained: Size,
         reachable: Size,

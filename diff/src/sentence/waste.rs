@@ -5,12 +5,11 @@ use std::fmt;
 /// A statement about all waste in a report, or the title of one kind of waste.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Waste {
-    /// The bytes that could be saved in one dump. `size` is formatted and may be styled. `share` is the share of the
-    /// reachable heap.
+    /// The bytes that could be saved in one dump.
     Savings {
-        /// The bytes.
+        /// The bytes as text, possibly with a style.
         size: String,
-        /// Their part of the reachable heap.
+        /// The share of the reachable heap.
         share: String,
     },
     /// The bytes that could be saved in the last of several dumps.
@@ -22,13 +21,12 @@ pub enum Waste {
         /// Their part of the reachable heap.
         share: String,
     },
-    /// Kinds that waste little have no list of examples.
+    /// Kinds with little waste are listed without examples.
     SmallKinds,
 
-    // Titles of kinds.
-    /// Strings with equal content.
+    /// Title of a kind: strings with equal content.
     DuplicateStrings,
-    /// Arrays of primitives with equal content.
+    /// Title of a kind: arrays of primitives with equal content.
     DuplicateArrays,
     /// Boxes with equal values.
     DuplicateBoxes,

@@ -1,8 +1,8 @@
 //! Summary files. A summary is stored as bytes, and can then replace the dump in the next comparison.
 //!
 //! A decoded summary equals the encoded one, except for the name that the report gives the dump. Inconsistent data is
-//! rejected. Examples are an index outside of its list, a step whose parent is not an earlier step, and a figure so
-//! large that sums could overflow.
+//! rejected. Examples are an index outside of its list, a trie node whose parent is not an earlier node, and a figure
+//! so large that sums could overflow.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,8 +18,8 @@ use crate::summary::stats::{DumpStats, OffHeap};
 use crate::summary::{ClassFigures, ClassKey, Names, Summary};
 use crate::trie::{StepId, Trie};
 
-/// Version of the format. It is increased when the summaries of the same dump change, either in their content or in the
-/// way in which it is written. A test checks both.
+/// Version of the format. It must be increased if the content of the summaries changes, or if the encoding changes. A
+/// test checks both.
 pub(crate) const VERSION: u32 = 6;
 /// Maximum size of a cached summary, in bytes.
 const MOST: u64 = 64 << 20;
@@ -36,7 +36,7 @@ impl Summary {
     /// `None` if the dump came from a pipe or is not the first of its file, or if the file would be larger than an
     /// eighth of the dump or 64 MiB. A file is that large if the dump has the allocation site of each object.
     ///
-    /// Cost: a look at each step and each sample.
+    /// Cost: one visit to each trie node and each sample.
     #[must_use]
     pub fn to_kept(&self, snapshot: &Snapshot) -> Option<Vec<u8>> {
         let of = kept(Some(snapshot.file_stamp()?), snapshot.refs());
@@ -54,7 +54,7 @@ impl Summary {
     /// Returns the bytes of a file that can replace the dump in comparisons. [`Summary::from_file`] reads the file.
     /// Returns `None` if the file would be larger than 1 GiB.
     ///
-    /// Cost: a look at each step and each sample.
+    /// Cost: one visit to each trie node and each sample.
     #[must_use]
     pub fn to_file(&self, snapshot: &Snapshot) -> Option<Vec<u8>> {
         let content = self.encoded(snapshot.object_count());
@@ -90,14 +90,14 @@ impl Summary {
         Ok(summary)
     }
 
-    /// Reads the cached summary of a dump from `file`. `path` is the name that the report gives the dump. `of` is the
-    /// dump if it is open.
+    /// Reads the cached summary of the dump `dump` from `file`. `path` is the name that the report gives the dump. `of`
+    /// is the open dump, or `None` if it is not open.
     ///
     /// Cost: reads the file, and both ends of the dump.
     ///
     /// # Errors
-    /// Returns an error if the file belongs to another dump, version, kind of [`Refs`] or mapping, is damaged, or
-    /// cannot be read.
+    /// Returns an error if the file is damaged or cannot be read. Also returns an error if the file was written for
+    /// another dump, version, mapping or kind of [`Refs`].
     pub fn from_kept(
         dump: &Path,
         file: &Path,

@@ -44,13 +44,13 @@ pub struct Summary {
     /// The samples, placed in the trie.
     pub(crate) allocated: Option<Attribution>,
     pub(crate) stats: DumpStats,
-    /// The JVM and the program that the dump is of.
+    /// The JVM process and the program from which the dump was taken.
     pub(crate) origin: Origin,
-    /// The mapping that names come from.
+    /// The mapping (ProGuard, R8) that restored the names in the summary. `None` if there was no mapping.
     pub(crate) names: Option<Names>,
 }
 
-/// A mapping that names come from.
+/// Identifies the mapping (ProGuard, R8) that restored the names in a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Names {
     /// Value of [`NameMapping::hash`](hprof::NameMapping::hash).

@@ -17,11 +17,11 @@ const BATCH: usize = 1 << 16;
 pub(crate) struct DumpStats {
     /// Number of reachable class objects.
     pub(crate) classes: u64,
-    /// Number of loaders that define a class of this name. Only classes with more than one loader are listed. Hidden
-    /// and generated classes are left out, because one loader may have many of them.
+    /// Maps the name of a class to the number of loaders that define a class of this name. Only classes with more than
+    /// one loader are included. Hidden and generated classes are left out, because one loader may have many of them.
     pub(crate) defined_by: BTreeMap<String, u64>,
-    /// Memory outside of the heap that is owned by direct buffers. It is listed by the deepest step (node of the trie)
-    /// that contains the buffer.
+    /// Memory outside of the heap that is owned by direct buffers. It is listed by the deepest trie node that contains
+    /// the buffer.
     pub(crate) off_heap: BTreeMap<StepId, OffHeap>,
 }
 
@@ -37,8 +37,8 @@ pub(crate) struct OffHeap {
 impl DumpStats {
     /// Collects the figures of an open dump.
     ///
-    /// Cost: a look at each class. If there are direct buffers, also a look at each object's class, and a pass over the
-    /// pieces of the file with buffers.
+    /// Cost: one visit to each class. If there are direct buffers, also checks the class of each object and reads the
+    /// buffers from the file.
     pub(crate) fn new(snapshot: &Snapshot, holders: &Holders, trie: &Trie) -> Self {
         let mut stats = Self {
             off_heap: off_heap(snapshot, holders, trie),
@@ -85,9 +85,9 @@ pub(crate) fn direct_buffer_classes(snapshot: &Snapshot) -> Vec<ClassIndex> {
         .collect()
 }
 
-/// Returns the direct buffers that own their memory, by step (node of the trie). These buffers have a cleaner, while
-/// slices and duplicates of buffers have none. A memory-mapped file is in the same class, but has a file descriptor.
-/// Its pages belong to the operating system and are not counted.
+/// Returns the direct buffers that own their memory, by trie node. These buffers have a cleaner, while slices and
+/// duplicates of buffers have none. A memory-mapped file is in the same class, but has a file descriptor. Its pages
+/// belong to the operating system and are not counted.
 fn off_heap(snapshot: &Snapshot, holders: &Holders, trie: &Trie) -> BTreeMap<StepId, OffHeap> {
     let mut by_step: BTreeMap<StepId, OffHeap> = BTreeMap::new();
     let classes = direct_buffer_classes(snapshot);

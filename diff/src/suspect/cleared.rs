@@ -1,5 +1,5 @@
-//! Finds out which objects would be freed if a field were cleared, and which object has the field. Objects that are
-//! reachable on another path stay.
+//! Finds out which objects would be freed if the program cleared a field. Objects that are reachable on another path
+//! stay. Also finds the object that has the field.
 
 use hprof::answers::Hold;
 use hprof::dominators::Node;
@@ -14,9 +14,9 @@ const REFERENCES: u32 = 1 << 14;
 /// Maximum number of dominators to check above the object.
 const DOMINATORS: usize = 1 << 8;
 
-/// Returns the labels of a path to an object that the field `field` holds. The path does not lead through this field.
-/// Returns `None` if clearing the field in all objects would free the object, or if the limits were reached before the
-/// answer was known.
+/// Returns the labels of another path to an object that the field `field` holds. This path does not lead through the
+/// field. Returns `None` if clearing the field in all objects would free the object, or if the limits were reached
+/// before the answer was known.
 ///
 /// Each dominator of the object is on all paths to it. If all paths from one dominator to the next contain the field,
 /// clearing it makes the object unreachable:
@@ -78,27 +78,27 @@ pub(super) fn holder_of(
     None
 }
 
-/// How the paths from a dominator to the next one use the field.
+/// The result of a search for the field on the paths from a dominator to the next one.
 enum Between {
     /// No path that the search found leads through the field.
     NoField,
     /// All paths lead through the field.
     OnlyTheField,
-    /// At least one path leads through the field. The path with these labels does not.
+    /// At least one path leads through the field, and another path does not. The labels are those of the other path.
     OtherPath(Vec<Label>),
 }
 
 struct Search<'a> {
     snapshot: &'a Snapshot,
     field: &'a str,
-    /// For each kind of reference, true if its name is that of the field.
+    /// For each kind of reference found so far, true if it has the name of the field.
     is_field: FxHashMap<Hold, bool>,
     /// Number of references that may still be read.
     left: u32,
 }
 
-/// An object that a search has reached, and the reference that led to it. The reference is the index of the object's
-/// predecessor, and the kind of reference.
+/// An object that a search has reached, the index of its predecessor, and the kind of the reference from the
+/// predecessor. An object at which the search began has no predecessor.
 type Reached = (ObjectIndex, Option<(usize, Hold)>);
 
 impl<'a> Search<'a> {
@@ -142,7 +142,7 @@ impl<'a> Search<'a> {
 
     /// Returns the labels of a shortest path from one of `starts` to `below`, through objects that `node` dominates. If
     /// `through_field` is given, the search does not follow references of the field, and adds their targets to
-    /// `through_field`. Returns `None` at the limit.
+    /// `through_field`. Returns `None` if the limit is reached, and `Some(None)` if there is no path.
     #[expect(clippy::option_option, reason = "no path is not the same as no answer")]
     fn path(
         &mut self,

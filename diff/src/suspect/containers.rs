@@ -19,12 +19,13 @@ use crate::names::LabelKind;
 use crate::suspect::shared_paths;
 use crate::trie::StepId;
 
-/// Maximum number of instances of a class to check for what holds them.
+/// Maximum number of instances of a class to check in order to find the fields that hold them.
 const ASKED: usize = 1 << 12;
-/// Maximum number of steps (nodes of the trie) to go down in search of a container's content.
+/// Maximum number of trie nodes to go down in search of a container's content.
 const DEPTH: usize = 6;
 
-/// Returns the classes that are containers, among those that declare the fields of the given candidates.
+/// Returns those classes that are containers. Checks the classes that declare the holding fields of the given
+/// candidates.
 ///
 /// Cost: reads at most some thousand objects for each class.
 pub(crate) fn among(
@@ -64,8 +65,8 @@ fn is_of(class: &str, outer: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('$') || rest.starts_with("[]"))
 }
 
-/// True if a field of the class holds an array of any type, or nodes that are nested in the class, and the array or
-/// nodes hold objects of other classes.
+/// True if the field of the class at `step` holds an array of any type, or nodes that are nested in the class. The
+/// array or the nodes must hold objects of other classes.
 fn is_generic(aligned: &Aligned<'_>, step: StepId, class: &str) -> bool {
     let trie = aligned.last();
     let text = |s: StepId| trie.names.text(trie[s].class);

@@ -1,4 +1,5 @@
-//! Reasons for suspects of a single dump. They describe figures of the content, because no growth is known.
+//! Reasons for suspects of a single dump. They describe how large the suspect's content is and what it consists of,
+//! because no growth is known.
 
 use heapdiff_model::diff::Suspect;
 use heapdiff_units::Size;
@@ -9,7 +10,7 @@ use crate::growth;
 use crate::sentence::Evidence;
 use crate::trie::StepId;
 
-/// Returns the sentences that describe the content and the number of objects that hold it.
+/// Returns the sentences about the suspect's content, and about the number of objects that hold it.
 pub(super) fn reasons(context: &SuspectContext<'_>, holders: StepId) -> Vec<Evidence> {
     let candidate = context.candidate;
     let mut reasons: Vec<Evidence> = Vec::new();
@@ -18,7 +19,7 @@ pub(super) fn reasons(context: &SuspectContext<'_>, holders: StepId) -> Vec<Evid
         let largest = step.samples.first();
         let largest = largest.and_then(|&o| context.snapshot.retained_bytes(o));
         let largest = largest.unwrap_or(0);
-        // An object that retains most of the content may hold all other objects of the step.
+        // An object that retains most of the suspect's content may hold all other objects of the trie node.
         let may_nest = largest > step.retained_bytes / 2 && !candidate.in_place;
         reasons.push(form(&Form {
             class: context.class(content),
@@ -35,10 +36,10 @@ pub(super) fn reasons(context: &SuspectContext<'_>, holders: StepId) -> Vec<Evid
     reasons
 }
 
-/// Maximum number of steps (nodes of the trie) to inspect below the content.
+/// Maximum number of trie nodes to inspect below the suspect's content.
 const BELOW: usize = 64;
 
-/// Returns the sentence about an application field of the content's objects, if this field holds most of the bytes that
+/// Returns the sentence about an application field of the suspect's objects, if this field holds most of the bytes that
 /// the objects retain. Returns `None` if there is no such field.
 fn inside(context: &SuspectContext<'_>) -> Option<Evidence> {
     let trie = context.trie();
@@ -67,7 +68,7 @@ fn inside(context: &SuspectContext<'_>) -> Option<Evidence> {
     None
 }
 
-/// The figures of the objects of one step.
+/// The figures of the objects of one trie node.
 struct Form<'a> {
     class: &'a str,
     objects: u64,
@@ -79,7 +80,7 @@ struct Form<'a> {
     in_place: bool,
 }
 
-/// Returns the sentence which says if the content is many objects or a single one.
+/// Returns the sentence that describes the suspect's content: a single object, many objects, a chain or a tree.
 fn form(of: &Form<'_>) -> Evidence {
     let objects = of.objects;
     let class = of.class.to_owned();

@@ -46,9 +46,9 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         .iter()
         .map(|&s| (text(trie[s].via), aligned.kind(trie[s].via)))
         .collect();
-    // The reported path begins at the nearest class whose static field leads to the content. If there is none, it
-    // begins at the root. If the last step of the path is of several class objects, these are the content, and the path
-    // does not begin there.
+    // The reported path begins at the lowest class object, because its static field leads to the suspect's content. If
+    // there is none, the path begins at the root. Exception: several class objects in the last trie node are the
+    // content itself.
     let holds = |s: &StepId| trie[*s].objects == 1 || Some(s) != steps.last();
     let start = steps
         .iter()
@@ -66,8 +66,8 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         reasons
     };
     reasons.extend(outside::reasons(context));
-    // The shared steps: their objects are reachable on several paths. Only steps below the class with the static field
-    // matter.
+    // Find the shared trie nodes, whose objects are reachable on several paths. Ignore nodes above the class with the
+    // static field, because the reported path begins at this class.
     let mut shared_steps: Vec<usize> = (0..steps.len())
         .filter(|&at| trie.names.kind(trie[steps[at]].via) == LabelKind::Shared)
         .filter(|&at| start.is_none_or(|class| at > class))
@@ -92,7 +92,7 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
     let path = resolved.path(&labels, begin);
     let down_to_head = resolved.path(&aligned.labels(candidate), 0);
     let mut also_held_by: Vec<String> = Vec::new();
-    // If an application field further down holds the objects, then only the paths above the owner of that field differ.
+    // If an application field further down holds the objects, it is their only holder: the paths differ only above it.
     let shared_at = shared_steps.first().copied().unwrap_or(0);
     let has_own_holder = |labels: &[Label]| {
         let below = labels.iter().skip(shared_at + 1);
@@ -186,13 +186,13 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
     (suspect, holder_class)
 }
 
-/// True if the text for the objects of a step is about class objects.
+/// True if this is the class name of a class object, such as `class com.acme.Foo`.
 fn is_class(text: &str) -> bool {
     text.starts_with("class ")
 }
 
 /// Adds the verdict and its reasons to a suspect. Returns false if the evidence shows that it is not a suspect, for
-/// example because all of it is replaced.
+/// example because all of its objects are replaced over time.
 pub(crate) fn judge(
     context: &SuspectContext<'_>,
     suspect: &mut Suspect,
@@ -221,7 +221,7 @@ pub(crate) fn judge(
     };
     suspect.verdict = verdict;
     let mut reasons = evidence.reasons();
-    // The sentences are in this order: the cause, how the content is held, the evidence for the verdict.
+    // The sentences are in this order: the cause, how the suspect's content is held, the evidence for the verdict.
     let cause = usize::from(suspect.detector.is_some());
     reasons.splice(cause..cause, suspect.reasons.drain(..));
     let stays = bounds::stays_when_cleared(context);
@@ -239,8 +239,8 @@ pub(crate) fn judge(
 const FEW: u64 = 30;
 const SMALL_PART: i64 = 100;
 
-/// Returns the number of objects that were added. Returns `None` unless they are few and retain little of the heap.
-/// Their direct buffers are included.
+/// Returns the number of objects that were added. Returns `None` unless they are few and retain little of the heap,
+/// including the memory of their direct buffers.
 fn few(context: &SuspectContext<'_>) -> Option<u64> {
     let candidate = context.candidate;
     let came = u64::try_from(difference(&candidate.objects)).ok()?;
@@ -251,8 +251,8 @@ fn few(context: &SuspectContext<'_>) -> Option<u64> {
     (came > 0 && came < FEW && is_small).then_some(came)
 }
 
-/// Returns in which intervals between two dumps the content grew while its class as a whole did not. An example is a
-/// pooled buffer that a worker uses at the time of one dump, and that is back in the pool at the next.
+/// Returns in which intervals between two dumps the suspect's content grew while its class as a whole did not. An
+/// example is a pooled buffer that a worker uses at the time of one dump, and that is back in the pool at the next.
 fn moved(context: &SuspectContext<'_>) -> Moved {
     let Some(&head) = context.candidate.content.first() else {
         return Moved::Nowhere;
@@ -289,9 +289,9 @@ fn moved(context: &SuspectContext<'_>) -> Moved {
     }
 }
 
-/// Several fields may lead to the same objects through separate collections. Removes suspects that are only such a
-/// collection (its nodes, keys and tables) around another suspect's objects. The other suspect mentions each in its
-/// reasons, with the sentence that `mention` returns.
+/// Removes suspects that are only a collection (its nodes, keys and tables) around the objects of another suspect.
+/// There are such suspects if several fields lead to the same objects through separate collections. The other suspect
+/// mentions each removed one in its reasons, with the sentence that `mention` returns.
 pub(crate) fn fold_collections(
     suspects: &mut Vec<Suspect>,
     mention: impl Fn(&Suspect) -> sentence::Evidence,
@@ -332,8 +332,7 @@ fn grown(suspect: &Suspect) -> Size {
     Size(u64::try_from(suspect.growth.retained_bytes).unwrap_or(0))
 }
 
-/// True if a suspect is only the collection in which a field holds the objects of the suspect `of`. It must not be
-/// larger than `of`.
+/// True if a suspect is only a collection around the objects of the suspect `of`, which must be at least as large.
 fn is_collection_of(suspect: &Suspect, of: &Suspect) -> bool {
     let (own, all) = (suspect.growth.objects, of.growth.objects);
     let is_held = of.holder == suspect.holder || of.also_held_by.contains(&suspect.holder);
@@ -401,8 +400,9 @@ fn are_one_family(context: &SuspectContext<'_>, came: u64) -> bool {
     families.values().any(|&count| count * 2 >= came)
 }
 
-/// True if several local variables of a thread lead to the objects, and no field that a programmer declared does. In
-/// `path`, the labels of shared steps are already replaced by references found in the dump.
+/// True if several local variables of a thread hold the objects, and no field that a programmer declared does. `labels`
+/// is the path in the trie. In `path`, the labels of shared trie nodes are already replaced by references found in the
+/// dump.
 fn is_shared_by_locals(labels: &[Label], path: &[Label]) -> bool {
     let is_local = |l: &Label| l.0 == titles::LOCAL;
     let is_named = |l: &Label| growth::is_application(l.1) || l.1 == LabelKind::RuntimeStatic;
@@ -418,7 +418,7 @@ struct SharedHolder {
     grew: bool,
 }
 
-/// Returns the fields on the paths that lead to the shared objects below a step.
+/// Returns the fields that hold the same objects. `found` are the paths from the trie node `parent` to these objects.
 fn shared_holders(
     context: &SuspectContext<'_>,
     parent: StepId,
@@ -437,7 +437,7 @@ fn shared_holders(
     found.iter().filter_map(holder).collect()
 }
 
-/// True if the objects on a path that leads down from a step grew in number or size.
+/// True if the objects on a path that leads down from a trie node grew in number or size.
 fn grew(context: &SuspectContext<'_>, parent: StepId, path: &[Label]) -> bool {
     let trie = context.trie();
     let is_static = |kind| {
@@ -453,7 +453,7 @@ fn grew(context: &SuspectContext<'_>, parent: StepId, path: &[Label]) -> bool {
     let mut level = vec![parent];
     for (i, (text, kind)) in path.iter().enumerate() {
         let is_this = |s: &StepId| context.via(*s) == text;
-        // The step of a static field is below the step of its class, which can be anywhere in the trie.
+        // The trie node of a static field is below the trie node of its class, which can be anywhere in the trie.
         level = if i == 0 && is_static(*kind) {
             (1..trie.len() as u32).map(StepId).filter(is_this).collect()
         } else {
@@ -514,7 +514,7 @@ fn holders(context: &SuspectContext<'_>) -> u64 {
     }
 }
 
-/// Returns the step (node of the trie) whose objects are the holders over which the growth is spread.
+/// Returns the trie node whose objects are the holders over which the growth is spread.
 fn spread_over(context: &SuspectContext<'_>) -> StepId {
     if context.candidate.in_place {
         context.candidate.content[0]
@@ -526,8 +526,8 @@ fn spread_over(context: &SuspectContext<'_>) -> StepId {
 /// Minimum number of holders that the report mentions. Fewer holders are not mentioned.
 const MANY: u64 = 8;
 
-/// Returns the class of a step's objects. If the objects are the arrays of lists, returns the class of the lists, which
-/// tells readers more.
+/// Returns the class of a trie node's objects. If the objects are the arrays of lists, returns the class of the lists,
+/// which tells readers more.
 fn class_of_holders<'a>(context: &SuspectContext<'a>, at: StepId) -> &'a str {
     let mut above = context.trie().above(at);
     let of = above
@@ -536,11 +536,11 @@ fn class_of_holders<'a>(context: &SuspectContext<'a>, at: StepId) -> &'a str {
     context.class(of.unwrap_or(at))
 }
 
-/// Returns the sentence which says that one of many holders has most of the content. Returns `None` if none has most of
-/// it.
+/// Returns the sentence which says that one of many holders has most of the suspect's content. Returns `None` if none
+/// has most of it.
 fn mostly_one(context: &SuspectContext<'_>, at: StepId) -> Option<sentence::Evidence> {
     let step = &context.trie()[at];
-    // The stored samples of a step are its largest objects.
+    // The stored samples of a trie node are its largest objects.
     let largest = step.samples.iter();
     let largest = largest.filter_map(|&m| context.snapshot.retained_bytes(m));
     (largest.max().unwrap_or(0) > step.retained_bytes / 2).then(|| sentence::Evidence::MostlyOne {
@@ -582,8 +582,8 @@ fn spread(context: &SuspectContext<'_>) -> Option<sentence::Evidence> {
     })
 }
 
-/// Returns the sentence about how the content grew: objects were added, or the objects themselves became larger. It
-/// also says how the number of holders changed.
+/// Returns the sentence about how the suspect's content grew: objects were added, or the objects themselves became
+/// larger. It also says how the number of holders changed.
 fn structure(context: &SuspectContext<'_>) -> sentence::Evidence {
     let step = spread_over(context);
     let (before, now) = context.ends(step);

@@ -1,6 +1,6 @@
-//! Resolves the shared steps of a suspect's path. A step is a node of the trie. It is shared if its objects are
-//! reachable on several paths, so that no single reference holds them. Each shared step is replaced by a path of
-//! references found in the dump.
+//! Resolves the shared trie nodes of a suspect's path. A trie node is shared if its objects are reachable on several
+//! paths, so that no single reference holds them. Each shared trie node is replaced by a path of references found in
+//! the dump.
 
 use std::collections::BTreeMap;
 
@@ -12,34 +12,34 @@ use crate::names::{self, Label, LabelKind};
 use crate::suspect::shared_paths::{self, SharedPath, Wanted};
 use crate::trie::StepId;
 
-/// The paths of references that replace shared steps. No single reference holds the objects of a shared step, so the
-/// trie does not show how they are reached.
+/// The paths of references that replace shared trie nodes. No single reference holds the objects of a shared trie node,
+/// so the trie does not show how they are reached.
 pub(crate) struct ResolvedPaths {
-    /// The labels that replace a shared step. The key is the index of the step in the path.
+    /// The labels that replace a shared trie node. The key is the index of the trie node in the path.
     found: BTreeMap<usize, Vec<Label>>,
-    /// The step above the uppermost shared step, and all paths found from it to the shared step.
+    /// The trie node above the uppermost shared trie node, and all paths found from it to the shared trie node.
     ways: Option<(StepId, Vec<Vec<Label>>)>,
 }
 
-/// In one path, at most this number of shared steps is resolved, starting from the root.
+/// At most this number of shared trie nodes is resolved in one path, starting from the root.
 const SHARED_STEPS: usize = 3;
 /// Maximum number of objects to check below one object, and maximum number of objects to follow on one level.
 const LOOKED_AT: usize = 1 << 12;
 const FOLLOWED: usize = 64;
-/// Maximum number of dominators to follow from the content up to a shared step.
+/// Maximum number of dominators to follow from the suspect's content up to a shared trie node.
 const MOST_ABOVE: usize = 1 << 12;
 
 impl ResolvedPaths {
-    /// Finds the paths that replace the first shared steps. `shared_steps` are indices into `steps`.
+    /// Finds the paths that replace the first shared trie nodes. `shared_steps` are indices into `steps`.
     pub(crate) fn new(
         context: &SuspectContext<'_>,
         steps: &[StepId],
         shared_steps: &[usize],
     ) -> Self {
         let trie = context.trie();
-        // If only the virtual root dominates objects of a JDK class, they serve unrelated purposes, and the path to one
-        // of them says nothing about the others. The exception is an object that holds most of the growth by itself,
-        // such as a list that both a local variable and a field hold.
+        // JDK objects that only the virtual root dominates serve unrelated purposes. The path to one of them does not
+        // show how the others are held. Exception: one object holds most of the growth by itself, such as a list that
+        // both a local variable and a field hold.
         let is_one_kind = |step: StepId| {
             trie[step].parent != StepId::ROOT || !names::is_of_all_kinds(context.class(step))
         };
@@ -67,7 +67,8 @@ impl ResolvedPaths {
                 None => continue,
             };
             let mut paths = shared_paths::find(context.snapshot, wanted);
-            // Search for paths to all objects: among many elements, the search could miss the few that are meant.
+            // If no path leads to these objects, the search may have missed them among many elements. So search for
+            // paths to all objects of the trie node.
             if paths.is_empty() && above.len() == step.samples.len() {
                 paths = shared_paths::find(context.snapshot, all);
             }
@@ -87,7 +88,7 @@ impl ResolvedPaths {
                 let all = paths.iter().map(|path| path.labels.clone());
                 resolved.ways = Some((trie[steps[at]].parent, all.collect()));
             }
-            // Ignore a path that leads to only a few of the objects: it says nothing about the others.
+            // Ignore a path that leads to only a few of the objects, because it does not show how the others are held.
             let usual = || paths.iter().filter(|path| path.is_usual);
             let is_own = |p: &&SharedPath| p.labels.iter().any(|l| growth::is_application(l.1));
             if let Some(best) = usual().find(is_own).or(usual().next()) {
@@ -97,19 +98,19 @@ impl ResolvedPaths {
         resolved
     }
 
-    /// Returns the step above the uppermost shared step, and the paths from it to the shared step.
+    /// Returns the trie node above the uppermost shared trie node, and the paths from it to the shared trie node.
     pub(crate) fn ways(&self) -> Option<(StepId, &[Vec<Label>])> {
         let (parent, paths) = self.ways.as_ref()?;
         Some((*parent, paths))
     }
 
-    /// True if the first step of the path was replaced.
+    /// True if the first trie node of the path was replaced.
     pub(crate) fn covers_root(&self) -> bool {
         self.found.contains_key(&0)
     }
 
-    /// Finds the lowest shared step that was replaced by a path from a static field. Returns the step, and the class
-    /// that declares the field.
+    /// Finds the lowest shared trie node that was replaced by a path from a static field. Returns the trie node, and
+    /// the class that declares the field.
     pub(crate) fn at_static(&self) -> Option<(usize, &str)> {
         self.found
             .iter()
@@ -122,7 +123,8 @@ impl ResolvedPaths {
             })
     }
 
-    /// Returns the labels of the path from the index `begin` on. Labels of shared steps are replaced.
+    /// Returns the labels of the path from the index `begin` on. Each shared trie node is replaced by the labels of the
+    /// path found in the dump.
     pub(crate) fn path(&self, labels: &[Label], begin: usize) -> Vec<Label> {
         let mut path = Vec::new();
         for (at, label) in labels.iter().enumerate().skip(begin) {
@@ -135,9 +137,9 @@ impl ResolvedPaths {
     }
 }
 
-/// Returns the objects of a shared step that dominate content of the suspect: the largest objects of the step, or else
-/// the objects that dominate the largest content. Other objects of the step are left out, because they may hold
-/// something else. Empty if the step is the content itself.
+/// Returns the objects of a shared trie node that dominate content of the suspect. These are the largest objects of the
+/// trie node or, if none of them dominates content, the objects that dominate the largest content. Other objects of the
+/// trie node are left out, because they may hold something else. Empty if the trie node is the content itself.
 fn above_content(context: &SuspectContext<'_>, steps: &[StepId], at: usize) -> Vec<ObjectIndex> {
     let (trie, snapshot) = (context.trie(), context.snapshot);
     let tree = snapshot.tree();
@@ -156,7 +158,7 @@ fn above_content(context: &SuspectContext<'_>, steps: &[StepId], at: usize) -> V
     let above = |&object: &ObjectIndex| {
         let chain = std::iter::successors(Some(object), |&o| tree.object(tree.dominator(o)?));
         let chain = chain.skip(1).take(MOST_ABOVE);
-        // Take the uppermost object of the class: other objects of the class may be between the step and the content.
+        // Several dominators of the suspect's content may be of this class. The uppermost one belongs to the trie node.
         let of_class = chain.filter(|&o| names::name_of(snapshot, o) == class);
         of_class.last()
     };
@@ -170,7 +172,7 @@ fn above_content(context: &SuspectContext<'_>, steps: &[StepId], at: usize) -> V
     above
 }
 
-/// True if the object dominates a chain of objects, one for each of these steps, with the classes of the steps.
+/// True if the dominator tree has a chain of objects below `object` whose classes are those of `steps`, in this order.
 fn leads_down(context: &SuspectContext<'_>, object: ObjectIndex, steps: &[StepId]) -> bool {
     let (snapshot, tree) = (context.snapshot, context.snapshot.tree());
     let mut level = vec![object];

@@ -53,7 +53,7 @@ struct Reached {
     from: Option<(usize, Label)>,
 }
 
-/// Objects are few if there are at most this number of them. The search then goes on until it reaches the largest ones.
+/// If at most this number of objects is wanted, the search goes on until it reaches the largest of them.
 pub(crate) const FEW: u64 = 1000;
 /// A path to at least this number of objects is returned even if another path leads to many more. The number is small,
 /// because the search follows only a few links of a chain, so a path through a chain reaches few objects.
@@ -65,8 +65,7 @@ struct Way {
     objects: FxHashSet<ObjectIndex>,
     /// Bytes that the objects retain together.
     bytes: u64,
-    /// Number of objects to which all paths with the same first reference lead together. Set in the result of
-    /// [`Ways::best`].
+    /// Number of objects to which the path's first reference leads, on this path and others. Set by [`Ways::best`].
     of_beginning: usize,
 }
 
@@ -94,10 +93,12 @@ impl Ways {
         }
     }
 
-    /// Returns the best paths. First come the paths that lead to at least half as many bytes as the best path, the
-    /// shortest first. Other paths to at least [`SEVERAL`] objects follow. If several paths have the same first
-    /// reference and the same holder, only the path to the most bytes is returned. Of several holders with the same
-    /// first reference, the one with the most bytes comes first.
+    /// Returns the best paths, at most [`PATHS`]. If several paths have the same first reference and the same holder,
+    /// only the path to the most bytes is returned.
+    ///
+    /// First come the paths that lead to at least half as many bytes as the best path. Other paths to at least
+    /// [`SEVERAL`] objects follow. In both groups, the best path of each first reference precedes the other paths, and
+    /// short paths precede long ones.
     fn best(self) -> Vec<Way> {
         let mut beginnings: Vec<FxHashSet<ObjectIndex>> = Vec::new();
         let mut index: FxHashMap<Option<Label>, usize> = FxHashMap::default();
@@ -125,7 +126,7 @@ impl Ways {
         }
         let most = best.iter().map(|(_, way)| way.bytes).max().unwrap_or(0);
         let is_usual = |way: &Way| way.bytes >= most / 2;
-        // The sort is stable.
+        // The sort is stable, so paths to the same number of bytes stay in the order in which the search found them.
         best.sort_by_key(|(beginning, way)| (*beginning, Reverse(way.bytes)));
         let mut before = None;
         let mut ranked: Vec<((bool, bool), Way)> = Vec::new();
@@ -159,8 +160,8 @@ impl Ways {
 pub(crate) enum Wanted<'a> {
     /// The given objects, which all have the same dominator.
     These(&'a [ObjectIndex]),
-    /// All objects that have the same class and dominator as the samples. There are `of` such objects. The samples are
-    /// the largest of them.
+    /// All objects that have the same class and dominator as the samples. `of` is their number, and `samples` are the
+    /// largest of them.
     All { samples: &'a [ObjectIndex], of: u64 },
 }
 
@@ -179,7 +180,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// A path, and how many of the objects it leads to.
+/// A path to wanted objects.
 pub(crate) struct SharedPath {
     pub(crate) labels: Vec<Label>,
     /// Number of objects that the search reached on all paths with the same first reference.
@@ -188,13 +189,13 @@ pub(crate) struct SharedPath {
     pub(crate) is_usual: bool,
 }
 
-/// Returns paths from the samples' dominator to one of the samples, or else to another wanted object. There is one path
-/// for each holder and each reference that leaves the dominator, in the order of [`Ways::best`]. If no path has a field
-/// that a programmer wrote, paths that begin at objects of application classes come first.
+/// Returns paths from the dominator of the wanted objects to one of them, if possible to one of the samples. The
+/// samples are the largest of the `of` wanted objects. There is one path for each holder and each reference that leaves
+/// the dominator, in the order of [`Ways::best`]. If no path has a field that a programmer wrote, paths that begin at
+/// objects of application classes come first.
 ///
-/// The samples are the largest of `of` objects. Paths are ranked by the bytes that their objects retain. If there are
-/// few objects, a path to a small one would mislead (a database has a map for each table). If there are many, a path to
-/// few of them would mislead.
+/// Paths are ranked by the bytes that their objects retain. If there are few objects, a path to a small one would
+/// mislead (a database has a map for each table). If there are many, a path to few of them would mislead.
 ///
 /// Cost: reads at most some ten thousand objects on each of eight levels, or sixteen if there are few objects.
 pub(crate) fn find(snapshot: &Snapshot, wanted: Wanted<'_>) -> Vec<SharedPath> {
@@ -248,17 +249,17 @@ pub(crate) fn find(snapshot: &Snapshot, wanted: Wanted<'_>) -> Vec<SharedPath> {
     found
 }
 
-/// A search for paths. It has the wanted objects, and the part of the heap to search.
+/// A search for paths from a dominator down to the wanted objects.
 struct Search<'a> {
     snapshot: &'a Snapshot,
     wanted: Wanted<'a>,
     samples: &'a [ObjectIndex],
-    /// Number of wanted objects. The samples are the largest of these.
+    /// Number of wanted objects. `samples` are the largest of these.
     of: u64,
     class: Option<ClassIndex>,
     dominator: Node,
-    /// The objects of a thread's local variables, sorted, if a thread dominates the wanted objects. The search starts
-    /// from these, too, after the thread itself.
+    /// The objects of a thread's local variables, sorted. Empty unless a thread dominates the wanted objects. The
+    /// search starts from the thread, and then from these objects.
     locals: &'a [ObjectIndex],
 }
 
@@ -361,7 +362,7 @@ impl Search<'_> {
         paths.collect()
     }
 
-    /// Adds wanted objects to each path: those that are reachable from the path's objects through other wanted objects.
+    /// For each path, follows references from its wanted objects to further wanted objects, and adds these to the path.
     /// For example, a reference to one node of a doubly linked list holds all nodes.
     fn follow_links(&self, ways: &mut Ways) {
         let most = LINKS / ways.list.len().max(1);
@@ -369,7 +370,7 @@ impl Search<'_> {
             let mut left = most;
             let mut work: Vec<ObjectIndex> = way.objects.iter().copied().collect();
             work.sort_unstable();
-            // Read these objects first, as a sample. If none of them refers to another wanted object, hardly any object
+            // First read a few objects as a sample. If none of them refers to another wanted object, hardly any object
             // does.
             let mut tried = work.split_off(work.len().saturating_sub(SEVERAL));
             let mut has_links = false;
@@ -423,8 +424,7 @@ fn starts(snapshot: &Snapshot) -> Vec<ObjectIndex> {
     all
 }
 
-/// Returns the objects of a thread's local variables, as far as the thread dominates them. Empty if the object is not a
-/// thread.
+/// Returns those objects of a thread's local variables that the thread dominates. Empty if the object is not a thread.
 fn local_variables(snapshot: &Snapshot, thread: ObjectIndex, node: Node) -> Vec<ObjectIndex> {
     let threads = snapshot.threads();
     let found = threads.iter().filter(|t| t.object == Some(thread));
@@ -460,7 +460,7 @@ fn is_below(snapshot: &Snapshot, dominator: Node, object: ObjectIndex) -> bool {
         .is_some_and(|n| n > dominator && n < tree.end(dominator))
 }
 
-/// The labels of references that were already built, because millions of references have the same few labels.
+/// A cache of labels. It saves time, because millions of references have the same few labels.
 #[derive(Default)]
 struct Labels(FxHashMap<(Hold, Option<ClassIndex>), Label>);
 
@@ -497,8 +497,8 @@ pub(super) fn strong_references(
     holds_if(snapshot, record, |kind| kind == Reference::No, elements)
 }
 
-/// Returns the references of an object. A reference to a referent is included only if `keeps_referent` is true for the
-/// kind of reference.
+/// Returns the references of an object. If the object is a `java.lang.ref.Reference`, its referent is included only if
+/// `keeps_referent` returns true for this kind of reference.
 fn holds_if(
     snapshot: &Snapshot,
     record: &Record<'_>,
@@ -546,7 +546,7 @@ fn holds_if(
 fn trace(reached: &[Reached], mut from: Option<(usize, Label)>) -> Vec<Label> {
     let mut path = Vec::new();
     while let Some((at, label)) = from {
-        // Links of a chain that use the same field are one step of the path.
+        // Links of a chain that use the same field count as one reference of the path.
         if path.last() != Some(&label) {
             path.push(label);
         }

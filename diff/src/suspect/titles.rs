@@ -19,7 +19,7 @@ const VAR_ROOT: &str = "clojure.lang.Var.root";
 pub(super) const LOCAL: &str = "<local variable>";
 /// Number of class objects to read in one batch.
 const BATCH: usize = 1 << 12;
-/// If a step has at most this number of objects, the thread local that holds them is looked up.
+/// If a trie node has at most this number of objects, the thread local that holds them is looked up.
 const ASKED: usize = 4;
 
 /// The name of a holder, and the class that declares the holder.
@@ -29,7 +29,7 @@ pub(super) struct Title {
 }
 
 /// Returns the name of a holder that is not an application field. `labels` are the references from the root down to the
-/// content. Returns `None` if an ordinary field is the holder.
+/// suspect's content. Returns `None` if an ordinary field is the holder.
 pub(super) fn of(context: &SuspectContext<'_>, labels: &[Label]) -> Option<Title> {
     let own = labels.iter().rposition(|l| growth::is_application(l.1));
     let is_below = |at: usize| own.is_none_or(|own| own < at);
@@ -63,8 +63,8 @@ pub(crate) fn thread_local_fix(context: &SuspectContext<'_>, suspect: &Suspect) 
     Some(next_step::remove_value(&thread_local(context, at)?.name))
 }
 
-/// Returns the thread's name if the path starts at a single thread. For a single dump, also returns a name if the path
-/// starts at several threads, and one of them retains most.
+/// Returns the thread's name if the path starts at a single thread. In a single dump, the path may also start at
+/// several threads. Then returns the name of the thread that retains most of the bytes, if there is one.
 pub(super) fn thread(context: &SuspectContext<'_>) -> Option<String> {
     let &step = context.steps.first()?;
     let of = &context.trie()[step];
@@ -81,13 +81,13 @@ pub(super) fn thread(context: &SuspectContext<'_>) -> Option<String> {
     context.snapshot.strings(&[name], 100).pop()?
 }
 
-/// Returns the stored samples of a step that is on the path to the content.
+/// Returns the stored samples of a trie node that is on the path to the suspect's content.
 fn samples<'a>(context: &SuspectContext<'a>, at: usize) -> &'a [ObjectIndex] {
     let step = context.steps.get(at);
     step.map_or(&[][..], |&s| &context.trie()[s].samples)
 }
 
-/// Returns the field that refers to the thread local whose values are the objects of a step.
+/// Returns the field that refers to the thread local whose values are the objects of a trie node.
 fn thread_local(context: &SuspectContext<'_>, at: usize) -> Option<Title> {
     let snapshot = context.snapshot;
     let tree = snapshot.tree();
@@ -131,7 +131,8 @@ fn held_by(context: &SuspectContext<'_>, object: ObjectIndex) -> Option<String> 
     objects.chunks(BATCH).find_map(field)
 }
 
-/// Returns the name of the Clojure Var that holds most of a step, in Clojure's own notation: `#'shop.core/orders`.
+/// Returns the name of the Clojure Var that holds most bytes of a trie node, in Clojure's own notation:
+/// `#'shop.core/orders`.
 fn var(context: &SuspectContext<'_>, at: usize) -> Option<String> {
     let snapshot = context.snapshot;
     let tree = snapshot.tree();
@@ -152,7 +153,7 @@ fn var(context: &SuspectContext<'_>, at: usize) -> Option<String> {
     Some(format!("#'{namespace}/{symbol}"))
 }
 
-/// Returns the method whose local variable holds a step's objects. If several application methods do, returns the
+/// Returns the method whose local variable holds a trie node's objects. If several application methods do, returns the
 /// outermost one, because it passes the objects to those that it calls.
 fn frame(context: &SuspectContext<'_>, at: usize) -> Option<Title> {
     let &object = samples(context, at).first()?;

@@ -21,7 +21,7 @@ const KINDS: [LabelKind; 8] = [
 ];
 
 impl Trie {
-    /// Writes the steps with all data that a comparison needs. The lists of children are not written, because the
+    /// Writes the trie nodes with all data that a comparison needs. The lists of children are not written, because the
     /// reader can build them from the parents.
     pub(crate) fn encode(&self, e: &mut Encoder) {
         e.list(self.names.labels(), |e, (text, kind)| {

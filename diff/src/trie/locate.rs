@@ -1,5 +1,5 @@
-//! Finds the step of a trie that contains an object. A step is a node of the trie: all objects of one class that one
-//! reference holds.
+//! Finds the node of a trie that contains an object. A trie node represents all objects of one class that one reference
+//! holds.
 
 use hprof::answers::Holders;
 use hprof::dominators::Node;
@@ -9,25 +9,25 @@ use rustc_hash::FxHashMap;
 use crate::names::{self, Name};
 use crate::trie::{self, StepId, Trie};
 
-/// Finds the steps of one object after another. Caches the steps of their dominators.
+/// Finds the trie nodes of one object after another. Caches the trie nodes of their dominators.
 pub(crate) struct Locator<'a> {
     snapshot: &'a Snapshot,
     holders: &'a Holders,
     trie: &'a Trie,
     index: FxHashMap<(StepId, Name, Name), StepId>,
     known: FxHashMap<Node, Place>,
-    /// Maps the label that leads to a step, and the class of the dominator, to the step.
+    /// Maps the label that leads to a trie node, and the class of the dominator, to the trie node.
     labels: FxHashMap<PlaceKey, Place>,
 }
 
-/// The key of a cached step: the step above, the class of the dominator, the kind of reference, and the class of the
-/// object. Each class object counts as a separate class.
+/// The key of a cached trie node: the trie node above, the class of the dominator, the kind of reference, and the class
+/// of the object. Each class object counts as a separate class.
 type PlaceKey = (StepId, u32, u16, u32);
 
 #[derive(Clone, Copy)]
 struct Place {
     step: StepId,
-    /// True if the trie has no steps below this one. Objects further down then belong to this step.
+    /// True if the trie has no nodes below this one. Objects further down then belong to this node.
     ends: bool,
 }
 
@@ -50,9 +50,9 @@ impl<'a> Locator<'a> {
         }
     }
 
-    /// Returns the deepest step that contains an object; `None` if the object is unreachable.
+    /// Returns the deepest trie node that contains an object; `None` if the object is unreachable.
     ///
-    /// Cost: a look at each object above it that has not been visited before.
+    /// Cost: one visit to each dominator of the object that has not been visited before.
     pub(crate) fn step(&mut self, object: ObjectIndex) -> Option<StepId> {
         let tree = self.snapshot.tree();
         let dominator = tree.dominator(object)?;
@@ -113,7 +113,7 @@ impl<'a> Locator<'a> {
             return end;
         };
         let (via, kind) = trie::label(self.snapshot, self.holders, above, object);
-        // If a chain was folded, there are no steps for the labels of its links.
+        // If a chain was folded, there are no trie nodes for the labels of its links.
         let via = known.find(&via, kind);
         let step = self.trie.folds_into(above, via, class);
         step.or_else(|| self.index.get(&(above, via?, class)).copied())

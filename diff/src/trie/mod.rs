@@ -1,11 +1,12 @@
 //! The dominator tree folded into a trie of labels.
 //!
 //! A label is the class of objects and the field through which their dominator holds them. Siblings with the same label
-//! become one node of the trie, a step. So a list of a million entries is a handful of steps. Chains of one label
-//! (linked lists, tree nodes) fold into one step. Small branches are pooled, and only large steps are expanded.
+//! become one node of the trie. In the code, a trie node is called a step. A list of a million entries is a handful of
+//! trie nodes. Chains of one label (linked lists, tree nodes) fold into one trie node. Small branches get no trie node,
+//! and only large trie nodes are expanded.
 //!
 //! ```text
-//! objects                                steps
+//! objects                                trie nodes
 //! ArrayList -> Object[] -> Session 1     ArrayList -> Object[] -> Session, 2 objects
 //!                       -> Session 2
 //! Node -> Node -> Node                   Node, 3 objects
@@ -29,7 +30,7 @@ use crate::names::{self, LabelKind, Name, Names};
 use crate::samples::AgentObjects;
 use crate::samples::population::{SizeClasses, array_classes};
 
-/// The number of a step in its trie; 0 is the root.
+/// The number of a node in its trie; 0 is the root.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct StepId(pub(crate) u32);
 
@@ -38,15 +39,15 @@ impl StepId {
     pub(crate) const ROOT: Self = Self(0);
 }
 
-/// A step, which is a node of the trie: objects of one class that are held by the same reference.
+/// A node of the trie: the objects of one class that are held by the same reference.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     /// Label of the reference that holds the objects.
     pub(crate) via: Name,
     /// Class of the objects; `class C` for the class object of `C`. Generated classes whose names differ only in their
-    /// generated part are one.
+    /// generated part count as one class.
     pub(crate) class: Name,
-    /// The step above.
+    /// The node above.
     pub(crate) parent: StepId,
     /// Number of objects.
     pub(crate) objects: u64,
@@ -54,15 +55,16 @@ pub(crate) struct Step {
     pub(crate) shallow_bytes: u64,
     /// Bytes that the objects retain together, as a set.
     pub(crate) retained_bytes: u64,
-    /// The steps directly below. Small steps are left out.
+    /// The nodes directly below. Small nodes are left out.
     pub(crate) children: Vec<StepId>,
-    /// The objects of the step that retain most, at most [`SAMPLES`] of them.
+    /// The objects of the trie node that retain most, at most [`SAMPLES`] of them.
     pub(crate) samples: Vec<ObjectIndex>,
     /// Class of the objects. If several classes have the name, one of these classes.
     of: Option<ClassIndex>,
-    /// The number of arrays in the step, by size class. Only set if the dump has samples.
+    /// The number of arrays in the trie node, by size class. Only set if the dump has samples.
     pub(crate) sizes: SizeClasses,
-    /// True if the step is part of a chain of several classes, whose steps lead back to a step above this one.
+    /// True if objects below this trie node were folded into a node above it. In a chain of `A`, `B`, `A`, `B`, this is
+    /// true for the node of `B`: the second `A` is folded into the node of the first.
     cyclic: bool,
 }
 
@@ -81,15 +83,15 @@ impl std::ops::Index<StepId> for Trie {
     }
 }
 
-/// A step is not expanded if it retains less than this part of the reachable bytes.
+/// A trie node is not expanded if it retains less than this part of the reachable bytes.
 const EXPAND_PART: u64 = 20_000;
-/// A step is not expanded if it retains fewer bytes than this, however small the heap is.
+/// A trie node is not expanded if it retains fewer bytes than this, however small the heap is.
 const EXPAND_BYTES: u64 = 2 << 10;
-/// Steps are pooled if they retain less than this part of the size that a step needs to be expanded.
+/// A new trie node is stored only if it retains at least 1/8 of the bytes that a trie node needs to be expanded.
 const KEEP_PART: u64 = 8;
-/// Maximum number of objects to store for each step. Their paths can be searched later.
+/// Maximum number of objects to store for each trie node. Their paths can be searched later.
 const SAMPLES: usize = 4;
-/// Maximum number of levels to go up in search of a step to fold into. It limits the number of classes that can
+/// Maximum number of levels to go up in search of a trie node to fold into. It limits the number of classes that can
 /// alternate in a chain.
 const LONGEST_PERIOD: usize = 6;
 /// Maximum number of nodes that one parallel task processes.
@@ -98,7 +100,7 @@ const CHUNK: usize = 1 << 12;
 impl Trie {
     /// Folds the dominator tree, without the agent's objects.
     ///
-    /// Cost: visits the children of every node in a large step, in parallel.
+    /// Cost: visits the children of every dominator tree node that belongs to a large trie node, in parallel.
     #[must_use]
     pub(crate) fn new(
         snapshot: &Snapshot,
@@ -143,7 +145,7 @@ impl Trie {
         trie
     }
 
-    /// Sorts the children of each step by the bytes that they retain.
+    /// Sorts the children of each trie node by the bytes that they retain.
     fn sort_children(&mut self) {
         for i in 0..self.steps.len() {
             let mut children = std::mem::take(&mut self.steps[i].children);
@@ -152,20 +154,22 @@ impl Trie {
         }
     }
 
-    /// Returns the number of steps.
+    /// Returns the number of trie nodes.
     #[must_use]
     pub(crate) fn len(&self) -> usize {
         self.steps.len()
     }
 
-    /// Returns the step that a label repeats:
+    /// Returns the trie node into which objects of a class are folded, because they continue a chain. It is one of
+    /// these:
     ///
-    /// - the step above, if it has the same class (a linked list, a tree);
-    /// - or a step at most a few levels up that is held in the same way. Its class is an application class, or a JDK
-    ///   class with only JDK fields in between (chained `CompletableFuture`s). JDK collections are excluded, because
-    ///   collections inside collections are not a chain.
+    /// - the trie node above, if it has the same class (a linked list, a tree);
+    /// - or a trie node at most a few levels up that has the same class and is held in the same way. The class is an
+    ///   application class, or a JDK class with only JDK fields in between (chained `CompletableFuture`s). JDK
+    ///   collections are excluded, because collections inside collections are not a chain.
     ///
-    /// `via` is `None` for a label that no step has. Then only the step above can match.
+    /// `via` is the reference that holds the objects. It is `None` for a label that no trie node has. Then only the
+    /// trie node above can match.
     pub(crate) fn folds_into(
         &self,
         above: StepId,
@@ -190,13 +194,12 @@ impl Trie {
             .find(|&s| self[s].class == class && Some(self[s].via) == via)
     }
 
-    /// Returns this step and those above it, up to the root.
+    /// Returns this trie node and those above it, up to the root.
     pub(crate) fn above(&self, step: StepId) -> impl Iterator<Item = StepId> + '_ {
         std::iter::successors(Some(step), |&s| (s != StepId::ROOT).then(|| self[s].parent))
     }
 
-    /// Returns the classes of the steps below a step. It goes down as many levels as there can be alternating classes
-    /// in a chain.
+    /// Returns the classes of the trie nodes at most [`LONGEST_PERIOD`] levels below a trie node.
     pub(crate) fn classes_below(&self, step: StepId) -> BTreeSet<Name> {
         let mut classes = BTreeSet::new();
         let mut level = vec![step];
@@ -210,7 +213,7 @@ impl Trie {
         classes
     }
 
-    /// Returns the steps from below the root down to this one.
+    /// Returns the trie nodes from below the root down to this one.
     #[must_use]
     pub(crate) fn path(&self, step: StepId) -> Vec<StepId> {
         let mut path: Vec<StepId> = std::iter::successors(Some(step), |&s| Some(self[s].parent))
@@ -249,12 +252,12 @@ impl Nodes {
     }
 }
 
-/// Nodes of a step whose children have not been visited yet.
+/// The nodes of the dominator tree that belong to a trie node, and whose children have not been visited yet.
 #[derive(Debug, Default)]
 struct Pending {
     fresh: Nodes,
-    /// Nodes whose retained bytes are already included in the step: they belong to a chain that was folded into the
-    /// step.
+    /// Nodes of the dominator tree whose retained bytes are already included in the trie node. They belong to a chain
+    /// that was folded into the trie node.
     nested: Nodes,
 }
 
@@ -278,7 +281,7 @@ impl Largest {
     }
 }
 
-/// The objects under one label that the objects of a step hold.
+/// Objects that have the same label and are directly below one trie node.
 #[derive(Debug, Default)]
 struct Group {
     objects: u64,
@@ -313,7 +316,7 @@ struct Groups {
     list: Vec<(GroupKey, Group)>,
     index: FxHashMap<GroupKey, u32>,
     recent: [u32; 32],
-    /// Objects that belong to the step itself, because they are links of its chain.
+    /// Objects that belong to the trie node itself, because they are links of its chain.
     folded: Group,
 }
 
@@ -406,8 +409,9 @@ impl Builder<'_> {
         }
     }
 
-    /// Groups the objects that the nodes immediately dominate by their label. The groups are always in the same order.
-    /// Objects of the class `chained` count as further nodes, so a chain of millions is followed here in one go.
+    /// Groups the objects that the nodes immediately dominate, by label. The groups are always in the same order.
+    /// Objects of the class `chained` are links of a chain, and what they dominate is grouped here as well. A chain of
+    /// millions of links therefore takes only one call.
     fn groups(&self, nodes: Nodes, chained: Option<ClassIndex>) -> Groups {
         let parts = nodes.0.into_par_iter();
         let groups = parts.fold(Groups::default, |mut groups, part| {
@@ -469,8 +473,8 @@ impl Builder<'_> {
         (hold, child.class.map_or(u32::MAX - child.object.0, |c| c.0))
     }
 
-    /// Adds up the groups below a step that have the same label. For example, each of thousands of generated classes
-    /// can be too small to be stored, while all of them together are large.
+    /// Adds up the groups below a trie node that have the same label. For example, each of thousands of generated
+    /// classes can be too small to be stored, while all of them together are large.
     fn named(&mut self, above: StepId, list: Vec<(GroupKey, Group)>) -> Vec<(Name, Name, Group)> {
         let mut named: Vec<(Name, Name, Group)> = Vec::with_capacity(list.len());
         let mut places: FxHashMap<(Name, Name), usize> = FxHashMap::default();
@@ -493,7 +497,7 @@ impl Builder<'_> {
         named
     }
 
-    /// Adds a group to the child step with the group's label, or folds the group into a step above.
+    /// Adds a group to the child node with the group's label, or folds the group into a trie node above.
     fn place(&mut self, above: StepId, (via, class): (Name, Name), group: Group, nested: bool) {
         let Some(&(_, sample)) = group.samples.0.first() else {
             return;
@@ -523,8 +527,8 @@ impl Builder<'_> {
         step.objects += group.objects;
         step.shallow_bytes += group.shallow;
         step.sizes.merge(&group.sizes);
-        // If this step is part of a chain of several classes, its retained bytes already include those of a group
-        // further down in the chain.
+        // If the group is further down in a chain of several classes, the retained bytes of this trie node already
+        // include it.
         let inside = nested && step.cyclic;
         if !inside {
             step.retained_bytes += group.retained;
@@ -562,7 +566,7 @@ impl Builder<'_> {
     }
 }
 
-/// Returns the label of the reference through which an object directly below a step is held.
+/// Returns the label of the reference through which an object directly below a trie node is held.
 pub(crate) fn label(
     snapshot: &Snapshot,
     holders: &Holders,
@@ -586,14 +590,14 @@ pub(crate) fn label(
     names::hold_label(snapshot, hold, holder)
 }
 
-/// A step of a test trie: the number of its parent, its label, its class, and three figures (objects, shallow bytes,
+/// A node of a test trie: the number of its parent, its label, its class, and three figures (objects, shallow bytes,
 /// retained bytes).
 #[cfg(test)]
 pub(crate) type Drawn = (u32, (&'static str, LabelKind), &'static str, [u64; 3]);
 
 #[cfg(test)]
 impl Trie {
-    /// Returns a trie of these steps. They are numbered from 1, in the given order.
+    /// Returns a trie of these nodes. They are numbered from 1, in the given order.
     pub(crate) fn drawn(steps: &[Drawn]) -> Self {
         let mut names = Names::default();
         let root = names.intern("<GC roots>", LabelKind::Structure);
@@ -623,7 +627,7 @@ impl Trie {
         }
     }
 
-    /// Gives a test step another label.
+    /// Gives a node of a test trie another label.
     pub(crate) fn set_via(&mut self, step: StepId, via: Name) {
         self.steps[step.0 as usize].via = via;
     }

@@ -4,7 +4,7 @@ use super::*;
 
 const FIELD: LabelKind = LabelKind::ApplicationField;
 
-/// Returns a trie that is a chain of steps below the root, with these labels and classes.
+/// Returns a trie that is a chain of nodes below the root, with these labels and classes.
 fn chain(steps: &[(&'static str, &'static str)]) -> Trie {
     let drawn: Vec<_> = (0..)
         .zip(steps)
@@ -67,7 +67,7 @@ fn chains_fold_into_the_step_that_they_repeat() {
     ]);
     let (via, class) = names(&trie, "A.b", "com.acme.B");
     assert_eq!(trie.folds_into(StepId(3), via, class), Some(StepId(1)));
-    // An object that is held by another field is not folded, unless the step above has the same class.
+    // An object that is held by another field is not folded, unless the trie node above has the same class.
     let (other, _) = names(&trie, "A.c", "com.acme.C");
     assert_eq!(trie.folds_into(StepId(3), other, class), None);
     assert_eq!(trie.folds_into(StepId(3), None, class), None);

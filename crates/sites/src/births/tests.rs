@@ -145,8 +145,8 @@ fn counts_narrow_intervals_that_go_on_to_hold() {
         counted: false,
         ..place(executed, 0.0, 1.0)
     };
-    // Each case has the places, the probability of a sample, and the factor by which counts have to narrow the
-    // intervals at least.
+    // Each case has the places, the probability of a sample, and a factor: counts must make the intervals narrower by
+    // at least this factor.
     for (places, p, narrower) in [
         // All objects survive.
         (
@@ -252,7 +252,7 @@ fn stacks<const N: usize>(of: [(char, Option<u32>, u64, u64); N]) -> BTreeMap<ch
     of.into()
 }
 
-/// Returns the parts of 10,000 bytes that the shares of samples give.
+/// Divides 10,000 bytes among stacks in proportion to their samples.
 fn shares<const N: usize>(of: [(char, u64); N]) -> BTreeMap<char, Part> {
     let all: u64 = of.iter().map(|of| of.1).sum();
     let of = of.map(|(key, samples)| {

@@ -18,7 +18,7 @@ use crate::{Estimate, Interval};
 /// Stacks with at least this number of samples need no correction. It is very unlikely that random variation would have
 /// left such a stack without a sample.
 const MANY: u64 = 10;
-/// If a stack has fewer samples than this, the lower end of its score interval is moved towards the exact lower end.
+/// The lower end of a stack's interval is corrected if the stack has fewer samples than this.
 const SOME: u64 = 40;
 /// Probability that the true value is below the lower end.
 const TAIL: f64 = 0.025;

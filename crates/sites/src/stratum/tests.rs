@@ -177,7 +177,7 @@ fn nothing_known_of_survivors_leaves_the_growth_to_those_that_came() {
     let parts = divide(stratum, Totals::Shared, Follow::Uids).parts;
     near(parts[&'a'].bytes.value, 60_000.0);
     near(parts[&'b'].bytes.value, 20_000.0);
-    // If a dump shrank, the number of survivors is at most the number of objects.
+    // If the last dump has fewer objects than the first, the number of survivors is at most this number.
     let stratum = Stratum {
         before: known(1000, 100),
         after: known(200, 100),
@@ -468,9 +468,9 @@ fn objects_are_those_of_the_bytes_at_the_sizes_that_were_sampled() {
     near(parts[&'a'].objects, 110.0);
 }
 
-/// Returns, for stacks with 1 or 2, with 3 to 9 and with more samples, the number of intervals that contain the true
-/// value and the number of all intervals. Also returns the sum of the estimates and the sum of the true bytes over all
-/// stacks with samples.
+/// Returns two numbers for each of three groups of stacks (with 1 or 2, with 3 to 9, and with more samples): the number
+/// of intervals that contain the true value, and the number of all intervals. Also returns two sums over all stacks
+/// with samples: the estimates and the true bytes.
 fn small_stacks(runs: u64, keys: Keys) -> ([(u32, u32); 3], [f64; 2]) {
     const SIZES: [u64; 4] = [640, 4096, 40_000, 200_000];
     let sampling = sampling(512 << 10);

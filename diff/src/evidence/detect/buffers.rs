@@ -15,7 +15,7 @@ use crate::trie::StepId;
 const LOOKED_AT: usize = 256;
 /// A view is small if it covers at most 1/8 of its array.
 const SMALL_PART: u64 = 8;
-/// Suffix of the class names of views of an `ArrayList` (sublists).
+/// Suffix of the names of classes such as `ArrayList$SubList`, which are views of a list.
 const SUB_LIST: &str = "List$SubList";
 /// Arrays with fewer elements than this are ignored.
 const LARGE: u32 = 256;
@@ -37,7 +37,8 @@ pub(super) fn direct(context: &SuspectContext<'_>) -> Option<Finding> {
 
 /// Detects views (slices) that keep a large buffer alive although they use only a small part of it.
 pub(super) fn slice(context: &SuspectContext<'_>) -> Option<Finding> {
-    // The first object, from the content down to the named step, that has fields for an array and for a length.
+    // The first object, from the suspect's content down to the named trie node, that has fields for an array and for a
+    // length.
     let content = context.candidate.content.first().copied()?;
     let from = context.steps.iter().position(|&s| s == content)?;
     let views = context.steps[from..].iter().copied();
@@ -100,8 +101,8 @@ fn sub_lists(context: &SuspectContext<'_>, step: StepId, some: &[ObjectIndex]) -
     Some(Finding::new("slice", sentence))
 }
 
-/// If an object is a small view of an array, returns the number of bytes of the array that it uses, and the size of the
-/// whole array in bytes.
+/// If an object is a small view of an array, returns two numbers of bytes: those of the array that the view uses, and
+/// those of the whole array.
 fn view(context: &SuspectContext<'_>, fields: &[FieldValue<'_>]) -> Option<(u64, u64)> {
     let arrays = fields.iter().filter_map(|f| {
         let array: ObjectIndex = f.value.and_then(Value::object)?;

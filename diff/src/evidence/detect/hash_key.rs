@@ -54,8 +54,8 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     Some(Finding::new("hash-key", sentence).certain())
 }
 
-/// Returns the keys of the nodes that are of the most frequent key class, and this class. Returns `None` if the class
-/// is not an application class, or has no fields.
+/// Finds the most frequent class of keys. Returns the keys of this class, and the class. Returns `None` if it is not an
+/// application class, or has no fields.
 fn keys(
     context: &SuspectContext<'_>,
     nodes: &[ObjectIndex],

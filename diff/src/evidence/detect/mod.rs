@@ -1,5 +1,5 @@
-//! Detectors of known leak patterns. Each detector inspects the growing steps (nodes of the trie) and their objects. It
-//! returns sentences with facts that readers can check in the dump.
+//! Detectors of known leak patterns. Each detector inspects the growing trie nodes and their objects. It returns
+//! sentences with facts that readers can check in the dump.
 //!
 //! A detector reads a limited number of objects that are adjacent in the file, so its cost does not grow with the heap.
 
@@ -77,8 +77,8 @@ const ALL: [Detector; 13] = [
 /// Minimum number of objects for which a detector reports a pattern in a single dump.
 const PILE: u64 = 8;
 
-/// Returns the number of a step's objects in the first dump and in the last, or `None` if it did not grow. In a single
-/// dump, the number must be at least [`PILE`].
+/// Returns the number of a trie node's objects in the first dump and in the last, or `None` if it did not grow. In a
+/// single dump, the number must be at least [`PILE`].
 fn more(context: &SuspectContext<'_>, step: StepId) -> Option<(u64, u64)> {
     let (first, last) = context.ends(step);
     let is_pile = if context.is_alone() {

@@ -32,8 +32,8 @@ pub(super) fn finalizer(context: &SuspectContext<'_>) -> Option<Finding> {
     )
 }
 
-/// True if the JDK keeps the objects of a class (cleaners, finalizers) in a list, each until it has cleaned up after
-/// another object.
+/// True if a class is one of the JDK's classes for cleaners. The JDK keeps each cleaner in a list until it has cleaned
+/// up after another object.
 fn is_cleaner(class: &str) -> bool {
     matches!(
         class,

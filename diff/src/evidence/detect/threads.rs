@@ -52,8 +52,8 @@ fn whose(context: &SuspectContext<'_>) -> Option<Whose> {
     let thread = context.of_kind("java.lang.Thread")?;
     let at = |step| context.steps.iter().position(|&s| s == step);
     let first = at(thread)?;
-    // Count objects at the step of the holder, which can be a few levels above the named objects: there can be too many
-    // named objects to visit.
+    // Count objects at the trie node of the holder, which can be a few levels above the named objects: there can be too
+    // many named objects to visit.
     let counted = at(context.candidate.at).unwrap_or(first).max(first);
     let holders = context.steps[counted];
     let known = trie[thread].objects == trie[thread].samples.len() as u64;
