@@ -86,7 +86,8 @@ pub(crate) fn headlines(report: &diff::Report) -> impl Iterator<Item = (&Suspect
     })
 }
 
-/// Returns the share of the bytes of `stacks` stacks that was allocated through a frame.
+/// Returns the phrase that says which share of the bytes was allocated through a frame. `stacks` is the number of all
+/// stacks.
 #[must_use]
 pub fn share(through: &heapdiff_diff::Through, stacks: usize) -> String {
     let (permille, of) = (through.permille, stacks);

@@ -133,8 +133,8 @@ fn table_of_suspects(suspects: &[Suspect], reachable: u64, text: &mut Comment) {
     }
 }
 
-/// Returns a suspect's verdict and growth. For a suspect in the report of one dump, returns the share of the reachable
-/// bytes that the suspect retains.
+/// Returns two cells of the suspect table. In a comparison, these are the verdict and the growth. In the report of one
+/// dump, they are the retained size and its share of the reachable bytes.
 fn figures(suspect: &Suspect, reachable: u64) -> [String; 2] {
     if !suspect.is_of_one_dump() {
         let grown = signed_size(suspect.growth.retained_bytes);

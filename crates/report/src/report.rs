@@ -71,7 +71,7 @@ pub enum Report {
 pub struct Condition<'a> {
     /// Path of the input as given.
     pub path: &'a str,
-    /// True if damage prevents some of the dump's content from being included in the figures.
+    /// True if the dump is damaged, so that some of its content is missing in the figures.
     pub partial: bool,
     /// True if the dump is complete, but lacks GC roots.
     pub lacks_roots: bool,

@@ -159,8 +159,8 @@ impl Stacks {
         self
     }
 
-    /// Returns the steps of a line: the frames from the root on, then the class. Reversed stacks have the opposite
-    /// order.
+    /// Returns the steps of a stack: its frames from the root on, then the class. If the stacks are reversed, the order
+    /// is the opposite.
     pub fn steps<'a>(&self, line: &'a StackLine) -> impl Iterator<Item = Step> + use<'a> {
         let (first, last) = if self.reversed {
             (Some(line.class), None)
@@ -216,7 +216,7 @@ impl Stacks {
         self.names.get(frame as usize).map_or("", |n| n)
     }
 
-    /// Returns the class of a line.
+    /// Returns the class that a stack allocated.
     #[must_use]
     pub fn class(&self, line: &StackLine) -> &str {
         self.classes.get(line.class as usize).map_or("", |c| c)

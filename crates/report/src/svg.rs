@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn each_frame_is_drawn_once() {
-        // Some of these stacks continue others. In the order of their bytes, other names come between such stacks.
+        // Sorted by bytes, the stacks that end with `b.B` are not adjacent.
         let all = allocated(&[
             ("b.B", "X", [0, 3]),
             ("a.A b.B", "X", [0, 5]),

@@ -94,8 +94,8 @@ pub type DiffReport = Viewed<Report, DiffView>;
 /// The parts of a comparison that the report does not list, and the gates.
 #[derive(Debug, Default)]
 pub struct DiffView {
-    /// Suspects that are not listed. If there are gates, these are all of them; otherwise there is at most one, which
-    /// shows that there are more.
+    /// Suspects that are not listed. With gates, this has all of them. Without gates, it has at most one, which shows
+    /// only that there are more.
     pub more_suspects: Vec<Suspect>,
     /// Number of classes that changed but are not listed.
     pub more_classes: usize,

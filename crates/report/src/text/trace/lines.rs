@@ -82,7 +82,7 @@ fn rows(lines: &CountedLines, doc: &mut Document) {
     doc.rest(lines.totals.sites.saturating_sub(shown), "more line");
 }
 
-/// Returns the samples of a line of code if they contradict the count of the same line.
+/// Returns the samples of a line of code if they differ from the count of this line by more than random variation.
 fn differing(row: &CountedLineRow) -> Option<SampledLineRow> {
     row.sampled.filter(|sampled| sampled.beyond_chance)
 }
