@@ -14,7 +14,7 @@ use crate::write_names::Names;
 
 const TABLE: &str = include_str!("class_total.sql");
 const NAME: &str = "class_total";
-/// Minimum size of `trace_max`, in bytes, for each row of a run. This limits the number of rows.
+/// Maximum number of rows of a run: `trace_max` divided by this number of bytes.
 const BYTES_PER_ROW: u64 = 4096;
 /// Name of the row that sums all classes without their own row.
 const OTHERS: &str = "(other classes)";
@@ -36,10 +36,10 @@ pub struct CountedClass {
 /// The writer's cache of the rows of its run.
 #[derive(Debug, Default)]
 pub(crate) struct ClassRows {
-    /// Numbers of the classes that have a row, as the caller numbers classes.
+    /// The caller's numbers for the classes that have their own row.
     own: FxHashSet<u32>,
-    /// Numbers of the classes that share one row. These classes never get their own row later, because a new row would
-    /// not contain their earlier counts.
+    /// The caller's numbers for the classes that share one row. These classes never get their own row later, because a
+    /// new row would not contain their earlier counts.
     others: FxHashSet<u32>,
 }
 

@@ -24,7 +24,7 @@ const MOST_SPANS: usize = 720;
 /// The rows with the amounts of a run take at most 1/8 of `trace_max`. A row takes about 24 bytes.
 const AMOUNTS_PART: u64 = 8;
 const AMOUNT_BYTES: u64 = 24;
-/// Minimum size of `trace_max`, in bytes, for each line of code of a run. This limits the number of lines.
+/// Maximum number of lines of code of a run: `trace_max` divided by this number of bytes.
 const BYTES_PER_LINE: u64 = 4096;
 /// Class name of the row that sums all lines without their own row.
 pub(crate) const OTHERS: &str = "(other lines)";
@@ -53,7 +53,7 @@ pub struct Counting {
 /// Allocations at a line of code since the last tick.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineCount {
-    /// The caller's number for the line. The caller never gives a number to another line.
+    /// The caller's number for the line. The caller never uses this number for another line.
     pub number: u32,
     /// The class that contains the line, as in Java source.
     pub class: Arc<str>,
@@ -98,8 +98,8 @@ pub(crate) struct CountedRows {
     ids: FxHashMap<u32, (i64, Option<u64>)>,
     /// Number of lines that have their own row.
     lines: u64,
-    /// Numbers of the lines that share one row. These lines never get their own row later, because a new row would not
-    /// contain their earlier counts.
+    /// The caller's numbers for the lines that share one row. These lines never get their own row later, because a new
+    /// row would not contain their earlier counts.
     others: FxHashSet<u32>,
     spans: Vec<Span>,
 }
@@ -602,7 +602,8 @@ mod tests {
         }
         let sums = objects(&path, 1, Window::ALL);
         assert!(sums.len() == 200 && sums.values().all(|n| *n == 100));
-        // A single tick has more amounts than the limit allows. All spans are merged into one, which is complete.
+        // A single tick has more amounts than the limit allows. Then all spans are merged into one, and its sums are
+        // complete.
         let many = (0..200).map(|i| line(i, 1)).collect();
         let mut rows = CountedRows::default();
         let connection = writer.database.connection();

@@ -225,9 +225,9 @@ impl Timeline {
         &self.collections
     }
 
-    /// Returns the range of ticks in which the live figures begin to exclude objects freed by `collection`. The first
-    /// is the tick in which the collection ended. The last is the next tick, because by its end the agent's thread has
-    /// certainly checked the samples.
+    /// Returns the first and the last tick at whose end the live figures may begin to exclude objects freed by
+    /// `collection`. The first is the tick in which the collection ended. The last is the tick after it, because by its
+    /// end the agent's thread has certainly checked the samples.
     fn after(&self, collection: &Collection) -> Option<(usize, usize)> {
         let at = self
             .ticks
@@ -389,9 +389,9 @@ fn thinned(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
     (0..count).map(pick).collect()
 }
 
-/// Merges neighbouring ranges until at most [`MOST_POINTS`] are left. If there are enough collections, each range has
-/// at least three. Young collections leave old garbage behind. So the minimum over several collections is closer to the
-/// amount that survives.
+/// Merges neighbouring ranges into at most [`MOST_POINTS`] ranges. If there are enough collections, each merged range
+/// covers at least three. Young collections leave old garbage behind. So the minimum over several collections is closer
+/// to the amount that survives.
 fn joined(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let count = (ranges.len() / 3)
         .clamp(LEAST_MAJOR * 2, MOST_POINTS)
@@ -420,7 +420,7 @@ pub struct Steps {
     pub collected: Amount,
 }
 
-/// Sums of changes of an amount. The sums are signed, because a partial sum may be negative.
+/// Sums of samples, objects and bytes. They are signed, because a partial sum may be negative.
 #[derive(Clone, Copy, Default)]
 struct Change {
     samples: i128,
@@ -555,8 +555,8 @@ impl Steps {
             }
         }
         let (live, amount, variance) = left;
-        // The variance has two parts: the samples' variance, in proportion to the share that survived, and the variance
-        // of the subtracted amount.
+        // The variance is the sum of two parts. The first is the samples' variance, multiplied by the share of the
+        // bytes that survived. The second is the variance of the subtracted amount.
         let part = amount.bytes as f64 / live.amount.bytes.max(1) as f64;
         Live {
             amount,

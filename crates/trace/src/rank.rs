@@ -17,15 +17,15 @@ use crate::read::{Amount, Site, Trace};
 
 const MS_PER_HOUR: f64 = 3_600_000.0;
 const BYTES_PER_GIB: f64 = (1_u64 << 30) as f64;
-/// The work is uneven if, at some point, the share of all work that was done so far differs by more than this from the
+/// The work counts as uneven if, at some point, the share of the work that was done differs by more than this from the
 /// share of the time that has passed.
 const UNEVEN_PART: f64 = 0.125;
-/// Maximum number of points by work.
+/// Maximum number of points of a trend by work.
 const PARTS_OF_WORK: usize = 64;
 /// Number of parts into which points are divided to compute a trend. The trend is computed from the median of each
 /// part.
 const PARTS: usize = 8;
-/// Divisor of the live bytes of all sites: growth below 1/1000 of them counts as no growth.
+/// Growth counts as noise if it is at most the live bytes of all sites divided by this.
 const NOISE_PART: u64 = 1000;
 
 /// The unit that is ranked.
@@ -115,7 +115,8 @@ pub struct Trending {
     pub objects: HourlySlope,
     /// The trend by work done, if the work was uneven over time.
     pub per_work: Option<PerWork>,
-    /// True if it grew from the first major collection to the last. `None` with fewer than two major collections.
+    /// True if the live bytes grew by more than the noise from the first major collection to the last. `None` with
+    /// fewer than two major collections.
     pub across_major: Option<bool>,
     /// Share of the bytes allocated in the window that were not collected in it, in thousandths. `None` if no
     /// collection could find dead samples.
@@ -284,7 +285,8 @@ pub fn rank_groups(
     Ok(ranking)
 }
 
-/// The live amount at a time in milliseconds, or at an amount of work done, in bytes.
+/// A point of a trend: its time in milliseconds, and the live amount at this time. In a trend by work, the first number
+/// is the work done, in bytes.
 type Moment = (u64, Live);
 
 /// The live amounts of a candidate at the points.
@@ -362,9 +364,11 @@ impl Evidence {
         }
     }
 
-    /// Returns the verdict for uneven work. Growth is over only if neither the verdict by time nor the verdict by work
-    /// is growth. There is one exception: the verdict by work decides if the final level period is short, much of the
-    /// work was done in it, and the period shows no growth.
+    /// Returns the verdict for uneven work. If both verdicts rule out growth, or both do not, returns `by_time`. If
+    /// only one of them rules out growth, returns the other one, with growth in place of a leak.
+    ///
+    /// There is one exception: if only `by_work` rules out growth, and the slope in the last third of the work is
+    /// certainly small, returns `by_work`.
     fn of_both(&self, by_time: Verdict, by_work: Verdict) -> Verdict {
         let acquits = |verdict| verdict > Verdict::Unclear;
         match (acquits(by_time), acquits(by_work)) {

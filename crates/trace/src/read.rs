@@ -395,8 +395,8 @@ impl Trace {
         })
     }
 
-    /// Returns the amount that all sites together allocated in each tick from `first` to `last` (row ids of ticks of
-    /// any run), as (tick, samples, bytes).
+    /// Returns, for each tick from `first` to `last`, the tick, and the samples and bytes that all sites together
+    /// allocated in it. Ticks are row ids, and may belong to any run.
     pub(crate) fn allocated(
         &self,
         first: i64,
@@ -411,8 +411,7 @@ impl Trace {
         })
     }
 
-    /// Considers the samples that were found dead in a run before `before_ms`. Returns the allocation time of the
-    /// newest of them.
+    /// Returns the latest allocation time of the samples of a run that were found dead before `before_ms`.
     pub(crate) fn newest_collected(
         &self,
         run: i64,
@@ -441,7 +440,8 @@ impl Trace {
 
     /// Returns the live amount of a site in a run at the end of a tick (a row id). Runs in one file share their sites.
     ///
-    /// Cost: one index lookup, and the reading of rows of other runs that are newer than the result.
+    /// Cost: one index lookup. Rows of the site from other runs are read, too, if they are newer than the row that is
+    /// found.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.

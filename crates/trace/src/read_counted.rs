@@ -16,8 +16,8 @@ use crate::window::Window;
 /// The tables for counts. If a run counts, its trace has all of these tables.
 const NAMES: [&str; 4] = ["counting", "counted_site", "counted_span", "counted_amount"];
 
-/// When the list is longer than requested by more than this number of lines, it is sorted and cut to the requested
-/// length.
+/// Maximum number of lines that the list may have in addition to the requested ones. If it has more, it is sorted and
+/// cut to the requested length.
 const SPARE: usize = 4096;
 
 /// Facts about the counting of allocations in a run.

@@ -39,7 +39,7 @@ const NEWEST: &str = "max(tick), live_samples, live_objects, live_bytes, live_by
 /// help.
 const FEW: i64 = 64;
 const NO_SAMPLES: &str = "the names of allocation sites take almost all of trace_max: individual samples are no longer stored";
-/// If the file is too large, the number of ticks divided by this number is deleted: 1/8 of the ticks.
+/// If the file is too large, the oldest ticks are deleted. Their number is the number of all ticks divided by this.
 const PART: i64 = 8;
 
 impl Writer {
@@ -325,8 +325,8 @@ fn drop_run(
     Ok(true)
 }
 
-/// Deletes the individual samples of all runs, except runs of other JVMs that may still be writing, because their
-/// writers rely on the rows. Returns true if any samples were deleted.
+/// Deletes the individual samples of all runs. Keeps the samples of other JVMs that may still be writing, because the
+/// writers in those JVMs rely on the rows. Returns true if any samples were deleted.
 fn drop_samples(connection: &Connection, own: i64, now_ms: i64) -> rusqlite::Result<bool> {
     let delete = format!("DELETE FROM sample WHERE run NOT IN ({ALIVE})");
     let dropped = connection.execute(&delete, [now_ms - SILENT, own])?;

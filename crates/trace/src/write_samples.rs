@@ -13,8 +13,8 @@ use crate::write_names::{Ids, Names};
 
 /// Maximum number of live samples that get a row in one tick. The others follow in later ticks.
 const AT_A_TIME: usize = 10_000;
-/// For each row of the table, the file's size limit must have at least this many bytes. A row takes about 30 bytes, so
-/// the rows take at most 1/8 of the file.
+/// Maximum number of rows of the table: the file's size limit divided by this number of bytes. A row takes about 30
+/// bytes, so the rows take at most 1/8 of the file.
 const BYTES_PER_ROW: u64 = 256;
 
 /// A sample.

@@ -12,7 +12,7 @@ use heapdiff_trace::{
 
 const START: i64 = 1_700_000_000_000;
 const MINUTE: i64 = 60_000;
-/// A time in milliseconds. A JVM that writes nothing for much less than this time is considered ended.
+/// Three hours in milliseconds. A JVM that writes nothing for this long is considered ended.
 const LATER: i64 = 3 * 60 * MINUTE;
 const GONE: &str = "considered this run ended and deleted it";
 

@@ -288,7 +288,7 @@ fn what_is_old_for_certain_was_tried_by_a_major_collection() {
         sites: &LEAK,
         ticks: 235,
         major: 20,
-        // As the only exception, an object that was allocated at the start dies.
+        // Only one object dies. It was allocated 500 ms after the start.
         newest: |t| (t == 20).then_some(500),
         ..generational_z()
     };
