@@ -98,7 +98,7 @@ impl Header {
     }
 }
 
-/// The position of an event, including metadata and checkpoints.
+/// The position of an event in the chunk. Metadata and checkpoints are events, too.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     kind: i64,

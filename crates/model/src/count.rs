@@ -28,7 +28,7 @@ pub struct CountReport {
     /// One entry for each combination of method, line and allocated class. Entries with the most bytes come first; of
     /// equal entries, those with the most objects. Contains all entries unless --top limits them.
     pub sites: Vec<CountSite>,
-    /// Allocations that were requested but not counted.
+    /// Allocations that could not be counted.
     pub missed: CountMissed,
 }
 
@@ -80,7 +80,7 @@ pub struct LineDisagreement {
     pub ci99: [u64; 2],
 }
 
-/// Allocations that were not counted, as far as a dump records them.
+/// Allocations that could not be counted, as far as a dump records them.
 #[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 pub struct CountedMissed {
     /// Number of sites for which there was no counter left, or no room in the heap.
@@ -124,7 +124,7 @@ pub struct CountSite {
     pub bytes: Option<u64>,
 }
 
-/// Allocations that were requested but not counted.
+/// Allocations that could not be counted.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CountMissed {
     /// Number of sites for which the agent had no counter left.

@@ -277,8 +277,8 @@ pub struct Suspect {
     /// How the retained bytes changed from dump to dump; null for two dumps.
     #[schemars(extend("enum" = or_null(&TRENDS)))]
     pub trend: Option<Cow<'static, str>>,
-    /// Number of objects among which the growth is spread. 1 if one collection grows; more if, for example, one
-    /// collection of each tenant grows.
+    /// Number of objects that hold the growing content. 1 for one collection; more if, for example, each tenant has a
+    /// collection that grows.
     #[schemars(extend("minimum" = 1))]
     pub holders: u64,
     /// Other fields that hold the same objects.
@@ -388,7 +388,7 @@ pub struct AllocatedAt {
 /// A frame through which most of a growth was allocated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Through {
-    /// The frame. If the frames are one method at several lines, only class and method.
+    /// The frame. If the stacks have different lines in its method, only the class and the method.
     pub frame: String,
     /// Estimated bytes of the stacks with the frame.
     pub estimated_bytes: u64,

@@ -102,8 +102,8 @@ pub struct HeapSuspect {
     /// Name of the known leak pattern; null if no pattern matches. The first of `reasons` describes it.
     #[schemars(extend("enum" = or_null(&DETECTORS)))]
     pub detector: Option<Cow<'static, str>>,
-    /// Number of objects among which the content is spread. 1 for one collection; more if, for example, each tenant has
-    /// a collection.
+    /// Number of objects that hold the content. 1 for one collection; more if, for example, each tenant has a
+    /// collection.
     #[schemars(extend("minimum" = 1))]
     pub holders: u64,
     /// Other fields that hold the same objects.

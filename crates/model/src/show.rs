@@ -65,7 +65,7 @@ pub struct ShownObject {
     /// Number of references to the object in the whole dump, including references from unreachable objects. References
     /// of instances to their class are not counted.
     pub referrer_count: u64,
-    /// The first references to the object. At most as many are listed as elements are shown.
+    /// The first references to the object; at most 20 unless --top sets another limit.
     pub referrers: Vec<ShownReferrer>,
     /// Content of an object of a collection class of the JDK, or of a class that extends one; null for other
     /// objects.
@@ -144,9 +144,9 @@ pub struct ShownContents {
     /// Capacity of the collection: the number of elements for which it has room; for hash tables, the number of
     /// buckets. Null for other objects.
     pub capacity: Option<u64>,
-    /// Position or limit of a buffer; null for other objects.
+    /// Position of a buffer; null for other objects.
     pub position: Option<u64>,
-    /// Position or limit of a buffer; null for other objects.
+    /// Limit of a buffer; null for other objects.
     pub limit: Option<u64>,
     /// Characters of text, cut after 2000 with …; null for other kinds.
     pub text: Option<String>,

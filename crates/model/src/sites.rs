@@ -126,8 +126,8 @@ pub struct AllocatedTotals {
     pub bytes: u64,
     /// 95 % interval of the estimate; null if it is not known (strategy=time) and for counts.
     pub ci95: Option<[u64; 2]>,
-    /// Bytes of the total that were allocated in stacks without a sample. These bytes are estimated from the stacks
-    /// with few samples. They are not in `stacks`. Absent in reports of earlier versions.
+    /// Part of `bytes` whose allocation stacks have no sample. It is estimated from the stacks with few samples, and
+    /// not included in `stacks`. Absent in reports of earlier versions.
     #[schemars(extend("optional" = true))]
     pub other_stacks_bytes: u64,
     /// Number of objects.
@@ -201,12 +201,12 @@ pub struct SiteTotals {
     /// Maximum number of bytes that have no sample because the agent could not store it. Intervals of stacks are
     /// widened by this amount.
     pub unseen_bytes: u64,
-    /// Bytes of `estimated_bytes` that were allocated in stacks without a sample. These bytes are estimated from the
-    /// stacks with few samples. They are not in `stacks` and `frames`. Absent in reports of earlier versions.
+    /// Part of `estimated_bytes` whose allocation stacks have no sample. It is estimated from the stacks with few
+    /// samples, and not included in `stacks` and `frames`. Absent in reports of earlier versions.
     #[schemars(extend("optional" = true))]
     pub other_stacks_bytes: u64,
-    /// Reachable bytes that no sample covers, whether or not the sample matches --focus. They belong to classes without
-    /// a sample, and to objects that are older than the agent.
+    /// Reachable bytes that no sample covers, with or without --focus. They belong to classes without a sample, and to
+    /// objects that are older than the agent.
     pub unsampled_bytes: u64,
     /// Estimated bytes of objects of 8 KiB or more, if the agent was attached to a JVM before JDK 25. Such a JVM
     /// samples too few of these objects, so there may be up to 50 % more bytes (intervals of stacks include this).

@@ -160,8 +160,8 @@ pub struct SizeofFlyweights {
 /// Classes in the deep size whose final fields are not known. These fields are followed.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SizeofFinals {
-    /// Number of classes in the deep size, by name, for which --classpath has no class file with the same fields as the
-    /// dump. References in their final fields are followed.
+    /// Number of classes in the deep size for which --classpath has no class file with the same fields as the dump.
+    /// Classes of one name count once. References in their final fields are followed.
     pub unknown_classes: u64,
     /// The first of these names, in alphabetical order.
     pub unknown: Vec<String>,
