@@ -376,7 +376,7 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// An event, a constant or an element, with its values in the order of its type's fields.
+/// An event, a constant or an element of an array, with its values in the order of its type's fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record<'a, 'v> {
     pub(crate) index: TypeIndex,

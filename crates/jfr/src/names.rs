@@ -187,7 +187,7 @@ impl Names {
     }
 }
 
-/// The ids of the constants of a chunk that were looked up so far.
+/// Constants of a chunk that were looked up so far, with their ids in [`Names`].
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
     /// Maps (type, key) to the id of a name. Used for symbols and for names of garbage collectors.

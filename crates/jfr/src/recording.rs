@@ -126,8 +126,8 @@ pub struct Sample {
     pub stack: StackId,
     /// The allocating thread.
     pub thread: NameId,
-    /// The size of the object in bytes, or 0 if the event does not contain it. For an `Old` sample of a JVM that does
-    /// not record sizes (17), this is the minimum size: a header, and the elements of an array.
+    /// The size of the object in bytes, or 0 if the event does not contain it. JDK 17 does not record the sizes of
+    /// `Old` samples. For these samples, this is the minimum size: a header, and the elements of an array.
     pub size: u64,
     /// The number of bytes that the sample represents, if the event contains it: `weight`, the size of the TLAB, or the
     /// size of an object outside a TLAB. Otherwise 0.

@@ -9,7 +9,7 @@ use serde::Serialize;
 pub struct CountReport {
     /// Name of the schema.
     pub schema: &'static str,
-    /// The process id and the main class, as text shows them.
+    /// Process id and main class, as in the text report.
     pub process: String,
     /// Milliseconds between the two readings of the counters.
     pub millis: u64,

@@ -516,7 +516,8 @@ pub struct Stack {
     pub survival_permille: u64,
     /// False if survival_permille is not reliable, for one of three reasons. Too few samples of the stack were tracked
     /// until they were collected (fewer than 16 are expected at the present interval or rate). Or the stack defined a
-    /// class. Or the stacks are the JVM's own. Reports of earlier versions lack the key.
+    /// class. Or the stack is a stack trace in the dump, not one of the agent. Reports of earlier versions lack the
+    /// key.
     #[serde(default = "is_known")]
     #[schemars(extend("optional" = true))]
     pub survival_known: bool,

@@ -26,8 +26,7 @@ pub struct PathsReport {
     /// most objects come first. The path to a single object has one line per object. At most 30 lines unless --top sets
     /// another limit.
     pub tree: Vec<PathLine>,
-    /// Number of lines that are left out because of the limit (lines of depth 0, and the lines below them), and number
-    /// of selected objects to which these lines lead.
+    /// Lines of depth 0 that are left out because of the limit, together with the lines below them.
     pub hidden: Hidden,
 }
 
@@ -60,8 +59,7 @@ pub struct PathLine {
     pub selected_here: u64,
     /// Shallow bytes of the selected objects that are reached through this line, including those on the line itself.
     pub selected_bytes: u64,
-    /// Number of lines below this line, at any depth, that are left out because of the limit, and number of selected
-    /// objects to which these lines lead.
+    /// Lines below this line, at any depth, that are left out because of the limit.
     pub hidden: Hidden,
 }
 

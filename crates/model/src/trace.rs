@@ -55,7 +55,7 @@ pub struct RunInfo {
     pub jvm: String,
     /// Main class or jar, with its arguments.
     pub command: String,
-    /// Mean bytes between samples at first; 0 if every allocation is sampled.
+    /// Mean bytes between samples when the run began; 0 if every allocation is sampled.
     pub interval_bytes: u64,
     /// How samples are drawn. `recording` if the trace was imported from a recording.
     pub strategy: String,
@@ -267,7 +267,7 @@ pub struct CandidateRow {
     pub frames: Vec<String>,
     /// Number of distinct stacks of the candidate's sites.
     pub stacks: u64,
-    /// The stacks with the most live bytes first, if the candidate has several stacks.
+    /// The candidate's stacks with the most live bytes, at most 5. Empty if the candidate has only one stack.
     #[schemars(extend("maxItems" = 5))]
     pub paths: Vec<PathRow>,
     /// Estimated live bytes at the end of the window.
@@ -346,8 +346,9 @@ pub struct CountedClasses {
 /// Allocation counts of lines of code.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CountedLines {
-    /// When the first counted time span begins, in milliseconds since the run began. The report includes the counted
-    /// spans that end in the window. Old spans are long.
+    /// When the counted part of the run begins, in milliseconds since the run began. Counts are stored in time spans,
+    /// and the report includes the spans that end in the window. Old spans are long, so the first one may begin before
+    /// the window.
     pub from_uptime_ms: u64,
     /// When the last counted span ends, in milliseconds since the run began.
     pub to_uptime_ms: u64,

@@ -13,7 +13,7 @@ pub(crate) const WIDTH: usize = 100;
 /// Number of columns for the label in front of a text.
 pub(crate) const INDENT: usize = 13;
 
-/// What a part of a line means for the reader. A format decides how to show it.
+/// The meaning of a part of a line. Each format decides how to show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
@@ -152,7 +152,8 @@ pub(crate) enum Block {
     Reason(&'static str, String),
     Table(Table),
     Stack(Stack),
-    /// Frames under a label. If the flag is true, all frames are shown; otherwise at most the given number of frames.
+    /// A label, the frames under it, and a pair of a flag and a limit. If the flag is true, all frames are shown;
+    /// otherwise at most as many as the limit.
     Frames(String, Vec<String>, (bool, usize)),
 }
 

@@ -81,7 +81,8 @@ pub(crate) fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()>
     text.write(out)
 }
 
-/// Returns the names of the dumps. If there are many dumps, a number replaces some of the names.
+/// Returns the names of the dumps. If there are many dumps, only the first ones and the last one are named, and the
+/// number of the others is given.
 fn paths(report: &Report) -> String {
     let all = &report.snapshots;
     let code = |s: &SnapshotInfo| code(&s.path);

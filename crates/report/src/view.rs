@@ -57,7 +57,7 @@ impl<D: Serialize, M> Serialize for Viewed<D, M> {
 /// Options that reports share. Each format reads only the options that apply to its report.
 #[derive(Debug, Default)]
 pub struct View {
-    /// True if text shows all frames, and also the parts that do not grow.
+    /// True if text shows all frames, stacks and steps, and also candidates that do not grow.
     pub verbose: bool,
     /// The pattern for the frame with which stacks begin (`--focus`).
     pub focus: Option<Regex>,
@@ -136,7 +136,8 @@ pub type DumpReport = Viewed<HeapReport, HeapView>;
 pub struct HeapView {
     /// True if there are suspects that are not listed.
     pub more_suspects: bool,
-    /// True if suspects are left out because of their classes or because of a limit; `None` for a saved report.
+    /// True if suspects are left out, by a filter on their classes or by a limit on the number of suspects; `None` if
+    /// this is not known, as for a saved report.
     pub left_out: Option<bool>,
     /// Number of classes that are not listed.
     pub more_classes: usize,

@@ -59,7 +59,7 @@ impl ClassRows {
         // rolled back.
         connection.execute_batch(TABLE)?;
         let most = max_bytes / BYTES_PER_ROW;
-        // The same row may be added to twice, because two class numbers of the caller may have the same name.
+        // Two of the caller's class numbers may have the same name. Then one row gets the sum of both counts.
         let mut add = connection.prepare_cached(
             "INSERT INTO class_total (run, class, objects, bytes) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (run, class) DO UPDATE SET
@@ -85,13 +85,13 @@ impl ClassRows {
 }
 
 impl Trace {
-    /// Passes the counts of each class of a run since the run began to `take`, in unspecified order. Does nothing if
-    /// the agent did not count classes.
+    /// Passes the counts of each class of a run to `take`, in unspecified order. The counts include all allocations
+    /// since the run began. Does nothing if the agent did not count classes.
     ///
     /// Cost: reads the run's rows once.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be read, or if something other than a table has the table's name.
+    /// Returns an error if the file cannot be read, or if a view or another object has the name of the table.
     pub fn each_counted_class(
         &self,
         run: i64,

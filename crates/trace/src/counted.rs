@@ -569,7 +569,8 @@ mod tests {
             sums.values().sum::<u64>(),
             u64::from(ticks + 2 * ticks / 100)
         );
-        // The spans of the last minutes have not been merged. No span is longer than a fraction of its age.
+        // The spans of the last minutes have not been merged. The older a span is, the longer it may be: at most a
+        // second more than 1/20 of its age.
         let last = Window {
             from_ms: 19_901_000,
             to_ms: u64::MAX,

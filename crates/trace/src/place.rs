@@ -88,7 +88,7 @@ fn index(path: &Path) -> PathBuf {
     index.into()
 }
 
-/// Creates a file, if it is missing, that is not copied on write.
+/// Creates a file if it is missing, and excludes it from copy-on-write.
 #[cfg(target_os = "linux")]
 fn write_in_place(path: &Path) -> Result<(), String> {
     use rustix::fs::{IFlags, Mode, OFlags};

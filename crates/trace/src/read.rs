@@ -60,7 +60,7 @@ pub struct Run {
     pub flags: String,
     /// Options of the agent.
     pub options: String,
-    /// Mean number of bytes between samples; 0 if every allocation is counted.
+    /// Mean number of bytes between samples; 0 if every allocation is sampled.
     pub interval_bytes: u64,
     /// The sampling strategy.
     pub strategy: String,
@@ -581,7 +581,8 @@ impl Trace {
         version.map_err(|e| self.error(e))
     }
 
-    /// Returns the amounts of a site in the ticks from `first` to `last` (row ids of ticks of any run).
+    /// Returns the amounts of a site in the ticks from `first` to `last`. These are row ids of ticks, which may belong
+    /// to any run.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.

@@ -112,7 +112,7 @@ impl Trace {
     /// Returns facts about the counting in a run, or `None` if the agent did not count by line.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be read, or if something other than a table has a table's name.
+    /// Returns an error if the file cannot be read, or if a view or another object has the name of one of the tables.
     pub fn counted_run(&self, run: i64) -> Result<Option<CountedRun>, TraceError> {
         self.steps.store(0, Ordering::Relaxed);
         for table in NAMES {
@@ -148,7 +148,7 @@ impl Trace {
     /// Cost: reads the amounts of these spans and the run's lines once.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be read, or if something other than a table has a table's name.
+    /// Returns an error if the file cannot be read, or if a view or another object has the name of one of the tables.
     pub fn each_counted_line(
         &self,
         run: i64,

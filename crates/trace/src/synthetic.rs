@@ -160,8 +160,8 @@ pub const SITES: [SceneSite<'static>; 5] = [
     },
 ];
 
-/// Counted lines of code of the same service. The samples of `byte[]` and `Page` agree with the counts. `Point` has
-/// counts but no samples, because the JIT compiler removes its allocations. Objects of `Plugin` have two different
+/// Counted lines of code of the service in [`SITES`]. The samples of `byte[]` and `Page` agree with the counts. `Point`
+/// has counts but no samples, because the JIT compiler removes its allocations. Objects of `Plugin` have two different
 /// sizes, so the size of one object is unknown.
 pub const LINES: [SceneLine<'static>; 4] = [
     SceneLine {

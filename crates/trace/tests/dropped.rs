@@ -98,7 +98,7 @@ fn lives(writer: &mut Writer, uptime_ms: i64, span_ms: i64, sites: &[u32]) -> bo
     told_anew
 }
 
-/// Opens the file as another JVM whose size limit the file exceeds.
+/// Opens the file as another JVM, with a size limit that the file exceeds.
 fn other(path: &Path, uid: &str, time_ms: i64) -> Writer {
     let limits = Limits {
         max_bytes: 1,

@@ -148,7 +148,7 @@ fn rows_follow_the_samples() {
     assert_eq!(uids(&path, Which::Recent), [4, 5, 8]);
     assert_eq!(uids(&path, Which::Chosen), [4, 8]);
     // Sample 3 was removed by downsampling. Sample 9 displaces samples 4 and 5 from the list of recent samples, but the
-    // random selection keeps sample 4. Sample 9 is also still in its place of a live sample.
+    // random selection keeps sample 4. Sample 9 was collected, but still takes the place in which it was a live sample.
     heap.live([9, 7, 0, 0, 6]);
     heap.gone(vec![
         collected(4, 1500, false, true),

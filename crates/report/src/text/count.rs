@@ -175,7 +175,7 @@ pub(super) fn not_counted(missed: &CountMissed, doc: &mut Document) {
             "not counted: {} that cannot be instrumented",
             counted(missed.classes, "class")
         );
-        // Only the name before the reason is shown. JSON contains both.
+        // Each entry has a name and a reason. Text shows only the name of the first entry; JSON contains all entries.
         if let Some((name, _)) = missed
             .class_names
             .first()

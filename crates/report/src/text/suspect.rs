@@ -35,8 +35,7 @@ const STACKS: usize = 2;
 const STACKS_OF_OTHERS: usize = 1;
 
 pub(super) fn suspect(suspect: &Suspect, about: &About<'_>, verbose: bool, doc: &mut Document) {
-    // The commands and stacks are shown only for the first suspect, as an example: users can do the same for other
-    // suspects.
+    // In a comparison, other suspects get fewer stacks and commands than the first one, which serves as an example.
     let is_first = suspect.rank == 1 || matches!(about, About::Heap(_));
     match about {
         About::Growth { .. } => grown(suspect, verbose, doc),
