@@ -114,7 +114,7 @@ impl Event {
 /// An allocated object or a live object. Times are nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// The event that recorded it.
+    /// The event that recorded the object.
     pub event: Event,
     /// The time of the event. All `Old` samples of one dump have the same time.
     pub time_ns: i64,

@@ -10,7 +10,7 @@ use crate::collapsed::{both, live};
 use crate::printable::printable;
 use crate::stacks::Stacks;
 
-/// The meaning of the widths.
+/// The meaning of the widths of frames in a flame graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measured {
     /// Live bytes, estimated from samples.

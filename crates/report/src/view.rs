@@ -161,7 +161,7 @@ pub struct SitesView {
 pub struct FlameView {
     /// Names of the file and of the run, and a description of the selected part of the run.
     pub title: String,
-    /// The meaning of the widths.
+    /// The meaning of the widths of frames.
     pub measured: Measured,
 }
 

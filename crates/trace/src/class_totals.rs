@@ -33,7 +33,7 @@ pub struct CountedClass {
     pub bytes: u64,
 }
 
-/// The writer's cache of the rows of its run.
+/// A cache of the rows that the writer's run has in the table.
 #[derive(Debug, Default)]
 pub(crate) struct ClassRows {
     /// The caller's numbers for the classes that have their own row.

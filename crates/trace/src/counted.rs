@@ -89,7 +89,7 @@ impl Span {
     }
 }
 
-/// The writer's cache of the rows of its run.
+/// A cache of the rows that the writer's run has in the tables.
 #[derive(Debug, Default)]
 pub(crate) struct CountedRows {
     /// True if the tables exist.

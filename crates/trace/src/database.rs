@@ -12,7 +12,7 @@ use crate::room::lacks_room;
 pub(crate) const APPLICATION: i32 = 0x6864_7472;
 /// Version of the tables. Increase it when they change.
 const VERSION: i32 = 3;
-/// The statements that each version adds to the previous one.
+/// The SQL statements for each version of the tables. They add to the tables of the previous version.
 const SCHEMA: [&str; 3] = [
     include_str!("schema.sql"),
     include_str!("samples.sql"),

@@ -285,7 +285,7 @@ pub struct Points {
     /// The kind of the points.
     pub basis: Basis,
     pub(crate) ranges: Vec<(usize, usize)>,
-    /// The ranges of the first and the last major collection.
+    /// The range of the first major collection, and the range of the last one.
     pub(crate) across: Option<[(usize, usize); 2]>,
     /// Number of major collections in the window.
     pub majors: usize,

@@ -52,7 +52,7 @@ pub enum Verdict {
     Plateau,
     /// The live amount grew only at the start.
     Warmup,
-    /// The figures do not grow.
+    /// The live amount does not grow.
     Level,
 }
 
@@ -187,7 +187,7 @@ pub struct Candidate {
     pub allocated: Amount,
     /// Amount collected in the window.
     pub collected: Amount,
-    /// The trend of its figures.
+    /// The trend of the live amount.
     pub trending: Trending,
     /// The sort key of the candidate.
     pub standing: Standing,

@@ -117,7 +117,7 @@ impl Trace {
 #[derive(Clone, Debug, Default)]
 pub struct Stacks {
     frames: HashMap<i64, Vec<Frame>>,
-    /// The calling stack and the frame of each stack.
+    /// For each stack: the id of the calling stack, and the id of the innermost frame.
     links: HashMap<i64, (Option<i64>, i64)>,
 }
 

@@ -36,7 +36,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Returns a week and 256 MiB.
+    /// Returns the default limits: a week and 256 MiB.
     fn default() -> Self {
         Self {
             retain: Duration::from_secs(7 * 24 * 3600),

@@ -85,7 +85,7 @@ impl Samples for () {
     }
 }
 
-/// The writer's cache of the rows of its run.
+/// A cache of the rows that the writer's run has in the table.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
     /// For each place: the uid of the sample in its row, or 0 if the place has no row.

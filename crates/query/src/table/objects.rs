@@ -118,7 +118,7 @@ impl WantedObjects {
 
 /// The objects that a cursor visits.
 enum Source {
-    /// Objects that were looked up.
+    /// Objects that were looked up by id or by the id of their dominator.
     List(Vec<ObjectIndex>),
     /// All objects whose indexes are in this range.
     Numbers(Range<u32>),

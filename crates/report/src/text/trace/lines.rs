@@ -9,11 +9,11 @@ use crate::text::count::{CLASS, EXECUTED, WITHOUT_JDK, jdk, not_counted, place, 
 use crate::times::span;
 use crate::view::{TraceTopView, Viewed};
 
-/// Note on the column of samples.
+/// Note on the column that shows samples.
 const SAMPLED: &str =
     "sampled/s: objects per second by samples, if the difference is more than random variation";
 
-/// Adds the lines that allocated the most.
+/// Adds the lines of code that allocated the most.
 pub(super) fn add(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Document) {
     let Some(lines) = &report.lines else {
         return;
