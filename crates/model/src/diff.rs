@@ -392,7 +392,7 @@ pub struct Through {
     pub frame: String,
     /// Estimated bytes of the stacks with the frame.
     pub estimated_bytes: u64,
-    /// Share of the bytes of all stacks of the suspect, in thousandths.
+    /// Bytes of these stacks as a share of the bytes of all stacks of the suspect, in thousandths.
     pub permille: u64,
     /// Number of stacks with the frame.
     #[schemars(extend("minimum" = 1))]
@@ -462,7 +462,7 @@ pub struct HistorySlope {
     pub objects_per_hour: i64,
 }
 
-/// Live figures over time: the minimum of each of at most 60 parts.
+/// Live figures over time, in at most 60 parts: the minimum in each part.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HistorySeries {
     /// End of each part, in milliseconds since 1970.

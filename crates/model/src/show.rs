@@ -67,8 +67,7 @@ pub struct ShownObject {
     pub referrer_count: u64,
     /// The first references to the object; at most 20 unless --top sets another limit.
     pub referrers: Vec<ShownReferrer>,
-    /// Content of an object of a collection class of the JDK, or of a class that extends one; null for other
-    /// objects.
+    /// Content of the object if its class is a collection class of the JDK or extends one; null for other objects.
     pub contents: Option<ShownContents>,
     /// Values of a ThreadLocal, which are stored in the maps of the threads; null for other objects.
     pub thread_local: Option<ThreadLocalValues>,

@@ -49,7 +49,7 @@ pub(crate) fn less(after: u64, before: u64) -> i64 {
     i64::try_from(difference).unwrap_or(if difference > 0 { i64::MAX } else { -i64::MAX })
 }
 
-/// The way in which a frame is written.
+/// The text form of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
     /// Class and method without file and line. All lines of a method become one frame.

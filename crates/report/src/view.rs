@@ -177,7 +177,7 @@ pub struct RecordingView {
 pub struct SizeofView {
     /// True if text shows the classes.
     pub shows_classes: bool,
-    /// Totals of the classes that are not listed: number of classes, of objects, and of bytes.
+    /// For the classes that are not listed: their number, their objects, and their bytes.
     pub more_classes: (u64, u64, u64),
 }
 

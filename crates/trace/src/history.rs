@@ -404,7 +404,7 @@ fn joined(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// The sums of the figures of several sites, in a window.
+/// The figures of several sites in a window, added up.
 #[derive(Clone, Debug, Default)]
 pub struct Steps {
     /// Live amount before the window's first tick.

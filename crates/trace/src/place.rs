@@ -9,7 +9,7 @@ use crate::database::{APPLICATION, TraceError};
 /// The first bytes of every SQLite database.
 pub const SQLITE_START: &[u8; 16] = b"SQLite format 3\0";
 
-/// Returns true if the first bytes of a file are those of a trace of any version.
+/// Returns true if a file begins like a trace of any version.
 ///
 /// # Errors
 /// Returns an error if the file cannot be read.

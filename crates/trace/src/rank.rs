@@ -420,8 +420,8 @@ impl Evidence {
     }
 
     /// Returns the standard error of the growth from `first` to `last`. Samples that are alive at both points cancel
-    /// out. Three groups of samples contribute: the samples by which the amount grew, the samples that were collected
-    /// in between (at most those of the first point), and the samples that replaced them.
+    /// out. Three groups of samples contribute: those by which the amount grew, those collected in between, and those
+    /// that replaced the collected ones. The collected samples count only up to the amount at `first`.
     fn sigma(&self, first: &Live, last: &Live) -> f64 {
         let ratio = [last, first]
             .iter()

@@ -50,7 +50,7 @@ mod tests {
         Trace, Which, Writer, Written,
     };
 
-    /// A source with live samples in numbered places, and the uid of one collected sample.
+    /// A source with live samples in numbered slots, and the uid of one collected sample.
     struct Heap(RefCell<Vec<u64>>, u64);
 
     fn sample(uid: u64) -> Sample {

@@ -65,7 +65,7 @@ pub struct Scene<'a> {
     pub minor: i64,
     /// Ticks between two collections of the whole heap; 0 for none.
     pub major: i64,
-    /// Names of the collectors of the young generation and of the whole heap.
+    /// Names of two collectors: for the young generation, and for the whole heap.
     pub collectors: [&'a str; 2],
     /// Number of objects that each sample represents.
     pub weight: i64,
