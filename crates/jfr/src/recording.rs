@@ -120,7 +120,7 @@ pub struct Sample {
     pub time_ns: i64,
     /// The time of the allocation.
     pub allocated_ns: i64,
-    /// The class, as in Java source.
+    /// Name of the class, in the form `com.acme.Foo$Bar` or `byte[]`.
     pub class: NameId,
     /// The allocating stack.
     pub stack: StackId,

@@ -107,15 +107,15 @@ pub struct CountTotals {
 /// An allocation site.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CountSite {
-    /// The class that contains the code, as in Java source. In traces, `(other lines)` stands for all lines that are
-    /// left out because of the limit `trace_max`.
+    /// Name of the class that contains the code, in the form com.acme.Foo$Bar. In traces, `(other lines)` stands for
+    /// all lines that are left out because of the limit `trace_max`.
     pub class: String,
     /// The method. Overloads with the same lines in the source share an entry.
     pub method: String,
     /// The line; null if the class has no line numbers.
     #[schemars(extend("minimum" = 1))]
     pub line: Option<u32>,
-    /// The allocated class as in Java source: com.acme.Foo$Bar, byte[].
+    /// Name of the allocated class, in the form com.acme.Foo$Bar or byte[].
     pub allocated: String,
     /// Number of allocations.
     pub objects: u64,

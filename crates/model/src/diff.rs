@@ -195,7 +195,7 @@ pub struct Delta {
 /// Reachable instances of a class, one figure for each dump.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClassGrowth {
-    /// Name of the class as in Java source: com.acme.Foo$Bar, byte[].
+    /// Name of the class, in the form com.acme.Foo$Bar or byte[].
     pub class: String,
     /// Class of the loader that defined the class; null for the boot loader. The loader's id is not given, because ids
     /// have no meaning in another dump.
@@ -254,7 +254,7 @@ pub struct Suspect {
     pub holder: String,
     /// Class of the accumulating objects.
     pub class: String,
-    /// Number of objects of that class held there.
+    /// Number of accumulating objects of this class, one figure for each dump.
     #[schemars(extend("minItems" = 2))]
     pub objects: Vec<u64>,
     /// Sum of the shallow sizes of these objects, in bytes.
@@ -404,7 +404,7 @@ pub struct Through {
 pub struct History {
     /// Number of stacks of the suspect that are in the trace. The figures include only these stacks.
     pub stacks: u64,
-    /// How the live figures changed over time. Values as in `trend` of a suspect.
+    /// How the live figures changed over time. The words are those of `trend` of a suspect.
     #[schemars(extend("enum" = TRENDS))]
     pub trend: Cow<'static, str>,
     /// The figures of live objects that are compared. major: the live objects after each full GC. collections: the
@@ -495,7 +495,7 @@ pub struct Stack {
     pub frames: Vec<String>,
     /// The allocated class; `class com.acme.Foo` if the stack defined a class.
     pub class: String,
-    /// Number of samples behind the estimate.
+    /// Number of samples that the estimate is based on.
     pub samples: u64,
     /// Estimated bytes. In a comparison, the net growth in bytes: allocated minus freed. Otherwise the bytes of live
     /// objects. The figure is exact in two cases: if the agent samples with interval 0, and if the dump contains the

@@ -14,7 +14,7 @@ pub struct PathsReport {
     pub schema: &'static str,
     /// The dump.
     pub snapshot: SnapshotInfo,
-    /// The selector, as given.
+    /// The selector that the user gave.
     pub selector: String,
     /// Totals of all objects that the selector selects.
     pub selected: SelectedTotals,
@@ -44,7 +44,7 @@ pub struct PathLine {
     /// The kind of the reference. If a java.lang.ref object refers to the object, the kind is not strong.
     #[schemars(extend("enum" = ["strong", "soft", "final", "weak", "phantom"]))]
     pub strength: &'static str,
-    /// The class, as in Java source.
+    /// Name of the class, in the form `com.acme.Foo$Bar` or `byte[]`.
     pub class: String,
     /// Id of the object if the line is a single object; null otherwise.
     #[schemars(extend("pattern" = ID))]

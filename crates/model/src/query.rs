@@ -15,7 +15,7 @@ pub struct QueryHead {
     /// All dumps with their names, if they have names. `snapshot` is the first dump.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dumps: Vec<QueriedDump>,
-    /// The statement, as it was given.
+    /// The statement that the user gave.
     pub sql: String,
 }
 

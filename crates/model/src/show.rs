@@ -15,7 +15,7 @@ pub struct ShowReport {
     pub schema: &'static str,
     /// The dump.
     pub snapshot: SnapshotInfo,
-    /// The selector, as given.
+    /// The selector that the user gave.
     pub selector: String,
     /// Totals of all objects that the selector selects.
     pub selected: SelectedTotals,
@@ -39,7 +39,7 @@ pub struct ShownObject {
     /// The id, `0x7f0012345678`.
     #[schemars(extend("pattern" = ID))]
     pub id: String,
-    /// The class, as in Java source.
+    /// Name of the class, in the form `com.acme.Foo$Bar` or `byte[]`.
     pub class: String,
     /// Shallow size of the object, in bytes.
     pub shallow_bytes: u64,

@@ -15,7 +15,7 @@ pub struct SizeofReport {
     pub schema: &'static str,
     /// The dump.
     pub snapshot: SnapshotInfo,
-    /// The selectors as given. All objects that they select are one set.
+    /// The selectors that the user gave. All objects that they select are one set.
     pub selectors: Vec<String>,
     /// Options that decide which objects are included in deep sizes, and which references are followed.
     pub options: SizeofOptions,

@@ -254,7 +254,7 @@ pub struct CandidateRow {
     /// evidence is weaker, or there were no two full GCs; unclear: there were too few GCs.
     #[schemars(extend("enum" = ["leak", "growth", "unclear", "plateau", "warmup", "level"]))]
     pub verdict: &'static str,
-    /// How live bytes changed over time. Values as in `trend` of a suspect.
+    /// How live bytes changed over time. The words are those of `trend` of a suspect.
     #[schemars(extend("enum" = TRENDS))]
     pub trend: &'static str,
     /// The allocated class.
@@ -276,7 +276,7 @@ pub struct CandidateRow {
     pub ci95: [u64; 2],
     /// Estimated number of live objects.
     pub live_objects: u64,
-    /// Number of samples behind the estimate.
+    /// Number of samples that the estimate is based on.
     pub live_samples: u64,
     /// Growth from the first to the last compared moment.
     pub growth: HistoryGrowth,
@@ -315,7 +315,7 @@ pub struct CandidateRow {
 /// Growth in relation to the bytes that all sites together allocated.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct PerWorkRow {
-    /// How live bytes changed in relation to the bytes allocated. Values as in `trend` of a suspect.
+    /// How live bytes changed in relation to the bytes allocated. The words are those of `trend` of a suspect.
     #[schemars(extend("enum" = TRENDS))]
     pub trend: &'static str,
     /// Growth in live bytes per GiB allocated, a Theil-Sen estimate.
@@ -460,7 +460,7 @@ pub struct SampleTotals {
 pub struct SampleReportRow {
     /// Id of the sample. It is unique in the run, and the same in heap dumps of the JVM.
     pub uid: u64,
-    /// The class, as in Java source.
+    /// Name of the class, in the form `com.acme.Foo$Bar` or `byte[]`.
     pub class: String,
     /// Shallow size of the object, in bytes.
     pub bytes: u64,

@@ -69,7 +69,7 @@ pub enum Report {
 /// The state of an input, which the user of the command has to know.
 #[derive(Debug)]
 pub struct Condition<'a> {
-    /// Path of the input as given.
+    /// Path of the input as the user gave it.
     pub path: &'a str,
     /// True if the dump is damaged, so that some of its content is missing in the figures.
     pub partial: bool,

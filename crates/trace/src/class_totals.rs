@@ -25,7 +25,7 @@ pub const UNKNOWN_CLASS: &str = "(unknown class)";
 /// All allocations of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountedClass {
-    /// The class, as in Java source.
+    /// Name of the class, in the form `com.acme.Foo$Bar` or `byte[]`.
     pub class: String,
     /// Number of objects.
     pub objects: u64,

@@ -55,13 +55,13 @@ pub struct Counting {
 pub struct LineCount {
     /// The caller's number for the line. The caller never uses this number for another line.
     pub number: u32,
-    /// The class that contains the line, as in Java source.
+    /// Name of the class that contains the line, in the form `com.acme.Foo$Bar`.
     pub class: Arc<str>,
     /// The method.
     pub method: Arc<str>,
     /// The line, if the class file has line numbers.
     pub line: Option<u32>,
-    /// The allocated class, as in Java source.
+    /// Name of the allocated class, in the form `com.acme.Foo$Bar` or `byte[]`.
     pub allocated: Arc<str>,
     /// Bytes of one object. `None` for an array, or if unknown.
     pub object_bytes: Option<u64>,

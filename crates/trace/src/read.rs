@@ -40,7 +40,7 @@ const LARGEST_ROW: i32 = 16 << 20;
 pub struct Run {
     /// Row id of the run.
     pub id: i64,
-    /// The id of the run, as in the agent's objects in the heap.
+    /// The id of the run. The agent's objects in the heap contain the same id.
     pub uid: String,
     /// Process id of the JVM.
     pub pid: u64,
@@ -153,7 +153,7 @@ pub struct Site {
 /// A frame of a stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// The class, as in Java source.
+    /// Name of the class, in the form `com.acme.Foo$Bar` or `byte[]`.
     pub class: Arc<str>,
     /// The method.
     pub method: Arc<str>,
@@ -519,7 +519,7 @@ impl Trace {
         })
     }
 
-    /// Returns the latest note on a run that begins with `start`.
+    /// Returns a run's latest note whose text begins with `start`.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.

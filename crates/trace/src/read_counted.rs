@@ -51,13 +51,13 @@ pub struct CountedPart {
 /// All allocations at a line of code in a part of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountedLine {
-    /// The class that contains the line, as in Java source.
+    /// Name of the class that contains the line, in the form `com.acme.Foo$Bar`.
     pub class: String,
     /// The method.
     pub method: String,
     /// The line; `None` if unknown.
     pub line: Option<u64>,
-    /// The allocated class, as in Java source.
+    /// Name of the allocated class, in the form `com.acme.Foo$Bar` or `byte[]`.
     pub allocated: String,
     /// Number of allocations.
     pub objects: u64,

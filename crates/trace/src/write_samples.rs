@@ -158,7 +158,7 @@ impl Rows {
         self.recount(connection)
     }
 
-    /// Stops the writing of rows for good.
+    /// Stops the writing of rows permanently.
     pub(crate) fn stop(&mut self) {
         *self = Self {
             off: true,
