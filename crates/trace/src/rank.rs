@@ -1,6 +1,6 @@
 //! Ranking of sites or classes by how they grow, to find leaks.
 //!
-//! Garbage that is not yet collected counts as live, so the live amounts are compared only at moments after collections
+//! Garbage that is not yet collected counts as live, so the live amounts are compared only at times after collections
 //! ([`Points`]). The slope is a robust estimate (Theil-Sen) whose confidence interval includes the error of the
 //! samples. The trend distinguishes amounts that still grow from amounts that grew and then stayed level.
 
@@ -22,8 +22,8 @@ const BYTES_PER_GIB: f64 = (1_u64 << 30) as f64;
 const UNEVEN_PART: f64 = 0.125;
 /// Maximum number of points of a trend by work.
 const PARTS_OF_WORK: usize = 64;
-/// Number of parts into which points are divided to compute a trend. The trend is computed from the median of each
-/// part.
+/// Number of groups into which points are divided to compute a trend. The trend is computed from the medians of the
+/// groups.
 const PARTS: usize = 8;
 /// Growth counts as noise if it is at most the live bytes of all sites divided by this.
 const NOISE_PART: u64 = 1000;
@@ -82,7 +82,7 @@ pub struct HourlySlope {
 }
 
 impl HourlySlope {
-    /// Returns true if the figure certainly rises.
+    /// Returns true if the slope is certainly positive.
     #[must_use]
     pub fn is_sure(&self) -> bool {
         self.ci95.is_some_and(|[low, _]| low > 0)
@@ -161,7 +161,7 @@ impl Standing {
         }
     }
 
-    /// Combines the sort keys that a candidate has in two runs: the worse verdict, and the sums of the figures.
+    /// Combines the sort keys that a candidate has in two runs: takes the worse verdict, and adds up the numbers.
     #[must_use]
     pub fn joined(self, other: Self) -> Self {
         let sum = |a: Reverse<i64>, b: Reverse<i64>| Reverse(a.0.saturating_add(b.0));
@@ -196,7 +196,7 @@ pub struct Candidate {
 /// Ranked candidates, worst first.
 #[derive(Clone, Debug)]
 pub struct Ranking {
-    /// The moments that are compared.
+    /// The points in time that are compared.
     pub points: Points,
     /// The live amount of all sites, at [`Timeline::alive_at`].
     pub live: Live,
@@ -379,7 +379,8 @@ impl Evidence {
         }
     }
 
-    /// Splits the points where the last third of the work begins. The point at the split is in both parts.
+    /// Splits the points into two lists, where the last third of the work begins. The point at the split is in both
+    /// lists.
     fn work_end(&self) -> Option<[&[Moment]; 2]> {
         let (first, last) = (*self.work.first()?, *self.work.last()?);
         let from = last - last.checked_sub(first)? / 3;
@@ -515,7 +516,8 @@ impl Axis<'_> {
         }
     }
 
-    /// Returns the medians of at most [`PARTS`] parts of the points, each with the time of its middle point.
+    /// Divides the points into at most [`PARTS`] groups. Returns for each group the time of its middle point, and the
+    /// median of its live bytes.
     fn figures(&self) -> Vec<(u64, u64)> {
         let parts = self.points.len().min(PARTS);
         (0..parts)
@@ -529,7 +531,8 @@ impl Axis<'_> {
             .collect()
     }
 
-    /// Splits the points where the last `1 / part` of the time begins. The point at the split is in both parts.
+    /// Splits the points into two lists, where the last `1 / part` of the time begins. The point at the split is in
+    /// both lists.
     fn split(&self, part: u64) -> Option<[&[Moment]; 2]> {
         let (first, last) = (self.points.first()?.0, self.points.last()?.0);
         let from = last - (last - first) / part;
@@ -558,8 +561,8 @@ impl Axis<'_> {
     }
 }
 
-/// Returns true if the slope in the second part is certainly small. That is, the upper end of its confidence interval
-/// is at most a quarter of the growth rate in the first part.
+/// Returns true if the slope after the split is certainly small: the upper end of its confidence interval is at most a
+/// quarter of the growth rate before the split.
 fn end_is_shown([before, since]: [&[Moment]; 2]) -> bool {
     let (Some(first), Some(last)) = (before.first(), before.last()) else {
         return false;

@@ -70,7 +70,7 @@ pub struct CountedLine {
 pub struct TopLines {
     /// Facts about the counting in the run.
     pub run: CountedRun,
-    /// The part of the run.
+    /// The part of the run that the counts cover.
     pub part: CountedPart,
     /// Number of lines that allocated, including those that are not listed.
     pub lines: u64,

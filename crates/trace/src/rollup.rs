@@ -24,7 +24,8 @@ use crate::write_names::{ALIVE, SILENT, drop_names};
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
-/// The two steps of merging: the age from which ticks are merged, and the length of the merged ticks, in milliseconds.
+/// Ticks are merged twice. Each pair has the age from which ticks are merged, and the length of the merged ticks, in
+/// milliseconds.
 const STEPS: [(i64, i64); 2] = [(HOUR, MINUTE), (DAY, HOUR)];
 /// Minimum uptime between two passes over old ticks, in milliseconds.
 const PERIOD: i64 = 10_000;
