@@ -1,4 +1,4 @@
-//! Sentences about the samples and stacks of a suspect, which all formats share.
+//! Sentences about the samples and stacks of a suspect. All formats use them.
 
 use heapdiff_diff::sentence::{Alive, Samples, Whole};
 use heapdiff_diff::{Stack, Suspect};

@@ -269,7 +269,7 @@ impl Document {
         }
     }
 
-    /// Adds an empty line and the number of items that are not listed. For items that take several lines.
+    /// Adds an empty line and the number of items that are not listed. Used for items that take several lines.
     pub(crate) fn rest_of_blocks(&mut self, number: u64, what: &str) {
         if number > 0 {
             self.gap();

@@ -1,4 +1,4 @@
-//! Sentences about the whole heap in the report of one dump, which all formats share.
+//! Sentences about the whole heap in the report of one dump. All formats use them.
 
 use heapdiff_diff::sentence::Verdict;
 use heapdiff_diff::{Died, HeapReport, HeapThread, Suspect};

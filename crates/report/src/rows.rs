@@ -166,7 +166,7 @@ fn table(report: &PendingQuery, style: Style, out: &mut dyn Write) -> Result<(),
     #[derive(Default)]
     struct TextRows {
         names: Vec<String>,
-        /// True if a column contains text, so that it is aligned to the left.
+        /// True if a column contains text. Such a column is aligned to the left.
         texts: Vec<bool>,
         rows: Vec<Vec<String>>,
     }

@@ -67,7 +67,8 @@ pub struct LineCount {
     pub object_bytes: Option<u64>,
     /// Number of allocations.
     pub objects: u64,
-    /// Bytes of the allocations, for arrays and for objects whose class name does not determine their size.
+    /// Total bytes of the allocations, for arrays and for class names that stand for objects of different sizes.
+    /// Otherwise 0.
     pub array_bytes: u64,
 }
 
@@ -368,7 +369,7 @@ fn merge(connection: &Connection, first: Span, next: &mut Span) -> rusqlite::Res
     Ok(())
 }
 
-/// Merges the spans of a run that end by `until_ms` into one. The times of the single spans are lost. The sums do not
+/// Merges those spans of a run that end by `until_ms` into one. The times of the single spans are lost. The sums do not
 /// change.
 pub(crate) fn join_until(connection: &Connection, run: i64, until_ms: i64) -> rusqlite::Result<()> {
     if is_table(connection, "counted_span")? != Some(true) {

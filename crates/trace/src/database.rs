@@ -18,7 +18,7 @@ const SCHEMA: [&str; 3] = [
     include_str!("samples.sql"),
     include_str!("newest.sql"),
 ];
-/// How long to wait while another process writes to the file.
+/// Maximum time to wait while another process writes to the file.
 const BUSY: Duration = Duration::from_secs(2);
 
 /// The reason why a trace cannot be used.

@@ -1,4 +1,4 @@
-//! Live objects of allocation sites over time. A figure changes only at a row of the trace, and stays constant between
+//! Live objects of allocation sites over time. An amount changes only at a row of the trace, and stays constant between
 //! rows.
 
 use std::collections::{BTreeMap, HashMap};
@@ -30,7 +30,7 @@ pub struct Timeline {
     /// For each tick: bytes that all sites together allocated from the start of the window to the end of the tick.
     /// Empty if there are too few samples.
     work: Vec<u64>,
-    /// Major collections by the tick in which each ended. Present only if only major collections find dead samples, as
+    /// The major collections, by the tick in which each ended. Present if no other collections find dead samples, as
     /// with ZGC.
     majors: Option<BTreeMap<usize, Major>>,
 }
@@ -62,8 +62,8 @@ impl Major {
 }
 
 /// An object that has survived this number of young collections is certainly in the old generation. The largest
-/// tenuring threshold of ZGC is 15. One more collection is added, because it may have begun before the object was
-/// allocated.
+/// tenuring threshold of ZGC is 15. One more collection is added, because the first one may have begun before the
+/// object was allocated.
 const CERTAINLY_OLD: usize = 17;
 
 /// Returns true if generational ZGC made the collection. It is recognised by its names for minor and major collections.
@@ -712,6 +712,6 @@ pub struct Began {
     pub uptime_ms: u64,
     /// Milliseconds since 1970.
     pub time_ms: u64,
-    /// This is false if the growth began at or before the first tick of the window.
+    /// False if the growth began at or before the first tick of the window.
     pub within: bool,
 }

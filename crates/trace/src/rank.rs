@@ -289,7 +289,7 @@ pub fn rank_groups(
 /// is the work done, in bytes.
 type Moment = (u64, Live);
 
-/// The live amounts of a candidate at the points.
+/// The live amounts of a candidate at the compared points in time.
 pub(crate) struct Evidence {
     points: Vec<Moment>,
     /// Bytes that all sites together had allocated at each point. Empty if unknown.
@@ -485,7 +485,7 @@ impl Axis<'_> {
         };
         let verdict = match trend {
             Trend::Level | Trend::Sawtooth => Verdict::Level,
-            // If the rise is certain, a few level points at the end do not show that growth is over.
+            // If the rise is certain, a few level points at the end do not show that growth has ended.
             Trend::WarmUp | Trend::Plateau | Trend::Jump
                 if bytes.is_sure() && !self.split(3).is_some_and(end_is_shown) =>
             {

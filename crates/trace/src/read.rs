@@ -338,7 +338,7 @@ impl Trace {
         self.ticks_of(run, Window::ALL)
     }
 
-    /// Returns the ticks of a run that end in a window, oldest first.
+    /// Returns those ticks of a run that end in a window, oldest first.
     pub(crate) fn ticks_of(&self, run: i64, window: Window) -> Result<Vec<Tick>, TraceError> {
         let mut ticks = self.ticks_where(window.condition(), window.values(run))?;
         ticks.sort_by_key(|t| (t.uptime_ms, t.id));
@@ -357,7 +357,7 @@ impl Trace {
         Ok(first.first().copied().zip(last.first().copied()))
     }
 
-    /// Returns the ticks of a run that meet an additional SQL condition.
+    /// Returns those ticks of a run that meet an additional SQL condition.
     fn ticks_where(
         &self,
         condition: &str,
@@ -427,7 +427,8 @@ impl Trace {
         Ok(found.first().copied())
     }
 
-    /// Returns the row id of the last tick of a run that ended by `uptime_ms`, or `None`.
+    /// Returns the row id of the last tick of a run, among the ticks that ended by `uptime_ms`. Returns `None` if there
+    /// is none.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -469,7 +470,7 @@ impl Trace {
         self.collections_of(run, Window::ALL)
     }
 
-    /// Returns the garbage collections of a run that ended in a window, oldest first.
+    /// Returns those garbage collections of a run that ended in a window, oldest first.
     pub(crate) fn collections_of(
         &self,
         run: i64,

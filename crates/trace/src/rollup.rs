@@ -27,7 +27,7 @@ const DAY: i64 = 24 * HOUR;
 /// Ticks are merged twice. Each pair has the age from which ticks are merged, and the length of the merged ticks, in
 /// milliseconds.
 const STEPS: [(i64, i64); 2] = [(HOUR, MINUTE), (DAY, HOUR)];
-/// Minimum uptime between two passes over old ticks, in milliseconds.
+/// Minimum time between two passes over old ticks, in milliseconds.
 const PERIOD: i64 = 10_000;
 /// Maximum number of periods merged at a time. A trace that had no writer for a long time is processed in small steps.
 const AT_A_TIME: usize = 8;
@@ -239,7 +239,7 @@ fn roll_up(connection: &Connection, runs: Runs, until: i64, span: i64) -> rusqli
     Ok(())
 }
 
-/// Merges all ticks of a run that ended in a period into the last of these ticks.
+/// Merges those ticks of a run that ended in a period. The last of these ticks remains.
 fn merge(
     connection: &Connection,
     run: i64,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::ErrorCode;
 
-/// Number of bytes that are written to test for free space. They are the size of some pages of the database.
+/// Number of bytes that are written to test for free space: the size of a few pages of the database.
 const SOME: usize = 64 << 10;
 
 /// Returns true if a database could not be written because the disk is full.

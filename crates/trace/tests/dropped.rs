@@ -206,7 +206,7 @@ fn a_run_lives_between_two_ticks_however_long_they_are() {
     assert_eq!(number(&path, FIRST), 0, "the next one is overdue");
 }
 
-/// The run was not deleted. Its names were, because it has no live objects.
+/// The run was not deleted. Its names were deleted, because it has no live objects.
 #[test]
 fn names_that_went_meanwhile_are_looked_up_again() {
     let folder = tempfile::tempdir().unwrap();

@@ -367,7 +367,7 @@ fn what_comes_with_load_and_stays_level_under_it_is_no_growth() {
     ];
     let morning = verdict_of(&sites, |t| if t <= 250 { 1 } else { 10 });
     assert!(morning.verdict > Verdict::Unclear, "{morning:?}");
-    // If the program's load is constant, the level period is too short to show that growth is over.
+    // If the program's load is constant, the level period is too short to show that growth has ended.
     let even = verdict_of(&sites, |_| 50);
     assert_eq!((even.trend, even.verdict), (Trend::Late, Verdict::Growth));
     // A short burst of work without growth does not show that growth over time has ended.

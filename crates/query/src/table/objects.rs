@@ -130,7 +130,7 @@ enum Source {
 #[derive(Clone, Copy, Debug)]
 struct ObjectRow {
     object: ObjectIndex,
-    /// The null id if the query does not read ids.
+    /// The object's id, or the null id if the query does not read ids.
     id: ObjectId,
     dominator: ObjectId,
 }
