@@ -73,7 +73,7 @@ pub struct LineDisagreement {
     pub line: u32,
     /// Counted bytes of all classes that are allocated at the line.
     pub counted_bytes: u64,
-    /// Bytes that the samples estimate.
+    /// Estimate of the allocated bytes, from samples.
     pub estimated_bytes: u64,
     /// 99 % confidence interval of the estimate by samples. The interval includes large objects that a JVM before JDK
     /// 25 may not have sampled.

@@ -54,7 +54,7 @@ pub enum QueryValue {
     Text(String),
     /// A number.
     Number(f64),
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
     /// No value.
     Null,

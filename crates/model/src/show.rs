@@ -182,7 +182,7 @@ pub struct ShownValue {
     pub object: Option<ObjectRef>,
 }
 
-/// A mention of an object.
+/// An object in short form: its id and class, and its length, text or value.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct ObjectRef {
     /// Id of the object in this dump.

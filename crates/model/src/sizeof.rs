@@ -124,7 +124,7 @@ pub struct SizeofClass {
 /// Objects that are reached by the same fields. Each object is counted where a breadth-first search reaches it first.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SizeofLine {
-    /// Number of references from the selected objects to this line.
+    /// Depth of the line: 0 for the selected objects, 1 for the objects to which they refer, and so on.
     pub depth: u32,
     /// How the objects of the line above refer to these: a field, or `[]` for elements of arrays; null for the
     /// selected objects.
