@@ -98,7 +98,7 @@ impl Header {
     }
 }
 
-/// The position of an event, including metadata and checkpoints.
+/// The position of an event in the chunk. Metadata and checkpoints are events, too.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     kind: i64,
@@ -376,7 +376,7 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// An event, a constant or an element, with its values in the order of its type's fields.
+/// An event, a constant or an element of an array, with its values in the order of its type's fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record<'a, 'v> {
     pub(crate) index: TypeIndex,

@@ -81,7 +81,8 @@ impl Chunks {
     /// and keeps the bytes read so far.
     fn fill(&mut self, length: u64) -> Option<io::Error> {
         let missing = length.saturating_sub(self.bytes.len() as u64);
-        // The buffer grows only as bytes are read. The size in the header may be wrong, so nothing is allocated by it.
+        // The buffer grows only as bytes are read. The size in the header may be wrong, so no memory is reserved for it
+        // in advance.
         let read = (&mut self.input).take(missing).read_to_end(&mut self.bytes);
         read.err()
     }

@@ -28,7 +28,7 @@ pub(crate) enum Text<'a> {
 }
 
 impl Text<'_> {
-    /// Decodes at most `most` characters. Returns `None` for null and for constants.
+    /// Decodes at most `most` characters. Returns `None` for null, and for a string that is stored as a constant.
     pub(crate) fn decoded(self, most: usize) -> Option<String> {
         Some(match self {
             Text::Null | Text::Pooled(_) => return None,

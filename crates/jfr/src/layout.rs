@@ -111,7 +111,8 @@ impl Layouts {
         self.made.get(index.0 as usize)?.as_ref()
     }
 
-    /// Computes the layout of a type and of the element types of its arrays. `at` is the file offset for errors.
+    /// Computes the layout of a type and of the element types of its arrays. `at` is the file offset that errors
+    /// contain.
     pub(crate) fn make(&mut self, types: &Types, index: TypeIndex, at: u64) -> Result<(), Damage> {
         let mut wanted = vec![index];
         while let Some(index) = wanted.pop() {

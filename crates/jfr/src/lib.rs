@@ -11,16 +11,16 @@
 //! # Bounds
 //!
 //! A recording is untrusted: its lengths, counts, offsets and types can have any value. No input makes this crate
-//! panic, recurse, or loop without consuming bytes. Memory holds the largest chunk, as far as the file contains it, and
-//! the events and names that were read. Their numbers are limited. Damaged parts are reported as [`Damage`] with their
-//! offset, and the rest is still read.
+//! panic, recurse, or loop without consuming bytes. One chunk at a time is in memory, together with the events and
+//! names that were read so far. The numbers of these events and names are limited. Damaged parts are reported as
+//! [`Damage`] with their offset, and the rest is still read.
 //!
 //! # Why this crate has its own reader
 //!
-//! The only reader on crates.io with users is `jfrs` (0.2.5, October 2023, its last change). It allocates by lengths in
-//! the file (`Vec::with_capacity` of an array's count or a chunk's size). It recurses as deep as the types in the file
-//! refer to each other. It does not terminate on a chunk or an event of zero bytes. A caller cannot prevent any of
-//! this.
+//! The only reader on crates.io with users is `jfrs` (0.2.5, October 2023, its last change). It allocates memory
+//! according to lengths in the file (`Vec::with_capacity` of an array's count or a chunk's size). It recurses into
+//! nested types without a limit. It does not terminate on a chunk or an event of zero bytes. A caller cannot prevent
+//! any of this.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

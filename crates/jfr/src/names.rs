@@ -31,7 +31,7 @@ pub struct StackId(pub u32);
 /// A frame. Recordings do not contain source files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// The class that declares the method, as in Java source.
+    /// Name of the class that declares the method, in the form `com.acme.Foo$Bar`.
     pub class: NameId,
     /// The method.
     pub method: NameId,
@@ -53,7 +53,7 @@ pub struct Stack {
 pub struct Names {
     texts: Vec<Arc<str>>,
     by_text: FxHashMap<Arc<str>, NameId>,
-    /// Maps class names as the JVM writes them to names as in Java source.
+    /// Maps class names from the JVM's form to the form of Java source: `com/acme/Foo$Bar` -> `com.acme.Foo$Bar`.
     java: FxHashMap<NameId, NameId>,
     frames: Vec<Frame>,
     by_frame: FxHashMap<Frame, u32>,
@@ -117,7 +117,7 @@ impl Names {
         id
     }
 
-    /// Returns the Java source name of a class, given the JVM's name.
+    /// Returns the name of a class in the form of Java source. `raw` is its name in the form that the JVM writes.
     fn class(&mut self, raw: NameId) -> NameId {
         if let Some(&id) = self.java.get(&raw) {
             return id;
@@ -187,7 +187,7 @@ impl Names {
     }
 }
 
-/// The ids of the constants of a chunk that were looked up so far.
+/// Constants of a chunk that were looked up so far, with their ids in [`Names`].
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
     /// Maps (type, key) to the id of a name. Used for symbols and for names of garbage collectors.

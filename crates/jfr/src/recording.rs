@@ -114,20 +114,20 @@ impl Event {
 /// An allocated object or a live object. Times are nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// The event that recorded it.
+    /// The event that recorded the object.
     pub event: Event,
     /// The time of the event. All `Old` samples of one dump have the same time.
     pub time_ns: i64,
     /// The time of the allocation.
     pub allocated_ns: i64,
-    /// The class, as in Java source.
+    /// Name of the class, in the form `com.acme.Foo$Bar` or `byte[]`.
     pub class: NameId,
     /// The allocating stack.
     pub stack: StackId,
     /// The allocating thread.
     pub thread: NameId,
-    /// The size of the object in bytes, or 0 if the event does not contain it. For an `Old` sample of a JVM that does
-    /// not record sizes (17), this is the minimum size: a header, and the elements of an array.
+    /// The size of the object in bytes, or 0 if the event does not contain it. JDK 17 does not record the sizes of
+    /// `Old` samples. For these samples, this is the minimum size: a header, and the elements of an array.
     pub size: u64,
     /// The number of bytes that the sample represents, if the event contains it: `weight`, the size of the TLAB, or the
     /// size of an object outside a TLAB. Otherwise 0.

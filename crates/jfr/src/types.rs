@@ -12,7 +12,7 @@ use crate::error::{Damage, Fault};
 const MOST_STRINGS: u64 = 1 << 18;
 const MOST_TYPES: usize = 1 << 14;
 const MOST_FIELDS: usize = 1 << 17;
-/// Maximum number of characters that are stored of a name.
+/// Maximum number of characters of a name that are stored.
 const MOST_CHARS: usize = 256;
 /// Maximum nesting depth of elements. Real metadata has five levels: root, metadata, class, field, annotation.
 const MOST_DEPTH: usize = 16;

@@ -80,7 +80,7 @@ fn what_is_no_recording_is_refused() {
     };
     assert_eq!(damage.offset, 4);
     assert_eq!(damage.fault, Fault::Version { major: 9, minor: 1 });
-    // An async-profiler recording after a kill: the header announces 1 GB, and no metadata was written.
+    // An async-profiler recording of a JVM that was killed: the header announces 1 GB, and no metadata was written.
     let mut killed = live_objects(0).finish();
     killed[8..16].copy_from_slice(&(1_u64 << 30).to_be_bytes());
     killed.truncate(4000);

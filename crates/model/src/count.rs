@@ -9,7 +9,7 @@ use serde::Serialize;
 pub struct CountReport {
     /// Name of the schema.
     pub schema: &'static str,
-    /// The process id and the main class, as text shows them.
+    /// Process id and main class, as in the text report.
     pub process: String,
     /// Milliseconds between the two readings of the counters.
     pub millis: u64,
@@ -28,7 +28,7 @@ pub struct CountReport {
     /// One entry for each combination of method, line and allocated class. Entries with the most bytes come first; of
     /// equal entries, those with the most objects. Contains all entries unless --top limits them.
     pub sites: Vec<CountSite>,
-    /// Allocations that were requested but not counted.
+    /// Allocations that could not be counted.
     pub missed: CountMissed,
 }
 
@@ -73,14 +73,14 @@ pub struct LineDisagreement {
     pub line: u32,
     /// Counted bytes of all classes that are allocated at the line.
     pub counted_bytes: u64,
-    /// Bytes that the samples estimate.
+    /// Estimate of the allocated bytes, from samples.
     pub estimated_bytes: u64,
     /// 99 % confidence interval of the estimate by samples. The interval includes large objects that a JVM before JDK
     /// 25 may not have sampled.
     pub ci99: [u64; 2],
 }
 
-/// Allocations that were not counted, as far as a dump records them.
+/// Allocations that could not be counted, as far as a dump records them.
 #[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 pub struct CountedMissed {
     /// Number of sites for which there was no counter left, or no room in the heap.
@@ -107,15 +107,15 @@ pub struct CountTotals {
 /// An allocation site.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CountSite {
-    /// The class that contains the code, as in Java source. In traces, `(other lines)` stands for all lines that are
-    /// left out because of the limit `trace_max`.
+    /// Name of the class that contains the code, in the form com.acme.Foo$Bar. In traces, `(other lines)` stands for
+    /// all lines that are left out because of the limit `trace_max`.
     pub class: String,
     /// The method. Overloads with the same lines in the source share an entry.
     pub method: String,
     /// The line; null if the class has no line numbers.
     #[schemars(extend("minimum" = 1))]
     pub line: Option<u32>,
-    /// The allocated class as in Java source: com.acme.Foo$Bar, byte[].
+    /// Name of the allocated class, in the form com.acme.Foo$Bar or byte[].
     pub allocated: String,
     /// Number of allocations.
     pub objects: u64,
@@ -124,7 +124,7 @@ pub struct CountSite {
     pub bytes: Option<u64>,
 }
 
-/// Allocations that were requested but not counted.
+/// Allocations that could not be counted.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CountMissed {
     /// Number of sites for which the agent had no counter left.

@@ -195,7 +195,7 @@ pub struct Delta {
 /// Reachable instances of a class, one figure for each dump.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClassGrowth {
-    /// Name of the class as in Java source: com.acme.Foo$Bar, byte[].
+    /// Name of the class, in the form com.acme.Foo$Bar or byte[].
     pub class: String,
     /// Class of the loader that defined the class; null for the boot loader. The loader's id is not given, because ids
     /// have no meaning in another dump.
@@ -254,7 +254,7 @@ pub struct Suspect {
     pub holder: String,
     /// Class of the accumulating objects.
     pub class: String,
-    /// Number of objects of that class held there.
+    /// Number of accumulating objects of this class, one figure for each dump.
     #[schemars(extend("minItems" = 2))]
     pub objects: Vec<u64>,
     /// Sum of the shallow sizes of these objects, in bytes.
@@ -277,8 +277,8 @@ pub struct Suspect {
     /// How the retained bytes changed from dump to dump; null for two dumps.
     #[schemars(extend("enum" = or_null(&TRENDS)))]
     pub trend: Option<Cow<'static, str>>,
-    /// Number of objects among which the growth is spread. 1 if one collection grows; more if, for example, one
-    /// collection of each tenant grows.
+    /// Number of objects that hold the growing content. 1 for one collection; more if, for example, each tenant has a
+    /// collection that grows.
     #[schemars(extend("minimum" = 1))]
     pub holders: u64,
     /// Other fields that hold the same objects.
@@ -388,11 +388,11 @@ pub struct AllocatedAt {
 /// A frame through which most of a growth was allocated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Through {
-    /// The frame. If the frames are one method at several lines, only class and method.
+    /// The frame. If the stacks have different lines in its method, only the class and the method.
     pub frame: String,
     /// Estimated bytes of the stacks with the frame.
     pub estimated_bytes: u64,
-    /// Share of the bytes of all stacks of the suspect, in thousandths.
+    /// Bytes of these stacks as a share of the bytes of all stacks of the suspect, in thousandths.
     pub permille: u64,
     /// Number of stacks with the frame.
     #[schemars(extend("minimum" = 1))]
@@ -404,7 +404,7 @@ pub struct Through {
 pub struct History {
     /// Number of stacks of the suspect that are in the trace. The figures include only these stacks.
     pub stacks: u64,
-    /// How the live figures changed over time. Values as in `trend` of a suspect.
+    /// How the live figures changed over time. The words are those of `trend` of a suspect.
     #[schemars(extend("enum" = TRENDS))]
     pub trend: Cow<'static, str>,
     /// The figures of live objects that are compared. major: the live objects after each full GC. collections: the
@@ -462,7 +462,7 @@ pub struct HistorySlope {
     pub objects_per_hour: i64,
 }
 
-/// Live figures over time: the minimum of each of at most 60 parts.
+/// Live figures over time, in at most 60 parts: the minimum in each part.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HistorySeries {
     /// End of each part, in milliseconds since 1970.
@@ -495,7 +495,7 @@ pub struct Stack {
     pub frames: Vec<String>,
     /// The allocated class; `class com.acme.Foo` if the stack defined a class.
     pub class: String,
-    /// Number of samples behind the estimate.
+    /// Number of samples that the estimate is based on.
     pub samples: u64,
     /// Estimated bytes. In a comparison, the net growth in bytes: allocated minus freed. Otherwise the bytes of live
     /// objects. The figure is exact in two cases: if the agent samples with interval 0, and if the dump contains the
@@ -516,7 +516,8 @@ pub struct Stack {
     pub survival_permille: u64,
     /// False if survival_permille is not reliable, for one of three reasons. Too few samples of the stack were tracked
     /// until they were collected (fewer than 16 are expected at the present interval or rate). Or the stack defined a
-    /// class. Or the stacks are the JVM's own. Reports of earlier versions lack the key.
+    /// class. Or the stack is a stack trace in the dump, not one of the agent. Reports of earlier versions lack the
+    /// key.
     #[serde(default = "is_known")]
     #[schemars(extend("optional" = true))]
     pub survival_known: bool,

@@ -93,7 +93,7 @@ pub struct HeapSuspect {
     pub holder: String,
     /// Class of the accumulated objects.
     pub class: String,
-    /// Number of objects of that class held there.
+    /// Number of accumulated objects of this class.
     pub objects: u64,
     /// Sum of the shallow sizes of these objects, in bytes.
     pub shallow_bytes: u64,
@@ -102,8 +102,8 @@ pub struct HeapSuspect {
     /// Name of the known leak pattern; null if no pattern matches. The first of `reasons` describes it.
     #[schemars(extend("enum" = or_null(&DETECTORS)))]
     pub detector: Option<Cow<'static, str>>,
-    /// Number of objects among which the content is spread. 1 for one collection; more if, for example, each tenant has
-    /// a collection.
+    /// Number of objects that hold the content. 1 for one collection; more if, for example, each tenant has a
+    /// collection.
     #[schemars(extend("minimum" = 1))]
     pub holders: u64,
     /// Other fields that hold the same objects.
@@ -254,7 +254,7 @@ pub struct ThreadHold {
 /// Wasted memory of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapWaste {
-    /// Kind of waste, as in heapdiff.waste/1.
+    /// Kind of waste: one of the kinds in heapdiff.waste/1.
     pub kind: Cow<'static, str>,
     /// Number of wasteful objects. For duplicates, all objects that equal at least one other object.
     pub objects: u64,
@@ -267,7 +267,7 @@ pub struct HeapWaste {
 /// Reachable instances of a class.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapClass {
-    /// Name of the class as in Java source: com.acme.Foo$Bar, byte[].
+    /// Name of the class, in the form com.acme.Foo$Bar or byte[].
     pub class: String,
     /// Class of the loader that defined it; null for the boot loader.
     pub loader: Option<String>,

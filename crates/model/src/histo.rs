@@ -35,7 +35,7 @@ pub struct HistoTotals {
 /// One class that has instances in the dump.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct ClassRow {
-    /// Name of the class as in Java source: com.acme.Foo$Bar, byte[].
+    /// Name of the class, in the form com.acme.Foo$Bar or byte[].
     pub class: String,
     /// Id of the class loader that defined the class; null for the boot loader. Two classes may have one name
     /// if their loaders differ.

@@ -14,7 +14,7 @@ pub struct PathsReport {
     pub schema: &'static str,
     /// The dump.
     pub snapshot: SnapshotInfo,
-    /// The selector, as given.
+    /// The selector that the user gave.
     pub selector: String,
     /// Totals of all objects that the selector selects.
     pub selected: SelectedTotals,
@@ -26,8 +26,7 @@ pub struct PathsReport {
     /// most objects come first. The path to a single object has one line per object. At most 30 lines unless --top sets
     /// another limit.
     pub tree: Vec<PathLine>,
-    /// Number of lines that are left out because of the limit (lines of depth 0, and the lines below them), and number
-    /// of selected objects to which these lines lead.
+    /// Lines of depth 0 that are left out because of the limit, together with the lines below them.
     pub hidden: Hidden,
 }
 
@@ -45,7 +44,7 @@ pub struct PathLine {
     /// The kind of the reference. If a java.lang.ref object refers to the object, the kind is not strong.
     #[schemars(extend("enum" = ["strong", "soft", "final", "weak", "phantom"]))]
     pub strength: &'static str,
-    /// The class, as in Java source.
+    /// Name of the class, in the form `com.acme.Foo$Bar` or `byte[]`.
     pub class: String,
     /// Id of the object if the line is a single object; null otherwise.
     #[schemars(extend("pattern" = ID))]
@@ -60,8 +59,7 @@ pub struct PathLine {
     pub selected_here: u64,
     /// Shallow bytes of the selected objects that are reached through this line, including those on the line itself.
     pub selected_bytes: u64,
-    /// Number of lines below this line, at any depth, that are left out because of the limit, and number of selected
-    /// objects to which these lines lead.
+    /// Lines below this line, at any depth, that are left out because of the limit.
     pub hidden: Hidden,
 }
 

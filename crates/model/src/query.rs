@@ -15,7 +15,7 @@ pub struct QueryHead {
     /// All dumps with their names, if they have names. `snapshot` is the first dump.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dumps: Vec<QueriedDump>,
-    /// The statement, as it was given.
+    /// The statement that the user gave.
     pub sql: String,
 }
 
@@ -54,7 +54,7 @@ pub enum QueryValue {
     Text(String),
     /// A number.
     Number(f64),
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
     /// No value.
     Null,

@@ -60,7 +60,7 @@ pub struct RecordingInfo {
     pub collections: u64,
     /// Mean bytes between samples of async-profiler; null for other recordings.
     pub interval_bytes: Option<u64>,
-    /// Number of events of each kind that has samples of objects.
+    /// The kinds of events that sample objects, each with the number of its events.
     pub events: Vec<EventRow>,
     /// True if the figures lack some of the recording because of damage.
     pub partial: bool,

@@ -33,7 +33,8 @@ pub fn all() -> Vec<(&'static str, Schema)> {
 
 /// Returns the schema of one report. Its title is the value that the key `schema` has in the report.
 fn schema<T: JsonSchema>(name: &'static str) -> (&'static str, Schema) {
-    // The schema describes JSON as it is written: a key without a value is null, unless the key is skipped.
+    // The schema describes the JSON that is written. If a key has no value, it is null, unless the key is left out in
+    // this case.
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let mut schema = settings
         .with_transform(Plain)

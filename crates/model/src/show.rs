@@ -15,7 +15,7 @@ pub struct ShowReport {
     pub schema: &'static str,
     /// The dump.
     pub snapshot: SnapshotInfo,
-    /// The selector, as given.
+    /// The selector that the user gave.
     pub selector: String,
     /// Totals of all objects that the selector selects.
     pub selected: SelectedTotals,
@@ -39,7 +39,7 @@ pub struct ShownObject {
     /// The id, `0x7f0012345678`.
     #[schemars(extend("pattern" = ID))]
     pub id: String,
-    /// The class, as in Java source.
+    /// Name of the class, in the form `com.acme.Foo$Bar` or `byte[]`.
     pub class: String,
     /// Shallow size of the object, in bytes.
     pub shallow_bytes: u64,
@@ -65,10 +65,9 @@ pub struct ShownObject {
     /// Number of references to the object in the whole dump, including references from unreachable objects. References
     /// of instances to their class are not counted.
     pub referrer_count: u64,
-    /// The first references to the object. At most as many are listed as elements are shown.
+    /// The first references to the object; at most 20 unless --top sets another limit.
     pub referrers: Vec<ShownReferrer>,
-    /// Content of an object of a collection class of the JDK, or of a class that extends one; null for other
-    /// objects.
+    /// Content of the object if its class is a collection class of the JDK or extends one; null for other objects.
     pub contents: Option<ShownContents>,
     /// Values of a ThreadLocal, which are stored in the maps of the threads; null for other objects.
     pub thread_local: Option<ThreadLocalValues>,
@@ -144,9 +143,9 @@ pub struct ShownContents {
     /// Capacity of the collection: the number of elements for which it has room; for hash tables, the number of
     /// buckets. Null for other objects.
     pub capacity: Option<u64>,
-    /// Position or limit of a buffer; null for other objects.
+    /// Position of a buffer; null for other objects.
     pub position: Option<u64>,
-    /// Position or limit of a buffer; null for other objects.
+    /// Limit of a buffer; null for other objects.
     pub limit: Option<u64>,
     /// Characters of text, cut after 2000 with …; null for other kinds.
     pub text: Option<String>,
@@ -183,7 +182,7 @@ pub struct ShownValue {
     pub object: Option<ObjectRef>,
 }
 
-/// A mention of an object.
+/// An object in short form: its id and class, and its length, text or value.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct ObjectRef {
     /// Id of the object in this dump.

@@ -30,8 +30,8 @@ pub struct SitesReport {
     pub agent: Option<AgentReport>,
     /// Stacks, the most bytes first. All of them unless --top limits them; empty with --by class.
     pub stacks: Vec<Stack>,
-    /// Allocating frames, each with a class. Those with the most bytes come first. Contains all of them unless --top
-    /// limits them; empty with --by class. Reports of earlier versions lack the key.
+    /// Pairs of an allocating frame and a class, the most bytes first. Contains all of them unless --top limits them;
+    /// empty with --by class. Reports of earlier versions lack the key.
     #[schemars(extend("optional" = true))]
     pub frames: Vec<LiveFrame>,
     /// With --by class: classes with the most live bytes first, then classes without a live sample; otherwise
@@ -126,8 +126,8 @@ pub struct AllocatedTotals {
     pub bytes: u64,
     /// 95 % interval of the estimate; null if it is not known (strategy=time) and for counts.
     pub ci95: Option<[u64; 2]>,
-    /// Bytes of the total that were allocated in stacks without a sample. These bytes are estimated from the stacks
-    /// with few samples. They are not in `stacks`. Absent in reports of earlier versions.
+    /// Part of `bytes` whose allocation stacks have no sample. It is estimated from the stacks with few samples, and
+    /// not included in `stacks`. Absent in reports of earlier versions.
     #[schemars(extend("optional" = true))]
     pub other_stacks_bytes: u64,
     /// Number of objects.
@@ -154,9 +154,9 @@ pub struct AllocatedStackRow {
     pub estimated_bytes: u64,
     /// 95 % interval of the estimate; null if it is not known (strategy=time).
     pub ci95: Option<[u64; 2]>,
-    /// Estimate from samples alone. Present if the bytes of the stack are computed as its share of the count at the
-    /// line of its first frame (count=on). Missing otherwise. Also missing if samples and count of that line contradict
-    /// each other (counted.disagreements).
+    /// Estimate from samples alone. Present if the agent counted the line of the stack's first frame (count=on), and
+    /// the bytes of the stack are computed as its share of this count. Missing if the samples and the count of that
+    /// line contradict each other (counted.disagreements).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "SampledBytes")]
     pub sampled: Option<SampledBytes>,
@@ -201,12 +201,12 @@ pub struct SiteTotals {
     /// Maximum number of bytes that have no sample because the agent could not store it. Intervals of stacks are
     /// widened by this amount.
     pub unseen_bytes: u64,
-    /// Bytes of `estimated_bytes` that were allocated in stacks without a sample. These bytes are estimated from the
-    /// stacks with few samples. They are not in `stacks` and `frames`. Absent in reports of earlier versions.
+    /// Part of `estimated_bytes` whose allocation stacks have no sample. It is estimated from the stacks with few
+    /// samples, and not included in `stacks` and `frames`. Absent in reports of earlier versions.
     #[schemars(extend("optional" = true))]
     pub other_stacks_bytes: u64,
-    /// Reachable bytes that no sample covers, whether or not the sample matches --focus. They belong to classes without
-    /// a sample, and to objects that are older than the agent.
+    /// Reachable bytes that no sample covers. The figure does not depend on --focus. These bytes belong to classes
+    /// without a sample, and to objects that are older than the agent.
     pub unsampled_bytes: u64,
     /// Estimated bytes of objects of 8 KiB or more, if the agent was attached to a JVM before JDK 25. Such a JVM
     /// samples too few of these objects, so there may be up to 50 % more bytes (intervals of stacks include this).

@@ -15,7 +15,7 @@ pub struct SizeofReport {
     pub schema: &'static str,
     /// The dump.
     pub snapshot: SnapshotInfo,
-    /// The selectors as given. All objects that they select are one set.
+    /// The selectors that the user gave. All objects that they select are one set.
     pub selectors: Vec<String>,
     /// Options that decide which objects are included in deep sizes, and which references are followed.
     pub options: SizeofOptions,
@@ -124,7 +124,7 @@ pub struct SizeofClass {
 /// Objects that are reached by the same fields. Each object is counted where a breadth-first search reaches it first.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SizeofLine {
-    /// Number of references from the selected objects to this line.
+    /// Depth of the line: 0 for the selected objects, 1 for the objects to which they refer, and so on.
     pub depth: u32,
     /// How the objects of the line above refer to these: a field, or `[]` for elements of arrays; null for the
     /// selected objects.
@@ -160,8 +160,8 @@ pub struct SizeofFlyweights {
 /// Classes in the deep size whose final fields are not known. These fields are followed.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SizeofFinals {
-    /// Number of classes in the deep size, by name, for which --classpath has no class file with the same fields as the
-    /// dump. References in their final fields are followed.
+    /// Number of classes in the deep size for which --classpath has no class file with the same fields as the dump.
+    /// Classes of one name count once. References in their final fields are followed.
     pub unknown_classes: u64,
     /// The first of these names, in alphabetical order.
     pub unknown: Vec<String>,

@@ -31,7 +31,7 @@ pub struct SnapshotInfo {
     pub reachable_bytes: Option<u64>,
     /// Shallow bytes of the objects that no GC root reaches; null if no graph was built.
     pub unreachable_bytes: Option<u64>,
-    /// True if damage or missing GC roots keep some of the dump's content out of the figures.
+    /// True if the figures lack some of the dump's content because of damage or missing GC roots.
     pub partial: bool,
     /// Damage, missing data and oddities of the dump, one sentence each.
     pub warnings: Vec<String>,

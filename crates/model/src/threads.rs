@@ -38,7 +38,7 @@ pub struct ThreadRow {
     /// Id of the thread object; null if the dump lacks it.
     #[schemars(extend("pattern" = ID))]
     pub id: Option<String>,
-    /// The class, as in Java source.
+    /// Name of the class, in the form `com.acme.Foo$Bar` or `byte[]`.
     pub class: Option<String>,
     /// True for a daemon thread; null if the dump does not record it.
     pub daemon: Option<bool>,
@@ -51,7 +51,7 @@ pub struct ThreadRow {
     pub retained_objects: Option<u64>,
     /// The stack, the innermost frame first.
     pub frames: Vec<FrameRow>,
-    /// Objects that the thread's stack holds, but not in one of these frames.
+    /// Objects that the thread's stack holds outside of these frames.
     pub other_locals: Locals,
 }
 

@@ -23,7 +23,7 @@ pub struct TopReport {
 /// Objects whose children in the dominator tree are reported.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Under {
-    /// The selector, as given.
+    /// The selector that the user gave.
     pub selector: String,
     /// Number of selected objects.
     pub objects: u64,

@@ -55,7 +55,7 @@ pub struct RunInfo {
     pub jvm: String,
     /// Main class or jar, with its arguments.
     pub command: String,
-    /// Mean bytes between samples at first; 0 if every allocation is sampled.
+    /// Mean bytes between samples when the run began; 0 if every allocation is sampled.
     pub interval_bytes: u64,
     /// How samples are drawn. `recording` if the trace was imported from a recording.
     pub strategy: String,
@@ -254,7 +254,7 @@ pub struct CandidateRow {
     /// evidence is weaker, or there were no two full GCs; unclear: there were too few GCs.
     #[schemars(extend("enum" = ["leak", "growth", "unclear", "plateau", "warmup", "level"]))]
     pub verdict: &'static str,
-    /// How live bytes changed over time. Values as in `trend` of a suspect.
+    /// How live bytes changed over time. The words are those of `trend` of a suspect.
     #[schemars(extend("enum" = TRENDS))]
     pub trend: &'static str,
     /// The allocated class.
@@ -267,7 +267,7 @@ pub struct CandidateRow {
     pub frames: Vec<String>,
     /// Number of distinct stacks of the candidate's sites.
     pub stacks: u64,
-    /// The stacks with the most live bytes first, if the candidate has several stacks.
+    /// The candidate's stacks with the most live bytes, at most 5. Empty if the candidate has only one stack.
     #[schemars(extend("maxItems" = 5))]
     pub paths: Vec<PathRow>,
     /// Estimated live bytes at the end of the window.
@@ -276,7 +276,7 @@ pub struct CandidateRow {
     pub ci95: [u64; 2],
     /// Estimated number of live objects.
     pub live_objects: u64,
-    /// Number of samples behind the estimate.
+    /// Number of samples that the estimate is based on.
     pub live_samples: u64,
     /// Growth from the first to the last compared moment.
     pub growth: HistoryGrowth,
@@ -315,7 +315,7 @@ pub struct CandidateRow {
 /// Growth in relation to the bytes that all sites together allocated.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct PerWorkRow {
-    /// How live bytes changed in relation to the bytes allocated. Values as in `trend` of a suspect.
+    /// How live bytes changed in relation to the bytes allocated. The words are those of `trend` of a suspect.
     #[schemars(extend("enum" = TRENDS))]
     pub trend: &'static str,
     /// Growth in live bytes per GiB allocated, a Theil-Sen estimate.
@@ -346,8 +346,9 @@ pub struct CountedClasses {
 /// Allocation counts of lines of code.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CountedLines {
-    /// When the first counted time span begins, in milliseconds since the run began. The report includes the counted
-    /// spans that end in the window. Old spans are long.
+    /// When the counted part of the run begins, in milliseconds since the run began. Counts are stored in time spans,
+    /// and the report includes the spans that end in the window. Old spans are long, so the first one may begin before
+    /// the window.
     pub from_uptime_ms: u64,
     /// When the last counted span ends, in milliseconds since the run began.
     pub to_uptime_ms: u64,
@@ -459,7 +460,7 @@ pub struct SampleTotals {
 pub struct SampleReportRow {
     /// Id of the sample. It is unique in the run, and the same in heap dumps of the JVM.
     pub uid: u64,
-    /// The class, as in Java source.
+    /// Name of the class, in the form `com.acme.Foo$Bar` or `byte[]`.
     pub class: String,
     /// Shallow size of the object, in bytes.
     pub bytes: u64,

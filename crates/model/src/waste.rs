@@ -63,8 +63,8 @@ pub struct WasteRow {
 /// A group of objects with the same content, or of one class.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WasteExample {
-    /// Id of one object of the group: the first of equal objects, otherwise the object with the largest
-    /// savings.
+    /// Id of one object of the group. For duplicates, it is the first of the equal objects; for other kinds, the object
+    /// with the largest savings.
     #[schemars(extend("pattern" = ID))]
     pub id: String,
     /// Class of the objects.

@@ -3,7 +3,7 @@
 /// The pattern of an object's id.
 pub(crate) const ID: &str = "^0x[0-9a-f]+$";
 
-/// How figures change over time.
+/// Words for the change of figures over time.
 pub(crate) const TRENDS: [&str; 10] = [
     "level",
     "steady",

@@ -1,4 +1,4 @@
-//! Finds the result columns that contain ids of objects because `field()` returned references.
+//! Finds the result columns that contain ids of objects: calls of `field()` that return references.
 //!
 //! SQLite has no type for the result of a function. So this module finds the columns with calls of `field()` in the
 //! text of the statement. The function itself records the kinds of values that it returned for each field.

@@ -101,8 +101,8 @@ impl Heap {
         }
     }
 
-    /// Returns the rank of each class if classes are sorted by name. Names are compared byte by byte, as SQLite
-    /// compares strings.
+    /// Returns for each class the position of its name in a sorted list of all class names. Names are compared byte by
+    /// byte, as SQLite compares strings. Classes with the same name have the same position.
     fn ranks(&self) -> &[u32] {
         self.ranks.get_or_init(|| {
             let classes = self.snapshot.classes();

@@ -36,8 +36,8 @@ pub(crate) fn read(text: &str) -> Option<Oql> {
     })
 }
 
-/// Reads the source after FROM. Returns `None` for SQL. After FROM, SQL never has a name with two dots, a string or a
-/// number, but OQL may.
+/// Reads the part after FROM, which names the objects to select from. Returns `None` for SQL. After FROM, SQL never has
+/// a name with two dots, a string or a number, but OQL may.
 fn source<'t, 's>(tokens: &'t [Token<'s>]) -> Option<(Source, &'t [Token<'s>])> {
     let (is_below, tokens) = match tokens {
         [first, rest @ ..] if first.is("instanceof") => (true, rest),

@@ -33,8 +33,9 @@ pub struct Limits {
     pub memory: Option<u64>,
     /// Maximum duration.
     pub time: Option<Duration>,
-    /// Maximum number of bytes of SQLite's temporary files in this process; 1 GiB if `None`. If the system does not
-    /// list open files, SQLite sorts in memory, and this limits that memory unless `memory` is set.
+    /// Maximum number of bytes of SQLite's temporary files in this process. `None` means 1 GiB. If the system does not
+    /// list open files, SQLite sorts in memory instead of in files. Then this value limits that memory, unless `memory`
+    /// is set.
     pub temporary_files: Option<u64>,
     /// Returns true if the query was cancelled. Another thread calls it several times a second.
     pub is_given_up: Option<fn() -> bool>,

@@ -252,7 +252,8 @@ impl Faster {
     }
 
     /// Adds a clause. Returns true if the clause has a sum, or `None` if it has an unknown word. An alias with the name
-    /// of a column is known only as a whole term of `order by`, because elsewhere the name means the column.
+    /// of a column is accepted only as a whole term of `order by`. Elsewhere SQLite would read the name as the column,
+    /// so it counts as an unknown word.
     fn part(&mut self, part: &[Token<'_>], words: &Words<'_>, is_order: bool) -> Option<bool> {
         let (mut at, mut sums_up) = (0, false);
         while let Some(&token) = part.get(at) {

@@ -51,8 +51,8 @@ const CUTS: [Cut; 7] = {
 
 /// Returns the report as at most `room` bytes of JSON without spaces; `None` if no limits make it that small.
 ///
-/// Lists with one figure for each dump are not cut. `left_out` has the number of removed elements for each path of a
-/// list. Lists with the same path have one number together: `"suspects.stacks": 4`. `more` contains the numbers of
+/// Lists that have one figure for each dump are not cut. `left_out` has one number for each path of keys: for example,
+/// `"suspects.stacks": 4` if four stacks were removed from all suspects together. `more` contains the numbers of
 /// elements that were removed from lists before this call.
 #[must_use]
 pub fn data(report: &Value, more: &[(&str, u64)], room: usize) -> Option<Value> {
@@ -123,7 +123,7 @@ pub fn left_out(report: &Report) -> Vec<(&'static str, u64)> {
             vec![("classes", rest(r.totals.rows, r.classes.len()))]
         }
         Report::Allocated(r) => vec![("stacks", rest(r.totals.rows, r.stacks.len()))],
-        // Other reports contain these numbers themselves, or their lists have no limit.
+        // The JSON of other reports contains the number of missing elements, or `--top` does not limit their lists.
         _ => Vec::new(),
     };
     let is_cut = |list: &(&str, u64)| list.1 > 0;

@@ -1,4 +1,4 @@
-//! Sentences about the samples and stacks of a suspect, which all formats share.
+//! Sentences about the samples and stacks of a suspect. All formats use them.
 
 use heapdiff_diff::sentence::{Alive, Samples, Whole};
 use heapdiff_diff::{Stack, Suspect};
@@ -20,7 +20,8 @@ pub(crate) fn sentence(suspect: &Suspect) -> String {
     parts.join("; ")
 }
 
-/// Returns the bytes of which the samples cover a part: the growth, or the retained size in the report of one dump.
+/// Returns the figure with which the bytes of the samples are compared: the growth, or the retained size in the report
+/// of one dump.
 const fn whole(suspect: &Suspect) -> Whole {
     if suspect.is_of_one_dump() {
         Whole::Retained
@@ -52,7 +53,7 @@ pub(crate) fn doubts(suspect: &Suspect) -> Vec<Samples> {
     .collect()
 }
 
-/// Returns the figures of a stack except its bytes.
+/// Returns the number of objects and samples of a stack, and the share of objects that are alive.
 pub(crate) const fn stack(stack: &Stack) -> Samples {
     Samples::Stack {
         objects: stack.estimated_objects,

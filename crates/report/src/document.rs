@@ -10,14 +10,14 @@ use heapdiff_units::counted;
 
 /// Width of the text layout, in columns.
 pub(crate) const WIDTH: usize = 100;
-/// Columns before the text of a pair. These columns contain the label of the pair.
+/// Number of columns for the label in front of a text.
 pub(crate) const INDENT: usize = 13;
 
-/// What a part of a line means for the reader. A format decides how to show it.
+/// The meaning of a part of a line. Each format decides how to show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
-    /// A heading, or the subject of a line.
+    /// A heading, or the name of the thing that a line describes.
     Bold,
     /// A text that is less important.
     Dim,
@@ -66,7 +66,7 @@ pub(crate) fn dim(text: impl Display) -> Span {
     Span::new(Tone::Dim, text)
 }
 
-/// Returns a span of the subject of a line.
+/// Returns a bold span: the name of the thing that a line describes.
 pub(crate) fn bold(text: impl Display) -> Span {
     Span::new(Tone::Bold, text)
 }
@@ -86,7 +86,7 @@ pub(crate) enum Column {
     Text,
     /// A text that contains names. The text is cut to this number of characters.
     Cut(usize),
-    /// A fixed word of the report.
+    /// A word from a fixed set, such as a verdict. It contains no names.
     Word,
 }
 
@@ -152,7 +152,8 @@ pub(crate) enum Block {
     Reason(&'static str, String),
     Table(Table),
     Stack(Stack),
-    /// Frames under a label. If the flag is true, all frames are shown; otherwise at most the given number of frames.
+    /// A label, the frames under it, and a pair of a flag and a limit. If the flag is true, all frames are shown;
+    /// otherwise at most as many as the limit.
     Frames(String, Vec<String>, (bool, usize)),
 }
 
@@ -208,13 +209,13 @@ impl Document {
             .extend(warnings.map(|w| Block::Warning(w.to_owned())));
     }
 
-    /// Adds the subject of the report, with the figures of the subject.
+    /// Adds a line with the path of the dump and its totals.
     pub(crate) fn subject(&mut self, path: &str, figures: &str) {
         let room = WIDTH.saturating_sub(figures.chars().count() + 2).max(20);
         self.spans([bold(path).within(room), format!("  {figures}").into()]);
     }
 
-    /// Adds the first line of an item in a list of items.
+    /// Adds the first line of a numbered item.
     pub(crate) fn ranked(
         &mut self,
         rank: impl Display,
@@ -268,7 +269,7 @@ impl Document {
         }
     }
 
-    /// Adds the number of blocks that are not listed.
+    /// Adds an empty line and the number of items that are not listed. Used for items that take several lines.
     pub(crate) fn rest_of_blocks(&mut self, number: u64, what: &str) {
         if number > 0 {
             self.gap();

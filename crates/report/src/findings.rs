@@ -49,7 +49,7 @@ pub(crate) struct Finding<'a> {
 pub(crate) struct Findings<'a> {
     /// The suspects.
     pub(crate) found: Vec<Finding<'a>>,
-    /// Suspects that are known growth, each with the rule that matches it.
+    /// Suspects whose growth the user marked as known, each with the rule that matches it.
     pub(crate) known: Vec<(Finding<'a>, &'a str)>,
     pub(crate) warnings: &'a [String],
     /// The reason why gates were not checked; `None` if they were.
@@ -191,8 +191,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Returns the place of a frame in the sources; `None` if the frame does not name a file. The folder of a source
-    /// file is that of its package.
+    /// Returns the place of a frame in the sources; `None` if the frame does not name a file. For example, the class
+    /// `a.b.C` and the file `C.java` give `a/b/C.java`.
     pub(crate) fn of(frame: &str) -> Option<Self> {
         let parts = FrameParts::parse(frame);
         let file = parts.file.filter(|file| is_file(file))?;
@@ -223,7 +223,8 @@ impl Place {
 }
 
 impl Place {
-    /// Returns the place with a folder put in front: the folder of the repository that contains the sources.
+    /// Returns the place with `root` in front of its path. `root` is the folder of the repository that contains the
+    /// sources.
     pub(crate) fn below(self, root: Option<&str>) -> Self {
         let root = root.map(|root| root.trim_end_matches('/'));
         match root.filter(|root| !root.is_empty()) {

@@ -56,7 +56,7 @@ impl Format {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// Returns the name on the command line, and the extensions of files.
+    /// Returns the format's name on the command line, and its file extensions.
     const fn table(self) -> (&'static str, &'static [&'static str]) {
         match self {
             Self::Text => ("text", &["txt"]),

@@ -13,7 +13,7 @@ use crate::printable::printable;
 /// Maximum number of annotations of each level that GitHub shows for one step.
 const SHOWN: usize = 10;
 
-/// Writes annotations for gates that tripped, warnings and suspects.
+/// Writes annotations for tripped gates, for warnings and for suspects.
 ///
 /// # Errors
 /// Returns an error if the stream fails.

@@ -1,4 +1,4 @@
-//! Sentences about the whole heap in the report of one dump, which all formats share.
+//! Sentences about the whole heap in the report of one dump. All formats use them.
 
 use heapdiff_diff::sentence::Verdict;
 use heapdiff_diff::{Died, HeapReport, HeapThread, Suspect};
@@ -11,7 +11,7 @@ pub(crate) fn part(bytes: u64, reachable: u64) -> String {
     format!("{}.{} %", permille / 10, permille % 10)
 }
 
-/// Returns the sentence that says how much of the heap the suspects retain, and how large a suspect is at least.
+/// Returns the sentence with the share of the heap that the suspects retain, and with the minimum size of a suspect.
 /// `left_out` is true if other suspects were left out; `None` if this is not known.
 pub(crate) fn sentence(report: &HeapReport, left_out: Option<bool>) -> String {
     let reachable = Size(report.snapshot.reachable_bytes);

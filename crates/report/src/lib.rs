@@ -1,7 +1,7 @@
 //! All reports in all formats: text, JSON, web page, flame graph, profile, Markdown, JUnit results, metrics and rows.
 //!
-//! [`Report`] is the data of one report, which is also its JSON, with a [`View`] if its format has options.
-//! [`render()`] writes it in a [`Format`].
+//! [`Report`] contains the data of one report. Its JSON form contains the same data. If a format has options, the data
+//! comes with a [`View`]. [`render()`] writes the report in a [`Format`].
 //!
 //! This crate is separate from the command line because it needs neither a dump nor arguments. A renderer takes a
 //! report, or the [`Stacks`] of allocated objects. For the same input it always writes the same bytes.
@@ -86,7 +86,8 @@ pub(crate) fn headlines(report: &diff::Report) -> impl Iterator<Item = (&Suspect
     })
 }
 
-/// Returns the share of the bytes of `stacks` stacks that was allocated through a frame.
+/// Returns the phrase that says which share of the bytes was allocated through a frame. `stacks` is the number of all
+/// stacks.
 #[must_use]
 pub fn share(through: &heapdiff_diff::Through, stacks: usize) -> String {
     let (permille, of) = (through.permille, stacks);

@@ -81,7 +81,8 @@ pub(crate) fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()>
     text.write(out)
 }
 
-/// Returns the names of the dumps. If there are many dumps, a number replaces some of the names.
+/// Returns the names of the dumps. If there are many dumps, only the first ones and the last one are named, and the
+/// number of the others is given.
 fn paths(report: &Report) -> String {
     let all = &report.snapshots;
     let code = |s: &SnapshotInfo| code(&s.path);
@@ -133,8 +134,8 @@ fn table_of_suspects(suspects: &[Suspect], reachable: u64, text: &mut Comment) {
     }
 }
 
-/// Returns a suspect's verdict and growth. For a suspect in the report of one dump, returns the share of the reachable
-/// bytes that the suspect retains.
+/// Returns two cells of the suspect table. In a comparison, these are the verdict and the growth. In the report of one
+/// dump, they are the retained size and its share of the reachable bytes.
 fn figures(suspect: &Suspect, reachable: u64) -> [String; 2] {
     if !suspect.is_of_one_dump() {
         let grown = signed_size(suspect.growth.retained_bytes);

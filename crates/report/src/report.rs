@@ -69,9 +69,9 @@ pub enum Report {
 /// The state of an input, which the user of the command has to know.
 #[derive(Debug)]
 pub struct Condition<'a> {
-    /// Path of the input as given.
+    /// Path of the input as the user gave it.
     pub path: &'a str,
-    /// True if damage prevents some of the dump's content from being included in the figures.
+    /// True if the dump is damaged, so that some of its content is missing in the figures.
     pub partial: bool,
     /// True if the dump is complete, but lacks GC roots.
     pub lacks_roots: bool,

@@ -19,8 +19,8 @@ use crate::printable::{printable, shortened};
 use crate::style::Style;
 use crate::text;
 
-/// The error of a query that cannot write its rows. It comes from the source of the rows, or is a [`TableError`] of the
-/// writer.
+/// The error of a query that cannot write its rows. The error comes from the source of the rows, or it is a
+/// [`TableError`] of the writer.
 pub type RowError = Box<dyn Error + Send + Sync>;
 
 /// A source that produces rows on demand, so that rows need not be kept in memory.
@@ -56,11 +56,11 @@ pub fn render(
     }
 }
 
-/// A query that has not run. It runs while its rows are written.
+/// A query that has not run yet. It runs while its rows are written.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub struct PendingQuery {
-    /// The keys before the rows.
+    /// The JSON keys that come before the rows.
     pub head: QueryHead,
     /// The source of the rows.
     #[serde(skip)]
@@ -166,7 +166,7 @@ fn table(report: &PendingQuery, style: Style, out: &mut dyn Write) -> Result<(),
     #[derive(Default)]
     struct TextRows {
         names: Vec<String>,
-        /// True if a column contains text, so that it is aligned to the left.
+        /// True if a column contains text. Such a column is aligned to the left.
         texts: Vec<bool>,
         rows: Vec<Vec<String>>,
     }

@@ -126,7 +126,7 @@ impl<'a> Run<'a> {
         physical
     }
 
-    /// Returns a frame as a location.
+    /// Returns a frame as a SARIF location.
     fn location(&self, frame: &str) -> Value {
         let text = printable(frame);
         let mut location = json!({ "message": { "text": text } });

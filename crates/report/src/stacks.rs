@@ -49,7 +49,7 @@ pub(crate) fn less(after: u64, before: u64) -> i64 {
     i64::try_from(difference).unwrap_or(if difference > 0 { i64::MAX } else { -i64::MAX })
 }
 
-/// The form of the text for a frame.
+/// The text form of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
     /// Class and method without file and line. All lines of a method become one frame.
@@ -159,8 +159,8 @@ impl Stacks {
         self
     }
 
-    /// Returns the steps of a line: the frames from the root on, then the class. Reversed stacks have the opposite
-    /// order.
+    /// Returns the steps of a stack: its frames from the root on, then the class. If the stacks are reversed, the order
+    /// is the opposite.
     pub fn steps<'a>(&self, line: &'a StackLine) -> impl Iterator<Item = Step> + use<'a> {
         let (first, last) = if self.reversed {
             (Some(line.class), None)
@@ -216,7 +216,7 @@ impl Stacks {
         self.names.get(frame as usize).map_or("", |n| n)
     }
 
-    /// Returns the class of a line.
+    /// Returns the class that a stack allocated.
     #[must_use]
     pub fn class(&self, line: &StackLine) -> &str {
         self.classes.get(line.class as usize).map_or("", |c| c)

@@ -53,7 +53,7 @@ impl Style {
         }
     }
 
-    /// Returns the style, with the user's choice of frames for all stacks.
+    /// Returns the style with the frames that the user chose to see. `None` means that the user made no choice.
     #[must_use]
     pub const fn with_frames(self, frames: Option<Frames>) -> Self {
         Self { frames, ..self }

@@ -10,7 +10,7 @@ use crate::collapsed::{both, live};
 use crate::printable::printable;
 use crate::stacks::Stacks;
 
-/// The meaning of the widths.
+/// The meaning of the widths of frames in a flame graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measured {
     /// Live bytes, estimated from samples.
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn each_frame_is_drawn_once() {
-        // Some of these stacks continue others. In the order of their bytes, other names come between such stacks.
+        // Sorted by bytes, the stacks that end with `b.B` are not adjacent.
         let all = allocated(&[
             ("b.B", "X", [0, 3]),
             ("a.A b.B", "X", [0, 5]),

@@ -8,7 +8,7 @@ use crate::document::Column::{Cut, Figure, Name, Text, Word};
 use crate::document::Table;
 use crate::{kept, size};
 
-/// Maximum number of rows of the table of threads, and of the table of waste, unless the user requests all rows.
+/// Maximum number of rows of the thread table and of the waste table, unless the user requests all rows.
 pub(crate) const ROWS: usize = 5;
 
 /// Returns at most `limit` threads, the most retained bytes first.

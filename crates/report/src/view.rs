@@ -57,7 +57,7 @@ impl<D: Serialize, M> Serialize for Viewed<D, M> {
 /// Options that reports share. Each format reads only the options that apply to its report.
 #[derive(Debug, Default)]
 pub struct View {
-    /// True if text shows all frames, and also the parts that do not grow.
+    /// True if text shows all frames, stacks and steps, and also candidates that do not grow.
     pub verbose: bool,
     /// The pattern for the frame with which stacks begin (`--focus`).
     pub focus: Option<Regex>,
@@ -94,8 +94,8 @@ pub type DiffReport = Viewed<Report, DiffView>;
 /// The parts of a comparison that the report does not list, and the gates.
 #[derive(Debug, Default)]
 pub struct DiffView {
-    /// Suspects that are not listed. If there are gates, these are all of them; otherwise there is at most one, which
-    /// shows that there are more.
+    /// Suspects that are not listed. With gates, this has all of them. Without gates, it has at most one, which shows
+    /// only that there are more.
     pub more_suspects: Vec<Suspect>,
     /// Number of classes that changed but are not listed.
     pub more_classes: usize,
@@ -136,7 +136,8 @@ pub type DumpReport = Viewed<HeapReport, HeapView>;
 pub struct HeapView {
     /// True if there are suspects that are not listed.
     pub more_suspects: bool,
-    /// True if suspects are left out because of their classes or because of a limit; `None` for a saved report.
+    /// True if suspects are left out, by a filter on their classes or by a limit on the number of suspects; `None` if
+    /// this is not known, as for a saved report.
     pub left_out: Option<bool>,
     /// Number of classes that are not listed.
     pub more_classes: usize,
@@ -160,7 +161,7 @@ pub struct SitesView {
 pub struct FlameView {
     /// Names of the file and of the run, and a description of the selected part of the run.
     pub title: String,
-    /// The meaning of the widths.
+    /// The meaning of the widths of frames.
     pub measured: Measured,
 }
 
@@ -176,7 +177,7 @@ pub struct RecordingView {
 pub struct SizeofView {
     /// True if text shows the classes.
     pub shows_classes: bool,
-    /// Totals of the classes that are not listed: number of classes, of objects, and of bytes.
+    /// For the classes that are not listed: their number, their objects, and their bytes.
     pub more_classes: (u64, u64, u64),
 }
 

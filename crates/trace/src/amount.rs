@@ -48,7 +48,7 @@ impl Amount {
     }
 }
 
-/// The amount that is alive at a moment.
+/// The live amount at some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Live {
     /// Samples, objects and bytes.

@@ -14,7 +14,7 @@ use crate::write_names::Names;
 
 const TABLE: &str = include_str!("class_total.sql");
 const NAME: &str = "class_total";
-/// Minimum size of `trace_max`, in bytes, for each row of a run. This limits the number of rows.
+/// Maximum number of rows of a run: `trace_max` divided by this number of bytes.
 const BYTES_PER_ROW: u64 = 4096;
 /// Name of the row that sums all classes without their own row.
 const OTHERS: &str = "(other classes)";
@@ -25,7 +25,7 @@ pub const UNKNOWN_CLASS: &str = "(unknown class)";
 /// All allocations of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountedClass {
-    /// The class, as in Java source.
+    /// Name of the class, in the form `com.acme.Foo$Bar` or `byte[]`.
     pub class: String,
     /// Number of objects.
     pub objects: u64,
@@ -33,13 +33,13 @@ pub struct CountedClass {
     pub bytes: u64,
 }
 
-/// The writer's cache of the rows of its run.
+/// A cache of the rows that the writer's run has in the table.
 #[derive(Debug, Default)]
 pub(crate) struct ClassRows {
-    /// Numbers of the classes that have a row, as the caller numbers classes.
+    /// The caller's numbers for the classes that have their own row.
     own: FxHashSet<u32>,
-    /// Numbers of the classes that share one row. These classes never get their own row later, because a new row would
-    /// not contain their earlier counts.
+    /// The caller's numbers for the classes that share one row. These classes never get their own row later, because a
+    /// new row would not contain their earlier counts.
     others: FxHashSet<u32>,
 }
 
@@ -59,7 +59,7 @@ impl ClassRows {
         // rolled back.
         connection.execute_batch(TABLE)?;
         let most = max_bytes / BYTES_PER_ROW;
-        // The same row may be added to twice, because two class numbers of the caller may have the same name.
+        // Two of the caller's class numbers may have the same name. Then one row gets the sum of both counts.
         let mut add = connection.prepare_cached(
             "INSERT INTO class_total (run, class, objects, bytes) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (run, class) DO UPDATE SET
@@ -85,13 +85,13 @@ impl ClassRows {
 }
 
 impl Trace {
-    /// Passes the counts of each class of a run since the run began to `take`, in unspecified order. Does nothing if
-    /// the agent did not count classes.
+    /// Passes the counts of each class of a run to `take`, in unspecified order. The counts include all allocations
+    /// since the run began. Does nothing if the agent did not count classes.
     ///
     /// Cost: reads the run's rows once.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be read, or if something other than a table has the table's name.
+    /// Returns an error if the file cannot be read, or if a view or another object has the name of the table.
     pub fn each_counted_class(
         &self,
         run: i64,

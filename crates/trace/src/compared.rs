@@ -8,8 +8,8 @@ use crate::read::{Frame, Run, Trace};
 use crate::read_counted::{CountedLine, CountedPart};
 use crate::{THINNED, TraceError};
 
-/// Options that make samples and counts incomparable: the agent samples other allocations than it counts, or names the
-/// frames of stacks differently.
+/// Options of the agent that make samples and counts incomparable. With them, the agent samples other allocations than
+/// it counts, or records other names for frames.
 const OTHERWISE: [&str; 4] = ["include=", "exclude=", "verbosity=", "delay="];
 /// A difference of more than this number of standard deviations is not considered random variation.
 const NO_CHANCE: f64 = 4.0;
@@ -30,8 +30,9 @@ impl Trace {
     /// Returns the samples at some lines of code in a part of a run. Returns `None` if samples and counts are not
     /// comparable: samples are not taken by bytes, samples were downsampled or lost, or allocations are filtered.
     ///
-    /// The samples of a line are those whose innermost frame is at the line. A line is reported to have too few samples
-    /// only if there are still too few when samples in JDK methods that it calls are added.
+    /// A sample belongs to the line of its innermost frame. Samples in JDK methods that the line calls are not
+    /// included. But a line with few samples contradicts its count only if there are too few even together with these
+    /// samples.
     ///
     /// Cost: reads the rows of all sites in the part's ticks once, and all stacks.
     ///

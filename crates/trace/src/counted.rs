@@ -24,7 +24,7 @@ const MOST_SPANS: usize = 720;
 /// The rows with the amounts of a run take at most 1/8 of `trace_max`. A row takes about 24 bytes.
 const AMOUNTS_PART: u64 = 8;
 const AMOUNT_BYTES: u64 = 24;
-/// Minimum size of `trace_max`, in bytes, for each line of code of a run. This limits the number of lines.
+/// Maximum number of lines of code of a run: `trace_max` divided by this number of bytes.
 const BYTES_PER_LINE: u64 = 4096;
 /// Class name of the row that sums all lines without their own row.
 pub(crate) const OTHERS: &str = "(other lines)";
@@ -53,21 +53,22 @@ pub struct Counting {
 /// Allocations at a line of code since the last tick.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineCount {
-    /// The caller's number for the line. The caller never gives a number to another line.
+    /// The caller's number for the line. The caller never uses this number for another line.
     pub number: u32,
-    /// The class that contains the line, as in Java source.
+    /// Name of the class that contains the line, in the form `com.acme.Foo$Bar`.
     pub class: Arc<str>,
     /// The method.
     pub method: Arc<str>,
     /// The line, if the class file has line numbers.
     pub line: Option<u32>,
-    /// The allocated class, as in Java source.
+    /// Name of the allocated class, in the form `com.acme.Foo$Bar` or `byte[]`.
     pub allocated: Arc<str>,
     /// Bytes of one object. `None` for an array, or if unknown.
     pub object_bytes: Option<u64>,
     /// Number of allocations.
     pub objects: u64,
-    /// Bytes of the allocations, for arrays and for objects whose class name does not determine their size.
+    /// Total bytes of the allocations, for arrays and for class names that stand for objects of different sizes.
+    /// Otherwise 0.
     pub array_bytes: u64,
 }
 
@@ -89,7 +90,7 @@ impl Span {
     }
 }
 
-/// The writer's cache of the rows of its run.
+/// A cache of the rows that the writer's run has in the tables.
 #[derive(Debug, Default)]
 pub(crate) struct CountedRows {
     /// True if the tables exist.
@@ -98,8 +99,8 @@ pub(crate) struct CountedRows {
     ids: FxHashMap<u32, (i64, Option<u64>)>,
     /// Number of lines that have their own row.
     lines: u64,
-    /// Numbers of the lines that share one row. These lines never get their own row later, because a new row would not
-    /// contain their earlier counts.
+    /// The caller's numbers for the lines that share one row. These lines never get their own row later, because a new
+    /// row would not contain their earlier counts.
     others: FxHashSet<u32>,
     spans: Vec<Span>,
 }
@@ -368,7 +369,7 @@ fn merge(connection: &Connection, first: Span, next: &mut Span) -> rusqlite::Res
     Ok(())
 }
 
-/// Merges the spans of a run that end by `until_ms` into one. The times of the single spans are lost. The sums do not
+/// Merges those spans of a run that end by `until_ms` into one. The times of the single spans are lost. The sums do not
 /// change.
 pub(crate) fn join_until(connection: &Connection, run: i64, until_ms: i64) -> rusqlite::Result<()> {
     if is_table(connection, "counted_span")? != Some(true) {
@@ -569,7 +570,8 @@ mod tests {
             sums.values().sum::<u64>(),
             u64::from(ticks + 2 * ticks / 100)
         );
-        // The spans of the last minutes have not been merged. No span is longer than a fraction of its age.
+        // The spans of the last minutes have not been merged. The older a span is, the longer it may be: at most a
+        // second more than 1/20 of its age.
         let last = Window {
             from_ms: 19_901_000,
             to_ms: u64::MAX,
@@ -602,7 +604,8 @@ mod tests {
         }
         let sums = objects(&path, 1, Window::ALL);
         assert!(sums.len() == 200 && sums.values().all(|n| *n == 100));
-        // A single tick has more amounts than the limit allows. All spans are merged into one, which is complete.
+        // A single tick has more amounts than the limit allows. Then all spans are merged into one, and its sums are
+        // complete.
         let many = (0..200).map(|i| line(i, 1)).collect();
         let mut rows = CountedRows::default();
         let connection = writer.database.connection();

@@ -12,13 +12,13 @@ use crate::room::lacks_room;
 pub(crate) const APPLICATION: i32 = 0x6864_7472;
 /// Version of the tables. Increase it when they change.
 const VERSION: i32 = 3;
-/// The statements that each version adds to the previous one.
+/// The SQL statements for each version of the tables. They add to the tables of the previous version.
 const SCHEMA: [&str; 3] = [
     include_str!("schema.sql"),
     include_str!("samples.sql"),
     include_str!("newest.sql"),
 ];
-/// How long to wait while another process writes to the file.
+/// Maximum time to wait while another process writes to the file.
 const BUSY: Duration = Duration::from_secs(2);
 
 /// The reason why a trace cannot be used.
@@ -43,7 +43,7 @@ pub enum TraceError {
         /// Name of the file system.
         what: &'static str,
     },
-    /// The file is on btrfs, which copies blocks on write, and the index of the log cannot be excluded from this.
+    /// The file is on btrfs, which copies blocks on write, and this cannot be switched off for the index of the log.
     #[error(
         "{}: on btrfs, where a full disk would end the process: {why}; use a folder on another file system",
         path.display()
@@ -199,8 +199,8 @@ impl Database {
     /// # Errors
     /// Returns an error if the file cannot be read, is not a trace, or has an unsupported version.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
-        // On btrfs, create the log index so that it is written in place, because a later writer will share it. Ignore
-        // an error: a reader without write access to the folder creates no index.
+        // On btrfs, create the log index so that it is written in place, because a writer that starts later uses the
+        // same file. Ignore an error: a reader without write access to the folder creates no index.
         let _ = index_in_place(path);
         Self::open_as(path, OpenFlags::SQLITE_OPEN_READ_ONLY, BUSY)
     }

@@ -257,8 +257,8 @@ mod tests {
     use super::*;
     use crate::synthetic::{self, Scene, SceneSite};
 
-    /// Names for `a.f`: the method `inner`, of a class that the trace does not contain, was inlined into `outer` of the
-    /// same class.
+    /// The original name of class `a` is `com.acme.Own`. Each frame in `a` becomes two frames: `inner` of the class
+    /// `com.acme.Other`, which the trace does not contain, was inlined into `outer` of the class `com.acme.Own`.
     #[derive(Debug)]
     struct Names;
 

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension};
 
-/// Maximum total time of the statements of a side writer (a process other than the agent that adds rows).
+/// Maximum total time that the statements of a side writer take. A side writer is a process other than the agent that
+/// adds rows.
 const LONGEST: Duration = Duration::from_millis(200);
 /// Steps of SQLite's virtual machine between two checks of the time.
 const STRIDE: i32 = 1000;

@@ -1,4 +1,4 @@
-//! Live objects of allocation sites over time. A figure changes only at a row of the trace, and stays constant between
+//! Live objects of allocation sites over time. An amount changes only at a row of the trace, and stays constant between
 //! rows.
 
 use std::collections::{BTreeMap, HashMap};
@@ -30,7 +30,7 @@ pub struct Timeline {
     /// For each tick: bytes that all sites together allocated from the start of the window to the end of the tick.
     /// Empty if there are too few samples.
     work: Vec<u64>,
-    /// Major collections by the tick in which each ended. Present only if only major collections find dead samples, as
+    /// The major collections, by the tick in which each ended. Present if no other collections find dead samples, as
     /// with ZGC.
     majors: Option<BTreeMap<usize, Major>>,
 }
@@ -62,8 +62,8 @@ impl Major {
 }
 
 /// An object that has survived this number of young collections is certainly in the old generation. The largest
-/// tenuring threshold of ZGC is 15. One more collection is added, because it may have begun before the object was
-/// allocated.
+/// tenuring threshold of ZGC is 15. One more collection is added, because the first one may have begun before the
+/// object was allocated.
 const CERTAINLY_OLD: usize = 17;
 
 /// Returns true if generational ZGC made the collection. It is recognised by its names for minor and major collections.
@@ -77,7 +77,7 @@ fn keeps_samples(collection: &Collection) -> bool {
     collection.collector.contains("ZGC Minor")
 }
 
-/// The moment that live figures describe.
+/// The time for which live amounts are valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AliveAt {
     /// The end of the window.
@@ -90,7 +90,7 @@ pub enum AliveAt {
         /// which objects the collection examined. Then the live amounts are an upper bound.
         tried_ms: Option<u64>,
     },
-    /// The time of the last major collection is unknown, because the window has none. The live figures include objects
+    /// The time of the last major collection is unknown, because the window has none. The live amounts include objects
     /// that are dead.
     Unknown,
 }
@@ -200,7 +200,7 @@ impl Timeline {
         majors
     }
 
-    /// Returns the moment for which live figures are valid.
+    /// Returns the time for which live amounts are valid.
     #[must_use]
     pub fn alive_at(&self) -> AliveAt {
         match self.majors.as_ref().map(BTreeMap::last_key_value) {
@@ -225,9 +225,9 @@ impl Timeline {
         &self.collections
     }
 
-    /// Returns the range of ticks in which the live figures begin to exclude objects freed by `collection`. The first
-    /// is the tick in which the collection ended. The last is the next tick, because by its end the agent's thread has
-    /// certainly checked the samples.
+    /// Returns the first and the last tick at whose end the live amounts may begin to exclude objects freed by
+    /// `collection`. The first is the tick in which the collection ended. The last is the tick after it, because by its
+    /// end the agent's thread has certainly checked the samples.
     fn after(&self, collection: &Collection) -> Option<(usize, usize)> {
         let at = self
             .ticks
@@ -236,7 +236,7 @@ impl Timeline {
         (at <= last).then(|| (at, (at + 1).min(last)))
     }
 
-    /// Returns true if a collection that ended in this tick may have found dead samples. Then the live figures at the
+    /// Returns true if a collection that ended in this tick may have found dead samples. Then the live amounts at the
     /// end of the tick are valid.
     fn tells(&self, tick: usize) -> bool {
         let majors = self.majors.as_ref();
@@ -250,7 +250,7 @@ impl Timeline {
     }
 }
 
-/// The kind of moments at which live amounts are compared.
+/// The kind of points in time at which live amounts are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
     /// The live amounts after collections of the whole heap. They include no garbage.
@@ -259,7 +259,7 @@ pub enum Basis {
     Collections,
     /// The minimum of the live amounts in each of several equal parts of the time. Used if there was no collection.
     Ticks,
-    /// The minimum of the live figures in each of several equal parts of the time. Used for recordings. An object
+    /// The minimum of the live amounts in each of several equal parts of the time. Used for recordings. An object
     /// counts as live from its allocation on if the recorder's last search found it alive. Objects that died before
     /// that search are unknown, so a cache whose content changes seems to grow.
     Survivors,
@@ -278,14 +278,14 @@ impl Basis {
     }
 }
 
-/// The moments (points) at which live amounts are compared. Each point is a range of ticks. The live amount of a point
-/// is the minimum of the live amounts in its range.
+/// The points in time at which live amounts are compared. Each point is a range of ticks. The live amount of a point is
+/// the minimum of the live amounts in its range.
 #[derive(Clone, Debug)]
 pub struct Points {
     /// The kind of the points.
     pub basis: Basis,
     pub(crate) ranges: Vec<(usize, usize)>,
-    /// The ranges of the first and the last major collection.
+    /// The range of the first major collection, and the range of the last one.
     pub(crate) across: Option<[(usize, usize); 2]>,
     /// Number of major collections in the window.
     pub majors: usize,
@@ -389,9 +389,9 @@ fn thinned(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
     (0..count).map(pick).collect()
 }
 
-/// Merges neighbouring ranges until at most [`MOST_POINTS`] are left. If there are enough collections, each range has
-/// at least three. Young collections leave old garbage behind. So the minimum over several collections is closer to the
-/// amount that survives.
+/// Merges neighbouring ranges into at most [`MOST_POINTS`] ranges. If there are enough collections, each merged range
+/// covers at least three. Young collections leave old garbage behind. So the minimum over several collections is closer
+/// to the amount that survives.
 fn joined(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let count = (ranges.len() / 3)
         .clamp(LEAST_MAJOR * 2, MOST_POINTS)
@@ -404,7 +404,7 @@ fn joined(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// The sums of the figures of several sites, in a window.
+/// The amounts of several sites in a window, added up.
 #[derive(Clone, Debug, Default)]
 pub struct Steps {
     /// Live amount before the window's first tick.
@@ -420,7 +420,7 @@ pub struct Steps {
     pub collected: Amount,
 }
 
-/// Sums of changes of an amount. The sums are signed, because a partial sum may be negative.
+/// Sums of samples, objects and bytes. They are signed, because a partial sum may be negative.
 #[derive(Clone, Copy, Default)]
 struct Change {
     samples: i128,
@@ -451,7 +451,7 @@ impl Change {
 }
 
 impl Steps {
-    /// Reads and sums the figures of some sites.
+    /// Reads the amounts of some sites, and adds them up.
     ///
     /// Cost: time and memory linear in the rows of these sites in the window, plus one index lookup per site.
     ///
@@ -555,8 +555,8 @@ impl Steps {
             }
         }
         let (live, amount, variance) = left;
-        // The variance has two parts: the samples' variance, in proportion to the share that survived, and the variance
-        // of the subtracted amount.
+        // The variance is the sum of two parts. The first is the samples' variance, multiplied by the share of the
+        // bytes that survived. The second is the variance of the subtracted amount.
         let part = amount.bytes as f64 / live.amount.bytes.max(1) as f64;
         Live {
             amount,
@@ -564,9 +564,9 @@ impl Steps {
         }
     }
 
-    /// Returns the amount allocated between a moment and the end of tick `last`, and its variance. The tick that
-    /// contains the moment contributes a share in proportion to the time after the moment. This share is an estimate,
-    /// so its variance is returned too.
+    /// Returns the amount allocated between `uptime_ms` and the end of tick `last`, and its variance. Only a share of
+    /// the amount of the tick that contains `uptime_ms` is included, in proportion to the time after `uptime_ms`. This
+    /// share is an estimate, so its variance is returned too.
     fn came_since(&self, timeline: &Timeline, uptime_ms: u64, last: usize) -> (Amount, f64) {
         let first = timeline.ticks.partition_point(|t| t.uptime_ms <= uptime_ms);
         if first > last {
@@ -632,9 +632,8 @@ impl Steps {
         self.before
     }
 
-    /// Returns the time at which lasting growth began. `None` if nothing grows. The lasting amount at a moment is the
-    /// minimum of the live amounts from this moment to the last collection. So garbage that is collected later does not
-    /// count.
+    /// Returns the time at which lasting growth began. `None` if nothing grows. The lasting amount at any time is the
+    /// minimum of the live amounts from then to the last collection. So garbage that is collected later does not count.
     ///
     /// Cost: linear in the number of ticks in the window.
     #[must_use]
@@ -664,9 +663,9 @@ impl Steps {
         })
     }
 
-    /// Returns the live amount over the window in at most `most` parts: the minimum in each part, with the tick at the
-    /// part's end. If only major collections find dead samples, each part has the amount that survived the last major
-    /// collection.
+    /// Divides the window into at most `most` parts. Returns for each part its last tick, and the minimum of the live
+    /// amounts in it. If only major collections find dead samples, returns instead the amount that survived the last
+    /// major collection before the end of the part.
     #[must_use]
     pub fn series(&self, timeline: &Timeline, most: usize) -> Vec<(Tick, Live)> {
         let ticks = timeline.ticks.len();
@@ -713,6 +712,6 @@ pub struct Began {
     pub uptime_ms: u64,
     /// Milliseconds since 1970.
     pub time_ms: u64,
-    /// This is false if the growth began at or before the first tick of the window.
+    /// False if the growth began at or before the first tick of the window.
     pub within: bool,
 }

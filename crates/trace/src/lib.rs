@@ -48,7 +48,7 @@ mod write_samples;
 /// The value of `strategy` for runs that were imported from a recording.
 pub const RECORDING: &str = "recording";
 
-/// The prefix of the agent's notes about a full sample table. From such a note on, samples are taken more rarely.
+/// The prefix of the agent's notes about a full sample table. After such a note, samples are taken more rarely.
 pub const THINNED: &str = "max_samples reached";
 
 pub use amount::Live;

@@ -9,7 +9,7 @@ use crate::database::{APPLICATION, TraceError};
 /// The first bytes of every SQLite database.
 pub const SQLITE_START: &[u8; 16] = b"SQLite format 3\0";
 
-/// Returns true if the first bytes of a file are those of a trace of any version.
+/// Returns true if a file begins like a trace of any version.
 ///
 /// # Errors
 /// Returns an error if the file cannot be read.
@@ -88,7 +88,7 @@ fn index(path: &Path) -> PathBuf {
     index.into()
 }
 
-/// Creates a file, if it is missing, that is not copied on write.
+/// Creates a file if it is missing, and excludes it from copy-on-write.
 #[cfg(target_os = "linux")]
 fn write_in_place(path: &Path) -> Result<(), String> {
     use rustix::fs::{IFlags, Mode, OFlags};

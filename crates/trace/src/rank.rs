@@ -1,6 +1,6 @@
 //! Ranking of sites or classes by how they grow, to find leaks.
 //!
-//! Garbage that is not yet collected counts as live, so the live amounts are compared only at moments after collections
+//! Garbage that is not yet collected counts as live, so the live amounts are compared only at times after collections
 //! ([`Points`]). The slope is a robust estimate (Theil-Sen) whose confidence interval includes the error of the
 //! samples. The trend distinguishes amounts that still grow from amounts that grew and then stayed level.
 
@@ -17,15 +17,15 @@ use crate::read::{Amount, Site, Trace};
 
 const MS_PER_HOUR: f64 = 3_600_000.0;
 const BYTES_PER_GIB: f64 = (1_u64 << 30) as f64;
-/// The work is uneven if, at some point, the share of all work that was done so far differs by more than this from the
+/// The work counts as uneven if, at some point, the share of the work that was done differs by more than this from the
 /// share of the time that has passed.
 const UNEVEN_PART: f64 = 0.125;
-/// Maximum number of points by work.
+/// Maximum number of points of a trend by work.
 const PARTS_OF_WORK: usize = 64;
-/// Number of parts into which points are divided to compute a trend. The trend is computed from the median of each
-/// part.
+/// Number of groups into which points are divided to compute a trend. The trend is computed from the medians of the
+/// groups.
 const PARTS: usize = 8;
-/// Divisor of the live bytes of all sites: growth below 1/1000 of them counts as no growth.
+/// Growth counts as noise if it is at most the live bytes of all sites divided by this.
 const NOISE_PART: u64 = 1000;
 
 /// The unit that is ranked.
@@ -52,7 +52,7 @@ pub enum Verdict {
     Plateau,
     /// The live amount grew only at the start.
     Warmup,
-    /// The figures do not grow.
+    /// The live amount does not grow.
     Level,
 }
 
@@ -82,7 +82,7 @@ pub struct HourlySlope {
 }
 
 impl HourlySlope {
-    /// Returns true if the figure certainly rises.
+    /// Returns true if the slope is certainly positive.
     #[must_use]
     pub fn is_sure(&self) -> bool {
         self.ci95.is_some_and(|[low, _]| low > 0)
@@ -115,7 +115,8 @@ pub struct Trending {
     pub objects: HourlySlope,
     /// The trend by work done, if the work was uneven over time.
     pub per_work: Option<PerWork>,
-    /// True if it grew from the first major collection to the last. `None` with fewer than two major collections.
+    /// True if the live bytes grew by more than the noise from the first major collection to the last. `None` with
+    /// fewer than two major collections.
     pub across_major: Option<bool>,
     /// Share of the bytes allocated in the window that were not collected in it, in thousandths. `None` if no
     /// collection could find dead samples.
@@ -160,7 +161,7 @@ impl Standing {
         }
     }
 
-    /// Combines the sort keys that a candidate has in two runs: the worse verdict, and the sums of the figures.
+    /// Combines the sort keys that a candidate has in two runs: takes the worse verdict, and adds up the numbers.
     #[must_use]
     pub fn joined(self, other: Self) -> Self {
         let sum = |a: Reverse<i64>, b: Reverse<i64>| Reverse(a.0.saturating_add(b.0));
@@ -186,7 +187,7 @@ pub struct Candidate {
     pub allocated: Amount,
     /// Amount collected in the window.
     pub collected: Amount,
-    /// The trend of its figures.
+    /// The trend of the live amount.
     pub trending: Trending,
     /// The sort key of the candidate.
     pub standing: Standing,
@@ -195,7 +196,7 @@ pub struct Candidate {
 /// Ranked candidates, worst first.
 #[derive(Clone, Debug)]
 pub struct Ranking {
-    /// The moments that are compared.
+    /// The points in time that are compared.
     pub points: Points,
     /// The live amount of all sites, at [`Timeline::alive_at`].
     pub live: Live,
@@ -284,10 +285,11 @@ pub fn rank_groups(
     Ok(ranking)
 }
 
-/// The live amount at a time in milliseconds, or at an amount of work done, in bytes.
+/// A point of a trend: its time in milliseconds, and the live amount at this time. In a trend by work, the first number
+/// is the work done, in bytes.
 type Moment = (u64, Live);
 
-/// The live amounts of a candidate at the points.
+/// The live amounts of a candidate at the compared points in time.
 pub(crate) struct Evidence {
     points: Vec<Moment>,
     /// Bytes that all sites together had allocated at each point. Empty if unknown.
@@ -362,9 +364,11 @@ impl Evidence {
         }
     }
 
-    /// Returns the verdict for uneven work. Growth is over only if neither the verdict by time nor the verdict by work
-    /// is growth. There is one exception: the verdict by work decides if the final level period is short, much of the
-    /// work was done in it, and the period shows no growth.
+    /// Returns the verdict for uneven work. If both verdicts rule out growth, or both do not, returns `by_time`. If
+    /// only one of them rules out growth, returns the other one, with growth in place of a leak.
+    ///
+    /// There is one exception: if only `by_work` rules out growth, and the slope in the last third of the work is
+    /// certainly small, returns `by_work`.
     fn of_both(&self, by_time: Verdict, by_work: Verdict) -> Verdict {
         let acquits = |verdict| verdict > Verdict::Unclear;
         match (acquits(by_time), acquits(by_work)) {
@@ -375,7 +379,8 @@ impl Evidence {
         }
     }
 
-    /// Splits the points where the last third of the work begins. The point at the split is in both parts.
+    /// Splits the points into two lists, where the last third of the work begins. The point at the split is in both
+    /// lists.
     fn work_end(&self) -> Option<[&[Moment]; 2]> {
         let (first, last) = (*self.work.first()?, *self.work.last()?);
         let from = last - last.checked_sub(first)? / 3;
@@ -416,8 +421,8 @@ impl Evidence {
     }
 
     /// Returns the standard error of the growth from `first` to `last`. Samples that are alive at both points cancel
-    /// out. Three groups of samples contribute: the samples by which the amount grew, the samples that were collected
-    /// in between (at most those of the first point), and the samples that replaced them.
+    /// out. Three groups of samples contribute: those by which the amount grew, those collected in between, and those
+    /// that replaced the collected ones. The collected samples count only up to the amount at `first`.
     fn sigma(&self, first: &Live, last: &Live) -> f64 {
         let ratio = [last, first]
             .iter()
@@ -480,7 +485,7 @@ impl Axis<'_> {
         };
         let verdict = match trend {
             Trend::Level | Trend::Sawtooth => Verdict::Level,
-            // If the rise is certain, a few level points at the end do not show that growth is over.
+            // If the rise is certain, a few level points at the end do not show that growth has ended.
             Trend::WarmUp | Trend::Plateau | Trend::Jump
                 if bytes.is_sure() && !self.split(3).is_some_and(end_is_shown) =>
             {
@@ -511,7 +516,8 @@ impl Axis<'_> {
         }
     }
 
-    /// Returns the medians of at most [`PARTS`] parts of the points, each with the time of its middle point.
+    /// Divides the points into at most [`PARTS`] groups. Returns for each group the time of its middle point, and the
+    /// median of its live bytes.
     fn figures(&self) -> Vec<(u64, u64)> {
         let parts = self.points.len().min(PARTS);
         (0..parts)
@@ -525,7 +531,8 @@ impl Axis<'_> {
             .collect()
     }
 
-    /// Splits the points where the last `1 / part` of the time begins. The point at the split is in both parts.
+    /// Splits the points into two lists, where the last `1 / part` of the time begins. The point at the split is in
+    /// both lists.
     fn split(&self, part: u64) -> Option<[&[Moment]; 2]> {
         let (first, last) = (self.points.first()?.0, self.points.last()?.0);
         let from = last - (last - first) / part;
@@ -554,8 +561,8 @@ impl Axis<'_> {
     }
 }
 
-/// Returns true if the slope in the second part is certainly small. That is, the upper end of its confidence interval
-/// is at most a quarter of the growth rate in the first part.
+/// Returns true if the slope after the split is certainly small: the upper end of its confidence interval is at most a
+/// quarter of the growth rate before the split.
 fn end_is_shown([before, since]: [&[Moment]; 2]) -> bool {
     let (Some(first), Some(last)) = (before.first(), before.last()) else {
         return false;

@@ -40,7 +40,7 @@ const LARGEST_ROW: i32 = 16 << 20;
 pub struct Run {
     /// Row id of the run.
     pub id: i64,
-    /// The id of the run, as in the agent's objects in the heap.
+    /// The id of the run. The agent's objects in the heap contain the same id.
     pub uid: String,
     /// Process id of the JVM.
     pub pid: u64,
@@ -60,7 +60,7 @@ pub struct Run {
     pub flags: String,
     /// Options of the agent.
     pub options: String,
-    /// Mean number of bytes between samples; 0 if every allocation is counted.
+    /// Mean number of bytes between samples; 0 if every allocation is sampled.
     pub interval_bytes: u64,
     /// The sampling strategy.
     pub strategy: String,
@@ -153,7 +153,7 @@ pub struct Site {
 /// A frame of a stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// The class, as in Java source.
+    /// Name of the class, in the form `com.acme.Foo$Bar` or `byte[]`.
     pub class: Arc<str>,
     /// The method.
     pub method: Arc<str>,
@@ -338,7 +338,7 @@ impl Trace {
         self.ticks_of(run, Window::ALL)
     }
 
-    /// Returns the ticks of a run that end in a window, oldest first.
+    /// Returns those ticks of a run that end in a window, oldest first.
     pub(crate) fn ticks_of(&self, run: i64, window: Window) -> Result<Vec<Tick>, TraceError> {
         let mut ticks = self.ticks_where(window.condition(), window.values(run))?;
         ticks.sort_by_key(|t| (t.uptime_ms, t.id));
@@ -357,7 +357,7 @@ impl Trace {
         Ok(first.first().copied().zip(last.first().copied()))
     }
 
-    /// Returns the ticks of a run that meet an additional SQL condition.
+    /// Returns those ticks of a run that meet an additional SQL condition.
     fn ticks_where(
         &self,
         condition: &str,
@@ -395,8 +395,8 @@ impl Trace {
         })
     }
 
-    /// Returns the amount that all sites together allocated in each tick from `first` to `last` (row ids of ticks of
-    /// any run), as (tick, samples, bytes).
+    /// Returns, for each tick from `first` to `last`, the tick, and the samples and bytes that all sites together
+    /// allocated in it. Ticks are row ids, and may belong to any run.
     pub(crate) fn allocated(
         &self,
         first: i64,
@@ -411,8 +411,7 @@ impl Trace {
         })
     }
 
-    /// Considers the samples that were found dead in a run before `before_ms`. Returns the allocation time of the
-    /// newest of them.
+    /// Returns the latest allocation time of the samples of a run that were found dead before `before_ms`.
     pub(crate) fn newest_collected(
         &self,
         run: i64,
@@ -428,7 +427,8 @@ impl Trace {
         Ok(found.first().copied())
     }
 
-    /// Returns the row id of the last tick of a run that ended by `uptime_ms`, or `None`.
+    /// Returns the row id of the last tick of a run, among the ticks that ended by `uptime_ms`. Returns `None` if there
+    /// is none.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -441,7 +441,8 @@ impl Trace {
 
     /// Returns the live amount of a site in a run at the end of a tick (a row id). Runs in one file share their sites.
     ///
-    /// Cost: one index lookup, and the reading of rows of other runs that are newer than the result.
+    /// Cost: one index lookup. Rows of the site from other runs are read, too, if they are newer than the row that is
+    /// found.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -469,7 +470,7 @@ impl Trace {
         self.collections_of(run, Window::ALL)
     }
 
-    /// Returns the garbage collections of a run that ended in a window, oldest first.
+    /// Returns those garbage collections of a run that ended in a window, oldest first.
     pub(crate) fn collections_of(
         &self,
         run: i64,
@@ -519,7 +520,7 @@ impl Trace {
         })
     }
 
-    /// Returns the latest note on a run that begins with `start`.
+    /// Returns a run's latest note whose text begins with `start`.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.
@@ -581,7 +582,8 @@ impl Trace {
         version.map_err(|e| self.error(e))
     }
 
-    /// Returns the amounts of a site in the ticks from `first` to `last` (row ids of ticks of any run).
+    /// Returns the amounts of a site in the ticks from `first` to `last`. These are row ids of ticks, which may belong
+    /// to any run.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read.

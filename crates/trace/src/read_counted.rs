@@ -16,8 +16,8 @@ use crate::window::Window;
 /// The tables for counts. If a run counts, its trace has all of these tables.
 const NAMES: [&str; 4] = ["counting", "counted_site", "counted_span", "counted_amount"];
 
-/// When the list is longer than requested by more than this number of lines, it is sorted and cut to the requested
-/// length.
+/// Maximum number of lines that the list may have in addition to the requested ones. If it has more, it is sorted and
+/// cut to the requested length.
 const SPARE: usize = 4096;
 
 /// Facts about the counting of allocations in a run.
@@ -51,13 +51,13 @@ pub struct CountedPart {
 /// All allocations at a line of code in a part of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountedLine {
-    /// The class that contains the line, as in Java source.
+    /// Name of the class that contains the line, in the form `com.acme.Foo$Bar`.
     pub class: String,
     /// The method.
     pub method: String,
     /// The line; `None` if unknown.
     pub line: Option<u64>,
-    /// The allocated class, as in Java source.
+    /// Name of the allocated class, in the form `com.acme.Foo$Bar` or `byte[]`.
     pub allocated: String,
     /// Number of allocations.
     pub objects: u64,
@@ -70,7 +70,7 @@ pub struct CountedLine {
 pub struct TopLines {
     /// Facts about the counting in the run.
     pub run: CountedRun,
-    /// The part of the run.
+    /// The part of the run that the counts cover.
     pub part: CountedPart,
     /// Number of lines that allocated, including those that are not listed.
     pub lines: u64,
@@ -112,7 +112,7 @@ impl Trace {
     /// Returns facts about the counting in a run, or `None` if the agent did not count by line.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be read, or if something other than a table has a table's name.
+    /// Returns an error if the file cannot be read, or if a view or another object has the name of one of the tables.
     pub fn counted_run(&self, run: i64) -> Result<Option<CountedRun>, TraceError> {
         self.steps.store(0, Ordering::Relaxed);
         for table in NAMES {
@@ -148,7 +148,7 @@ impl Trace {
     /// Cost: reads the amounts of these spans and the run's lines once.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be read, or if something other than a table has a table's name.
+    /// Returns an error if the file cannot be read, or if a view or another object has the name of one of the tables.
     pub fn each_counted_line(
         &self,
         run: i64,

@@ -11,8 +11,8 @@ use crate::read::{Frame, Trace, optional_text, text};
 /// Maximum number of frames of a stack that are read; the agent records no more.
 const DEEPEST: usize = 1024;
 
-/// The top of a stack: its innermost frame, preceded by the methods inlined into it. Also the rest of the stack, which
-/// called that frame.
+/// The innermost frame of a stack, and the id of the stack that called it. If methods were inlined into the frame,
+/// there are several frames, innermost first.
 pub type Innermost = (Vec<Frame>, Option<i64>);
 
 impl Trace {
@@ -90,7 +90,8 @@ impl Trace {
         originals.collect()
     }
 
-    /// Returns the top of a stack and the stack that called it. Use it to read a few stacks from a file with many.
+    /// Returns the innermost frame of a stack, and the id of the stack that called it. Use it to read a few stacks from
+    /// a file with many.
     ///
     /// Cost: one lookup in each of the tables `stack`, `frame` and `class`.
     ///
@@ -116,7 +117,7 @@ impl Trace {
 #[derive(Clone, Debug, Default)]
 pub struct Stacks {
     frames: HashMap<i64, Vec<Frame>>,
-    /// The calling stack and the frame of each stack.
+    /// For each stack: the id of the calling stack, and the id of the innermost frame.
     links: HashMap<i64, (Option<i64>, i64)>,
 }
 

@@ -7,11 +7,11 @@
 //! ```
 //!
 //! Merging adds up activity, such as allocated bytes. For a state, such as live bytes, it keeps the last value. Data
-//! older than `retain` is deleted. If the file is too large, more is deleted, oldest first. Each step is a short
-//! transaction after a tick.
+//! older than `retain` is deleted. If the file is too large, more is deleted, oldest first. Each of these
+//! steps is a short transaction after a tick.
 //!
-//! The live amount of a site at a moment is in the site's last row up to that moment. So when ticks are deleted, the
-//! last row of each site is kept as a baseline, at the last tick before the cut.
+//! The live amount of a site at any time is in the site's last row up to that time. So when old ticks are deleted, the
+//! last of them is kept: it stores the last live amount of each site.
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
@@ -24,9 +24,10 @@ use crate::write_names::{ALIVE, SILENT, drop_names};
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
-/// The two steps of merging: the age from which ticks are merged, and the length of the merged ticks, in milliseconds.
+/// Ticks are merged twice. Each pair has the age from which ticks are merged, and the length of the merged ticks, in
+/// milliseconds.
 const STEPS: [(i64, i64); 2] = [(HOUR, MINUTE), (DAY, HOUR)];
-/// Minimum uptime between two passes over old ticks, in milliseconds.
+/// Minimum time between two passes over old ticks, in milliseconds.
 const PERIOD: i64 = 10_000;
 /// Maximum number of periods merged at a time. A trace that had no writer for a long time is processed in small steps.
 const AT_A_TIME: usize = 8;
@@ -39,7 +40,7 @@ const NEWEST: &str = "max(tick), live_samples, live_objects, live_bytes, live_by
 /// help.
 const FEW: i64 = 64;
 const NO_SAMPLES: &str = "the names of allocation sites take almost all of trace_max: individual samples are no longer stored";
-/// If the file is too large, the number of ticks divided by this number is deleted: 1/8 of the ticks.
+/// If the file is too large, the oldest ticks are deleted. Their number is the number of all ticks divided by this.
 const PART: i64 = 8;
 
 impl Writer {
@@ -238,7 +239,7 @@ fn roll_up(connection: &Connection, runs: Runs, until: i64, span: i64) -> rusqli
     Ok(())
 }
 
-/// Merges all ticks of a run that ended in a period into the last of these ticks.
+/// Merges those ticks of a run that ended in a period. The last of these ticks remains.
 fn merge(
     connection: &Connection,
     run: i64,
@@ -325,8 +326,8 @@ fn drop_run(
     Ok(true)
 }
 
-/// Deletes the individual samples of all runs, except runs of other JVMs that may still be writing, because their
-/// writers rely on the rows. Returns true if any samples were deleted.
+/// Deletes the individual samples of all runs. Keeps the samples of other JVMs that may still be writing, because the
+/// writers in those JVMs rely on the rows. Returns true if any samples were deleted.
 fn drop_samples(connection: &Connection, own: i64, now_ms: i64) -> rusqlite::Result<bool> {
     let delete = format!("DELETE FROM sample WHERE run NOT IN ({ALIVE})");
     let dropped = connection.execute(&delete, [now_ms - SILENT, own])?;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::ErrorCode;
 
-/// Number of bytes that are written to test for free space. They are the size of some pages of the database.
+/// Number of bytes that are written to test for free space: the size of a few pages of the database.
 const SOME: usize = 64 << 10;
 
 /// Returns true if a database could not be written because the disk is full.
@@ -50,7 +50,7 @@ mod tests {
         Trace, Which, Writer, Written,
     };
 
-    /// A source with live samples in numbered places, and the uid of one collected sample.
+    /// A source with live samples in numbered slots, and the uid of one collected sample.
     struct Heap(RefCell<Vec<u64>>, u64);
 
     fn sample(uid: u64) -> Sample {

@@ -1,4 +1,4 @@
-//! Adds rows to a trace while an agent writes to it: notes on the progress of a hunt, and the paths of dumps.
+//! Adds rows to a trace while an agent writes to it: notes on the progress of `heapdiff hunt`, and the paths of dumps.
 //!
 //! Neither this writer nor the agent waits long for the other. Adding a row is one short transaction, which is
 //! cancelled if the file is locked for more than some milliseconds. Slow work, such as moving the log into the
@@ -58,8 +58,8 @@ impl SideWriter {
         let Some((run, started)) = found else {
             return Ok(None);
         };
-        // The difference is taken from the last tick, because the machine's clock may have been set since the run
-        // began.
+        // The difference between time of day and uptime is taken from the last tick, because the machine's clock may
+        // have been changed since the run began.
         let tick =
             "SELECT time_ms - uptime_ms FROM tick WHERE run = ?1 ORDER BY uptime_ms DESC LIMIT 1";
         let clock = database

@@ -65,7 +65,7 @@ pub struct Scene<'a> {
     pub minor: i64,
     /// Ticks between two collections of the whole heap; 0 for none.
     pub major: i64,
-    /// Names of the collectors of the young generation and of the whole heap.
+    /// Names of two collectors: for the young generation, and for the whole heap.
     pub collectors: [&'a str; 2],
     /// Number of objects that each sample represents.
     pub weight: i64,
@@ -160,9 +160,9 @@ pub const SITES: [SceneSite<'static>; 5] = [
     },
 ];
 
-/// Lines of code of the same service. For buffers and pages, the samples agree with the counts. Points have counts but
-/// no samples, because the JIT compiler removes their allocations. Plugins have two different sizes, so the size of one
-/// object is unknown.
+/// Counted lines of code of the service in [`SITES`]. The samples of `byte[]` and `Page` agree with the counts. `Point`
+/// has counts but no samples, because the JIT compiler removes its allocations. Objects of `Plugin` have two different
+/// sizes, so the size of one object is unknown.
 pub const LINES: [SceneLine<'static>; 4] = [
     SceneLine {
         place: ("com.acme.Interceptor", "record", 31),

@@ -36,7 +36,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Returns a week and 256 MiB.
+    /// Returns the default limits: a week and 256 MiB.
     fn default() -> Self {
         Self {
             retain: Duration::from_secs(7 * 24 * 3600),
@@ -87,7 +87,7 @@ pub struct NewCollection {
     pub after_bytes: u64,
 }
 
-/// For one class name: number of classes with this name that were loaded and unloaded since the last tick.
+/// Numbers of classes with the same name that were loaded and unloaded since the last tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named after the columns")]
 pub struct ClassChange {
@@ -141,7 +141,7 @@ pub struct NewTick {
 pub enum Written {
     /// The tick is in the file.
     Done,
-    /// Another process has locked the file, so the tick was not requested from the caller. The caller keeps its data,
-    /// and its next tick covers more time.
+    /// Nothing was written, because another process uses the file. The caller's function that makes the tick was not
+    /// called. The caller keeps its data, and its next tick covers more time.
     Busy,
 }

@@ -16,7 +16,7 @@ impl Window {
         to_ms: u64::MAX,
     };
 
-    /// Returns the additional condition for a query on a run.
+    /// Returns the SQL condition that limits a query on a run to this window.
     pub(crate) const fn condition(self) -> &'static str {
         match (self.from_ms, self.to_ms) {
             // For the whole run, use no condition. In a damaged trace, times may have any type, so a condition on times
@@ -26,7 +26,7 @@ impl Window {
         }
     }
 
-    /// Returns the parameters for a query with that condition.
+    /// Returns the run and the ends of the window, as parameters for a query with the [condition](Self::condition).
     pub(crate) fn values(self, run: i64) -> impl rusqlite::Params {
         let mut values = vec![run];
         if !self.condition().is_empty() {

@@ -21,8 +21,8 @@ const LOG_BYTES: i64 = 4 << 20;
 /// no ticks are written.
 const MOST_LOG_BYTES: u64 = 64 << 20;
 
-/// The machine's clock is considered changed if its difference from the monotonic clock differs by at least this many
-/// milliseconds from the difference at the last tick.
+/// The machine's clock is considered changed if, since the last tick, it advanced by at least this many milliseconds
+/// more or less than the monotonic clock.
 const CLOCK_SLACK_MS: i64 = 2000;
 
 const PUT_BACK: &str = "the trace considered this run ended and deleted it: earlier data is lost, except for live objects";
@@ -87,12 +87,12 @@ impl Writer {
     /// creates the tick once the file is locked for writing. Afterwards old data is merged or deleted.
     ///
     /// If nothing was written for a long time, another process may have considered the run ended and deleted it. Then
-    /// the run is inserted again, and `make` is called with true, to return the complete state: that of every site, and
-    /// class totals since the run began.
+    /// the run is inserted again, and `make` is called with true. In this case, it must return the complete state: the
+    /// state of every site, and class totals since the run began.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be written; then nothing of the tick is in it. The writer can be used again
-    /// only after an error that [lacks room](TraceError::lacks_room), once there is room.
+    /// Returns an error if the file cannot be written. The file then contains nothing of the tick. The writer can be
+    /// used again only if the error [lacks room](TraceError::lacks_room), once there is room.
     pub fn tick<T: Borrow<NewTick>>(
         &mut self,
         names: &impl Names,

@@ -22,7 +22,7 @@ pub(crate) const ALIVE: &str =
 /// The names of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameName {
-    /// The class that declares the method, as in Java source.
+    /// Name of the class that declares the method, in the form `com.acme.Foo$Bar`.
     pub class: Arc<str>,
     /// The method; empty if only classes are recorded.
     pub method: Arc<str>,
@@ -34,7 +34,7 @@ pub struct FrameName {
 
 /// A source of names for the numbers in [`crate::Activity`].
 pub trait Names {
-    /// Returns the name of a class, as in Java source.
+    /// Returns the name of a class, in the form `com.acme.Foo$Bar` or `byte[]`.
     fn class(&self, class: u32) -> Option<Arc<str>>;
     /// Returns the frames of a stack, leaf first, and true if outer frames were cut off.
     fn stack(&self, stack: u32) -> (Vec<FrameName>, bool);

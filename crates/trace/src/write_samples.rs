@@ -1,7 +1,7 @@
 //! Writes individual samples: all live ones, and a selection of those whose objects were collected.
 //!
-//! The caller keeps each live sample in a place (a slot of its table) and returns the uid of the sample in each place.
-//! Only places that changed since the last tick are written, so an unchanged sample costs one comparison.
+//! The caller keeps each live sample in a numbered slot of its table, and returns the uid of the sample in each slot.
+//! Only slots that changed since the last tick are written, so an unchanged sample costs one comparison.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::write_names::{Ids, Names};
 
 /// Maximum number of live samples that get a row in one tick. The others follow in later ticks.
 const AT_A_TIME: usize = 10_000;
-/// For each row of the table, the file's size limit must have at least this many bytes. A row takes about 30 bytes, so
-/// the rows take at most 1/8 of the file.
+/// Maximum number of rows of the table: the file's size limit divided by this number of bytes. A row takes about 30
+/// bytes, so the rows take at most 1/8 of the file.
 const BYTES_PER_ROW: u64 = 256;
 
 /// A sample.
@@ -49,11 +49,11 @@ pub struct Collected {
 
 /// A source of individual samples.
 pub trait Samples {
-    /// Returns the number of places. Live samples are in places with smaller numbers.
+    /// Returns the number of slots. Slots are numbered from 0.
     fn places(&self) -> u32;
-    /// Returns the uid of the sample in a place, or 0 if the place is empty. A uid is never reused.
+    /// Returns the uid of the sample in the slot `place`, or 0 if the slot is empty. A uid is never reused.
     fn uid(&self, place: u32) -> u64;
-    /// Returns the sample in a place, or `None` if the place is empty or the site of its sample is unknown.
+    /// Returns the sample in the slot `place`, or `None` if the slot is empty or the site of its sample is unknown.
     fn live(&self, place: u32) -> Option<Sample>;
     /// Returns the name of a thread.
     fn thread(&self, thread: u32) -> Option<Arc<str>>;
@@ -85,12 +85,12 @@ impl Samples for () {
     }
 }
 
-/// The writer's cache of the rows of its run.
+/// A cache of the rows that the writer's run has in the table.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
-    /// For each place: the uid of the sample in its row, or 0 if the place has no row.
+    /// For each slot: the uid of the sample in its row, or 0 if the slot has no row.
     live: Vec<u64>,
-    /// The first place that got no row in the last tick, because the limit [`AT_A_TIME`] was reached.
+    /// The first slot that got no row in the last tick, because the limit [`AT_A_TIME`] was reached.
     next: usize,
     /// Uids of collected samples with a row, each with its flags `recent` and `chosen`.
     collected: FxHashMap<u64, (bool, bool)>,
@@ -158,7 +158,7 @@ impl Rows {
         self.recount(connection)
     }
 
-    /// Stops the writing of rows for good.
+    /// Stops the writing of rows permanently.
     pub(crate) fn stop(&mut self) {
         *self = Self {
             off: true,
@@ -254,8 +254,8 @@ impl Rows {
             "DELETE FROM sample WHERE run = ?1 AND uid = ?2 AND collected_ms IS NULL",
         )?;
         let mut new = Vec::new();
-        // Continue at the place where the last tick stopped. If each tick began at the first place and samples changed
-        // faster than they are written, the last places would never get a row.
+        // Continue at the slot where the last tick stopped. If each tick began at the first slot and samples changed
+        // faster than they are written, the last slots would never get a row.
         let start = self.next.min(places);
         for place in (start..places).chain(0..start) {
             let Ok(number) = u32::try_from(place) else {
@@ -319,7 +319,7 @@ impl Rows {
         let name = |thread| target.samples.thread(thread);
         let thread = target.ids.thread(connection, s.thread, name)?;
         let collected = (recent || chosen).then_some(sample.collected_ms);
-        // The row may exist already, because the caller may have the sample in two places for a moment.
+        // The row may exist already, because the caller may have the sample in two slots for a moment.
         let added = connection
             .prepare_cached(
                 "INSERT INTO sample VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING",

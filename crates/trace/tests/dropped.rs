@@ -12,7 +12,7 @@ use heapdiff_trace::{
 
 const START: i64 = 1_700_000_000_000;
 const MINUTE: i64 = 60_000;
-/// A time in milliseconds. A JVM that writes nothing for much less than this time is considered ended.
+/// Three hours in milliseconds. A JVM that writes nothing for this long is considered ended.
 const LATER: i64 = 3 * 60 * MINUTE;
 const GONE: &str = "considered this run ended and deleted it";
 
@@ -98,7 +98,7 @@ fn lives(writer: &mut Writer, uptime_ms: i64, span_ms: i64, sites: &[u32]) -> bo
     told_anew
 }
 
-/// Opens the file as another JVM whose size limit the file exceeds.
+/// Opens the file as another JVM, with a size limit that the file exceeds.
 fn other(path: &Path, uid: &str, time_ms: i64) -> Writer {
     let limits = Limits {
         max_bytes: 1,
@@ -206,7 +206,7 @@ fn a_run_lives_between_two_ticks_however_long_they_are() {
     assert_eq!(number(&path, FIRST), 0, "the next one is overdue");
 }
 
-/// The run was not deleted. Its names were, because it has no live objects.
+/// The run was not deleted. Its names were deleted, because it has no live objects.
 #[test]
 fn names_that_went_meanwhile_are_looked_up_again() {
     let folder = tempfile::tempdir().unwrap();

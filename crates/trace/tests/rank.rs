@@ -160,7 +160,7 @@ fn less_evidence_is_a_weaker_verdict() {
 }
 
 /// A steady cache of 1600 pages, plus short-lived pages. With generational ZGC, no object is found dead before a major
-/// collection. There is one every 40 ticks.
+/// collection. A major collection happens every 40 ticks.
 const STEADY_Z: [SceneSite<'static>; 1] = [SceneSite {
     class: "com.acme.Page",
     size: 4096,
@@ -200,8 +200,8 @@ fn under_generational_zgc_alive_is_what_a_major_collection_has_left() {
     assert_eq!(ranking.points.basis, Basis::Major);
     assert!(page.trending.verdict > Verdict::Unclear, "{page:?}");
     assert!(page.trending.survival_permille < Some(300), "{page:?}");
-    // With fewer major collections, points are at collections of any kind. But minor ones find no dead objects, so they
-    // are not used.
+    // If there are fewer major collections, points are at collections of any kind. But minor collections find no dead
+    // objects, so only points at major collections are used.
     let (ranking, ..) = ranked(&scene(40, 119), By::Class, Window::ALL);
     assert_eq!(
         (ranking.points.basis, ranking.points.len()),
@@ -288,7 +288,7 @@ fn what_is_old_for_certain_was_tried_by_a_major_collection() {
         sites: &LEAK,
         ticks: 235,
         major: 20,
-        // As the only exception, an object that was allocated at the start dies.
+        // Only one object dies. It was allocated 500 ms after the start.
         newest: |t| (t == 20).then_some(500),
         ..generational_z()
     };
@@ -346,7 +346,7 @@ fn an_idle_night_is_no_end_of_growth() {
         !by_work.trend.is_over() && by_work.bytes.is_sure(),
         "{by_work:?}"
     );
-    // If the program works as much as before while the amount stays level, growth is over.
+    // If the live amount stays level while the load is as high as before, growth has ended.
     let busy = verdict_of(&sites, |_| 50);
     assert_eq!((busy.verdict, busy.per_work), (Verdict::Plateau, None));
     // Growth also counts as ended if the program has less load than before, as long as it has some load.
@@ -367,10 +367,10 @@ fn what_comes_with_load_and_stays_level_under_it_is_no_growth() {
     ];
     let morning = verdict_of(&sites, |t| if t <= 250 { 1 } else { 10 });
     assert!(morning.verdict > Verdict::Unclear, "{morning:?}");
-    // If the program's load is constant, the level period is too short to show that growth is over.
+    // If the program's load is constant, the level period is too short to show that growth has ended.
     let even = verdict_of(&sites, |_| 50);
     assert_eq!((even.trend, even.verdict), (Trend::Late, Verdict::Growth));
-    // A short burst of work without growth does not show that growth over time is over.
+    // A short burst of work without growth does not show that growth over time has ended.
     let clock = [
         SceneSite {
             class: "com.acme.Timer",

@@ -135,7 +135,7 @@ fn rows_follow_the_samples() {
     heap.live([3, 4, 0, 5, 6]);
     tick(&mut writer, &heap, 1000);
     assert_eq!(uids(&path, Which::Live), [3, 4, 5, 6]);
-    // Samples 4 and 5 are collected. Sample 7 already has the place of sample 4. Sample 8 was collected before any tick
+    // Samples 4 and 5 are collected. Sample 7 already has the slot of sample 4. Sample 8 was collected before any tick
     // could record it as live.
     heap.live([3, 7, 0, 0, 6]);
     heap.gone(vec![
@@ -148,7 +148,7 @@ fn rows_follow_the_samples() {
     assert_eq!(uids(&path, Which::Recent), [4, 5, 8]);
     assert_eq!(uids(&path, Which::Chosen), [4, 8]);
     // Sample 3 was removed by downsampling. Sample 9 displaces samples 4 and 5 from the list of recent samples, but the
-    // random selection keeps sample 4. Sample 9 is also still in its place of a live sample.
+    // random selection keeps sample 4. Sample 9 was collected, but still has the slot that it had as a live sample.
     heap.live([9, 7, 0, 0, 6]);
     heap.gone(vec![
         collected(4, 1500, false, true),
@@ -195,7 +195,7 @@ fn many_at_once_come_tick_by_tick() {
         assert_eq!(number(&path, "SELECT count(*) FROM sample"), rows);
     }
     assert_eq!(number(&path, "SELECT count(*) FROM note"), 0);
-    // If all samples change in each tick, each place still gets its turn.
+    // If all samples change in each tick, each slot still gets its turn.
     let mut least = [u64::MAX; 3];
     for n in 5..12 {
         let first = n * 100_000;
@@ -346,7 +346,7 @@ fn a_busy_trace_stays_under_the_cap() {
     let mut dead: Vec<Collected> = Vec::new();
     for n in 1..=960_i64 {
         let uptime = n * 180_000;
-        // In each tick 100 of the 3,000 places get new samples.
+        // In each tick 100 of the 3,000 slots get new samples.
         let mut places = heap.places.borrow().clone();
         places.resize(3000, 0);
         for place in (0..3000).filter(|p| p % 30 == usize::try_from(n % 30).unwrap()) {

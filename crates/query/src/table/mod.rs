@@ -51,8 +51,7 @@ impl Ask {
         self.used >> column & 1 != 0
     }
 
-    /// Returns the only ids that the conditions allow for the column, or `None` if the conditions do not limit the ids
-    /// to a list.
+    /// Returns the ids to which a condition limits the column, or `None` if no condition limits it to a list of ids.
     pub(crate) fn ids(&self, column: usize) -> Option<Vec<ObjectId>> {
         let of_column = self.constraints.iter().filter(|c| c.column == column);
         let mut lists = of_column.filter_map(|c| match (c.op, &c.value) {

@@ -118,7 +118,7 @@ impl WantedObjects {
 
 /// The objects that a cursor visits.
 enum Source {
-    /// Objects that were looked up.
+    /// Objects that were looked up by id or by the id of their dominator.
     List(Vec<ObjectIndex>),
     /// All objects whose indexes are in this range.
     Numbers(Range<u32>),
@@ -130,7 +130,7 @@ enum Source {
 #[derive(Clone, Copy, Debug)]
 struct ObjectRow {
     object: ObjectIndex,
-    /// The null id if the query does not read ids.
+    /// The object's id, or the null id if the query does not read ids.
     id: ObjectId,
     dominator: ObjectId,
 }

@@ -1,4 +1,4 @@
-//! Queries on the committed dumps.
+//! Tests of queries, on dumps that are in the repository.
 #![allow(clippy::unwrap_used)]
 
 mod answers;

@@ -140,7 +140,7 @@ fn looking_up_gives_what_scanning_gives() {
         }
         empty += usize::from(fast[0][0] == "0");
     }
-    // Most comparisons find rows.
+    // At most nine of the comparisons find no rows.
     assert!(empty <= 9, "{empty}");
 }
 

@@ -2,9 +2,9 @@
 
 /// Maximum number of characters of a comment. GitHub allows somewhat more.
 pub(crate) const MOST: usize = 65_000;
-/// Position at which the part before the suspects must have ended.
+/// The part before the suspects must end at this position or before it.
 pub(crate) const HEAD: usize = 12_000;
-/// Position at which the table of suspects must have ended.
+/// The table of suspects must end at this position or before it.
 pub(crate) const TABLE: usize = 30_000;
 /// The details of suspects must end at this position or before it.
 pub(crate) const DETAILS: usize = 50_000;

@@ -20,8 +20,8 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    /// Creates a profile. Each kind of figures gives two values of each sample, objects and bytes: the kind `inuse`
-    /// gives `inuse_objects` and `inuse_space`.
+    /// Creates a profile. Each kind gives two sample types, for objects and for bytes. For example, `inuse` gives
+    /// `inuse_objects` and `inuse_space`.
     pub(super) fn new(kinds: &[&str]) -> Self {
         let mut strings = Strings::new();
         let mut sample_type = Vec::new();

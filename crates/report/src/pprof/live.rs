@@ -14,7 +14,7 @@ use super::{About, whole};
 pub struct LiveSample<'a> {
     /// Frames with file and line, the leaf first. Empty if this sample is the sum of many stacks.
     pub frames: Vec<&'a str>,
-    /// The allocated class. If this sample is the sum of many stacks, a name for all their objects.
+    /// The allocated class. If this sample is the sum of many stacks, a name that stands for all their classes.
     pub class: &'a str,
     /// The field that keeps most of the objects alive; `None` if it is not known.
     pub holder: Option<&'a str>,

@@ -59,7 +59,7 @@ pub(crate) fn build(report: &CountReport, doc: &mut Document) {
     jdk(report.jdk, NO_JDK, doc);
 }
 
-/// Adds the notes on JDK classes. If JDK classes have no counters, adds the note `none`.
+/// Adds the notes on JDK classes. `none` is the note for the case that JDK classes have no counters.
 pub(super) fn jdk(counted: bool, none: &str, doc: &mut Document) {
     let lines = if counted { &AT_LEAST[..] } else { &[none] };
     for &line in lines {
@@ -175,7 +175,7 @@ pub(super) fn not_counted(missed: &CountMissed, doc: &mut Document) {
             "not counted: {} that cannot be instrumented",
             counted(missed.classes, "class")
         );
-        // Only the name before the reason is shown. JSON contains both.
+        // Each entry has a name and a reason. Text shows only the name of the first entry; JSON contains all entries.
         if let Some((name, _)) = missed
             .class_names
             .first()

@@ -67,9 +67,8 @@ pub(crate) fn build(report: &DiffReport, doc: &mut Document) {
     classes(&report.classes, *more_classes, doc);
 }
 
-/// Returns the reason about the number of dumps if several suspects all have it. This reason is then printed only once,
-/// for all of them. Other common reasons are printed with each suspect, because a reader would otherwise take them for
-/// statements about the whole heap.
+/// Returns [`TWO_DUMPS`] if there are several suspects and all have this reason. It is then printed only once. Other
+/// common reasons are printed with each suspect. Printed once, they would read like statements about the whole heap.
 fn common_reason(suspects: &[Suspect]) -> Option<&'static str> {
     let has = |suspect: &Suspect| suspect.reasons.iter().any(|reason| reason == TWO_DUMPS);
     (suspects.len() > 1 && suspects.iter().all(has)).then_some(TWO_DUMPS)

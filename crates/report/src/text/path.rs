@@ -43,7 +43,7 @@ impl HolderPath<'_> {
         }
     }
 
-    /// Returns the root and the steps. A class and its static field are one step.
+    /// Returns the GC root and the steps of the path. A class and its static field are one step.
     fn rooted(&self) -> Vec<String> {
         let field = self.steps.first().filter(|first| {
             let class = self.root.strip_prefix("static ");
@@ -159,7 +159,7 @@ mod tests {
             "path static org.springframework.Context.beans -> … 4 JDK and framework steps (-v shows them) \
              -> com.shop.Carts.open -> java.util.ArrayList.elementData"
         );
-        // With this holder, only one or two steps on either side of it could be folded, which is too few.
+        // On neither side of this holder are there enough adjacent steps to fold.
         let all = written(root, &steps, "java.util.HashMap$Node[*]", false);
         assert!(!all.contains('…'), "{all}");
         assert!(!written(root, &steps, "com.shop.Carts.open", true).contains('…'));

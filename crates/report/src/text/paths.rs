@@ -58,7 +58,7 @@ pub(crate) fn build(report: &Viewed<PathsReport>, doc: &mut Document) {
     more(report.hidden, 0, doc);
 }
 
-/// A line of the tree for which the lines below it are not all written yet.
+/// A written line of the tree. Some of the lines below it are not written yet.
 struct Above {
     /// Indentation of the lines below this line, in levels.
     level_below: usize,

@@ -11,11 +11,11 @@ use crate::printable::printable;
 use crate::style::Style;
 
 const WARNING: &str = "warning:";
-/// Columns before a sentence of the report's answer.
+/// Number of columns before a sentence of the report's answer.
 const ANSWER: usize = 8;
 /// Maximum number of frames of a stack, unless the user requests all.
 const FRAMES: usize = 12;
-/// Columns before the frames of a stack that has a number.
+/// Number of columns before the frames of a stack that has a number.
 const NUMBER: usize = 5;
 /// Columns between two columns of a table.
 const GAP: usize = 2;

@@ -81,7 +81,8 @@ mod tests {
     use crate::report::Report;
     use heapdiff_model::trace::{RunInfo, SampleTotals};
 
-    /// Returns the text of a report that lists two samples of this kind and in this order. The run has `all` of them.
+    /// Returns the text of a report that lists two samples. `which` is the kind of samples, `by` is their order, and
+    /// `all` is the number of samples of the run.
     fn told(which: &'static str, by: &'static str, all: u64) -> String {
         let collected = (which != "live").then_some(5000);
         let row = || SampleReportRow {

@@ -337,7 +337,7 @@ mod tests {
         }
     }
 
-    /// Returns the text about an object. `objects` is the number of selected objects, of which it is one.
+    /// Returns the text about an object that is one of `objects` selected objects.
     fn told(object: ShownObject, objects: u64) -> String {
         tests::text(&Report::Show(
             ShowReport {

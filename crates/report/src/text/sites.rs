@@ -55,7 +55,8 @@ pub(crate) fn build(report: &Viewed<SitesReport, SitesView>, doc: &mut Document)
     doc.rest_of_blocks(more, "more stack");
 }
 
-/// Adds a line that says which part of a total was allocated in stacks without a sample.
+/// Adds a line about the objects whose allocation stacks have no sample. `part` is the number of their bytes. Adds
+/// nothing if this is less than one per cent of `total`.
 pub(super) fn other_stacks(part: u64, total: u64, doc: &mut Document) {
     if is_noted(part, total) {
         doc.note(Samples::OtherStacks { size: Size(part) });
@@ -158,7 +159,8 @@ pub(super) fn origin(agent: Option<&AgentReport>, unseen: u64, doc: &mut Documen
     let count = |name| agent.counters.iter().any(|c| c.name == name && c.count > 0);
     let few = count("few_followed");
     let (filtered, is_full) = (count("filtered"), count("dropped_full"));
-    // If the agent tracks only some of the samples, it still counts a sample for which the table has no room.
+    // The agent drops a sample if its table is full. If the agent tracks only some of its samples, the allocation of a
+    // dropped sample is counted all the same.
     let uncounted = ["dropped_failed", "dropped_pending"].into_iter().any(count);
     let lost = uncounted || is_full;
     let uncounted = uncounted || is_full && !few;
@@ -347,7 +349,8 @@ pub(super) mod tests {
         );
     }
 
-    /// Returns the text about an agent with this strategy, interval and rate, and this number of lost samples.
+    /// Returns the text about an agent. `sampling` is its strategy, interval and rate, `first` its initial interval and
+    /// rate, and `lost` the number of samples lost because the table was full.
     fn told(sampling: (&'static str, u64, u64), first: (u64, u64), lost: u64) -> String {
         told_by(sampling, first, lost, false)
     }
@@ -487,7 +490,8 @@ pub(super) mod tests {
             text.contains("every allocation except lost ones is sampled\n5 sampled objects "),
             "{text}"
         );
-        // If the agent tracks only some of the samples, it still counts samples for which the table has no room.
+        // If the agent tracks only some of its samples, it also counts allocations whose sample it dropped because the
+        // table was full.
         let text = told_by(("bytes", 4096, 0), (0, 0), 3, true);
         assert!(
             text.starts_with("one sample every 4.0 KiB allocated is tracked, every allocation is counted\n5 sampled objects ")

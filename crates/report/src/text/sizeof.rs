@@ -1,4 +1,4 @@
-//! Prints sizes of objects. Explains why the sizes of a set of objects differ from the sums over its objects.
+//! Prints sizes of objects. Explains why the size of a set is not the sum of the sizes of its objects.
 
 use std::cmp::Ordering;
 
@@ -114,7 +114,7 @@ fn sizes(set: &SizeofSet, unheld: &str, doc: &mut Document) {
     }
 }
 
-/// Explains why the class tables of reports show a smaller figure for these objects.
+/// Explains why the class tables of other reports show fewer retained bytes for these objects.
 fn class_table(set: &SizeofSet, doc: &mut Document) {
     let bytes = set.class_table_bytes;
     if let Some(bytes) = bytes.filter(|&b| set.retained_bytes.is_some_and(|r| r != b)) {
@@ -194,11 +194,11 @@ fn objects(report: &SizeofReport, doc: &mut Document) {
     doc.rest(more, "more object");
 }
 
-/// Adds the deep size by field. Objects below the last line of a path are included in that line.
+/// Adds the deep size by field, as a tree. The size of a line includes the objects of deeper levels that have no line.
 fn tree(lines: &[SizeofLine], all: u64, doc: &mut Document) {
     let mut rows = Vec::new();
-    // The number of hidden lines comes after the listed lines below the same object. If several such numbers follow
-    // each other, those of deeper levels come first.
+    // The lines whose subtree is not finished. The number of hidden lines of an object comes after its listed lines, so
+    // it is written when the subtree ends. If several subtrees end at once, the deepest comes first.
     let mut hidden: Vec<&SizeofLine> = Vec::new();
     for at in 0..=lines.len() {
         let depth = lines.get(at).map_or(0, |line| line.depth);
@@ -287,7 +287,8 @@ mod tests {
         SizeofClass, SizeofFinals, SizeofFlyweights, SizeofObject, SizeofOptions,
     };
 
-    /// Returns a set with this number of objects. One of the objects alone reaches two thirds of the bytes.
+    /// Returns a report about a set of `objects` objects. One object is listed. It retains 200 of the 300 bytes that
+    /// the set reaches.
     fn report(objects: u64) -> Viewed<SizeofReport, SizeofView> {
         SizeofReport {
             schema: SizeofReport::SCHEMA,

@@ -11,14 +11,14 @@ use crate::view::View;
 /// The word for an object layout that was measured from the distances between objects.
 const MEASURED: &str = "addresses";
 
-/// Adds the file and its totals, then the object layout as in [`layout`].
+/// Adds the file and its totals. Then calls [`layout`].
 pub(crate) fn heading(snapshot: &SnapshotInfo, doc: &mut Document) {
     let (reachable, garbage) = (snapshot.reachable_bytes, snapshot.unreachable_bytes);
     let all = reachable.unwrap_or(0).saturating_add(garbage.unwrap_or(0));
     heading_with(snapshot, all, doc);
 }
 
-/// Like [`heading`], but with the given shallow bytes of all objects.
+/// Like [`heading`], with `shallow_bytes` as the shallow bytes of all objects.
 pub(super) fn heading_with(snapshot: &SnapshotInfo, shallow_bytes: u64, doc: &mut Document) {
     let mut totals = format!(
         "{} objects, {}",

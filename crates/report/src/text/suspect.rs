@@ -10,11 +10,11 @@ use super::trace::{hourly, since, sparkline};
 use crate::document::{Document, INDENT, Tone, WIDTH};
 use crate::{coverage, document, kept, series, size};
 
-/// The report that contains a suspect.
+/// The report that a suspect belongs to.
 pub(super) enum About<'a> {
-    /// A suspect of a comparison. `common` is a reason that all suspects share, which is printed elsewhere.
+    /// A comparison. `common` is a reason of all suspects that is printed once for all of them, so not here.
     Growth { common: Option<&'a str> },
-    /// One dump.
+    /// The report of one dump.
     Heap(&'a HeapReport),
 }
 
@@ -35,8 +35,7 @@ const STACKS: usize = 2;
 const STACKS_OF_OTHERS: usize = 1;
 
 pub(super) fn suspect(suspect: &Suspect, about: &About<'_>, verbose: bool, doc: &mut Document) {
-    // The commands and stacks are shown only for the first suspect, as an example: users can do the same for other
-    // suspects.
+    // In a comparison, other suspects get fewer stacks and commands than the first one, which serves as an example.
     let is_first = suspect.rank == 1 || matches!(about, About::Heap(_));
     match about {
         About::Growth { .. } => grown(suspect, verbose, doc),
@@ -112,7 +111,8 @@ fn reasons(suspect: &Suspect, about: &About<'_>, verbose: bool, doc: &mut Docume
         About::Growth { common } => ("why", *common),
         About::Heap(_) => ("about", None),
     };
-    // The figures of a known leak pattern already contain this reason, so it is not printed again.
+    // If a known leak pattern matches, its figures already show that the holder has more content. So this reason is not
+    // printed again.
     let more_held = more_held();
     let is_obvious = |reason: &str| !verbose && suspect.detector.is_some() && reason == more_held;
     for reason in &suspect.reasons {
@@ -139,8 +139,8 @@ fn history(history: &History, doc: &mut Document) {
     }
 }
 
-/// Returns the first stacks. If at least one stack allocated objects of the accumulating class itself, the result
-/// includes the first stack that did so.
+/// Returns the first `limit` stacks. If none of these allocated objects of the suspect's class itself, the last one is
+/// replaced by the first other stack that did, if any.
 fn first_stacks<'a>(stacks: &'a [Stack], class: &str, limit: usize) -> Vec<&'a Stack> {
     let mut first: Vec<&Stack> = stacks.iter().take(limit).collect();
     let direct = stacks.iter().find(|stack| stack.class == class);
@@ -170,8 +170,8 @@ fn sampled(suspect: &Suspect, limit: usize, verbose: bool, doc: &mut Document) {
     doc.reason("sampled", text);
 }
 
-/// Adds the stacks that allocated objects of the suspect's class. The report contains these stacks only if the agent
-/// tracks no sample of the suspect's content.
+/// Adds stacks that allocated objects of the suspect's class. The report has these stacks only if the agent tracks no
+/// sample of the suspect's content.
 fn allocated_at(suspect: &Suspect, limit: usize, verbose: bool, doc: &mut Document) {
     if suspect.allocated_at.is_empty() {
         return;

@@ -103,8 +103,8 @@ mod tests {
     use crate::report::Report;
     use heapdiff_model::threads::{LocalRow, ThreadTotals};
 
-    /// Returns the text of a report that lists one of `threads` threads. Objects of `outside` bytes are held by the
-    /// thread, but not by one of its frames.
+    /// Returns the text of a report that lists one of `threads` threads. The thread holds `outside` bytes through a JNI
+    /// local, not through a frame.
     fn told(threads: u64, virtual_threads: u64, outside: u64) -> String {
         let local = LocalRow {
             kind: "JNI local",

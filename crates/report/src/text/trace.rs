@@ -396,7 +396,7 @@ pub(super) mod tests {
         printed(Style::plain(), |doc| top(report, doc))
     }
 
-    /// Asserts that the report contains the sentence after the change, but not before it.
+    /// Asserts that `change` makes the report contain `sentence`, and that the report lacks it without the change.
     fn assert_said(sentence: &str, change: impl Fn(&mut Viewed<TraceTopReport, TraceTopView>)) {
         let mut report = top_of(vec![growing(1)]);
         let before = said(&report);

@@ -9,11 +9,11 @@ use crate::text::count::{CLASS, EXECUTED, WITHOUT_JDK, jdk, not_counted, place, 
 use crate::times::span;
 use crate::view::{TraceTopView, Viewed};
 
-/// Note on the column of samples.
+/// Note on the column that shows samples.
 const SAMPLED: &str =
     "sampled/s: objects per second by samples, if the difference is more than random variation";
 
-/// Adds the lines that allocated the most.
+/// Adds the lines of code that allocated the most.
 pub(super) fn add(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Document) {
     let Some(lines) = &report.lines else {
         return;
@@ -82,7 +82,7 @@ fn rows(lines: &CountedLines, doc: &mut Document) {
     doc.rest(lines.totals.sites.saturating_sub(shown), "more line");
 }
 
-/// Returns the samples of a line of code if they contradict the count of the same line.
+/// Returns the samples of a line of code if they differ from the count of this line by more than random variation.
 fn differing(row: &CountedLineRow) -> Option<SampledLineRow> {
     row.sampled.filter(|sampled| sampled.beyond_chance)
 }
