@@ -51,9 +51,9 @@ pub mod sub {
 /// The version in a dump's first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// `JAVA PROFILE 1.0.1`: one HEAP_DUMP record, JDK 5 and small JDK 8 dumps.
+    /// `JAVA PROFILE 1.0.1`: a dump with one HEAP_DUMP record, from JDK 5, or a small dump from JDK 8.
     V101,
-    /// `JAVA PROFILE 1.0.2`: segments, HotSpot since JDK 6.
+    /// `JAVA PROFILE 1.0.2`: a dump that consists of segments, from HotSpot since JDK 6.
     V102,
     /// `JAVA PROFILE 1.0.3`: Android.
     V103,

@@ -74,8 +74,8 @@ impl JvmLayout {
     }
 }
 
-/// The bytes of an instance that fields occupy, in the layout of HotSpot since JDK 15. In this layout, fields also fill
-/// the gaps that alignment left, including gaps between fields of superclasses.
+/// The places of the fields in an instance: the end of the last field, and the gaps between fields. Follows the layout
+/// of HotSpot since JDK 15, where new fields also fill gaps that alignment left between fields of superclasses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
     gaps: Vec<(u64, u64)>,
@@ -91,7 +91,8 @@ impl Shape {
         }
     }
 
-    /// Returns the shape of a subclass with these additional fields: large primitives first, references last.
+    /// Returns the shape of a subclass with these additional fields. Large primitives are placed first, and references
+    /// last.
     pub fn with_fields(
         &self,
         layout: &JvmLayout,

@@ -20,7 +20,8 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Creates a frame of a `()V` method in the source file of its outermost class.
+    /// Creates a frame of a method with the signature `()V`. The frame's source file is named after the outermost
+    /// class: `a.B$C` -> `B.java`.
     pub fn new(heap: &HeapBuilder, class: ClassId, method: &str, line: i32) -> Self {
         let name = heap.class_name(class);
         let simple = name.rsplit('.').next().unwrap_or(name);
