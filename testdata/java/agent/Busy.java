@@ -10,7 +10,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.function.Supplier;
 
-/** Busy SECONDS [exit]: everything that is hard on an agent, all at once, for so long; or until it just exits. */
+/** Busy SECONDS [exit]: does everything that is difficult for an agent at the same time, for SECONDS seconds, or until it simply exits. */
 public class Busy {
     static volatile boolean done;
     static volatile Object sink;

@@ -7,8 +7,8 @@ import java.util.TreeMap;
 import java.util.function.Supplier;
 
 /**
- * Counted THREADS N [plain|virtual|only-virtual]: for each line read, so many threads, none, half or all of them virtual, each
- * allocate N times in every way that bytecode has, and three of the JDK's collections grow by N.
+ * Counted THREADS N [plain|virtual|only-virtual]: for each line of input, THREADS threads (none, half or all of them virtual) each allocate
+ * N times in every way that bytecode has. In addition, three collections of the JDK grow by N.
  */
 public class Counted {
     static volatile Object sink;
@@ -63,7 +63,7 @@ public class Counted {
         }
     }
 
-    /** Its own method calls the one that the shape's call would. */
+    /** Overrides the method, but calls the same method as Shape does. */
     static class Circle extends Shape {
         @Override
         public Object clone() throws CloneNotSupportedException { return super.clone(); }
@@ -273,7 +273,7 @@ public class Counted {
         for (int phase = 1; phase <= 2000; phase++) {
             System.out.println("READY " + phase);
             if (System.in.read() < 0) return;
-            // In a method that was running when the count began.
+            // These calls come from a method that was already running when counting began.
             kept = new Object[n];
             for (int i = 0; i < n; i++) kept[i] = keep();
             all(threads, run);
