@@ -165,7 +165,7 @@ public class BigHeap {
         }
     }
 
-    /** The leak: nothing ever trims it. */
+    /** The leak: entries are added, but never removed. */
     static final class AuditLog {
         static final List<AuditEntry> entries = new ArrayList<>();
 

@@ -135,7 +135,7 @@ public class Contents {
     static Map<String, Integer> skipListMap = put(new ConcurrentSkipListMap<>(), MANY);
     static Map<String, Integer> hashtable = put(new Hashtable<>(), 20);
     static Map<Object, Object> properties = properties();
-    /** Whose keys another map keeps alive. */
+    /** A weak map whose keys another map keeps alive. */
     static Map<String, Integer> weakMap = new WeakHashMap<>(concurrentMap);
     static Map<String, Integer> identityMap = withNull(new IdentityHashMap<>());
     static Map<Metal, String> enumMap = new EnumMap<>(Map.of(Metal.LEAD, "heavy", Metal.GOLD, "dear"));

@@ -109,7 +109,7 @@ public class DeepSizes {
         static Object[] both = {one, two};
     }
 
-    /** What is measured. */
+    /** The objects that are measured. */
     static class Zoo {
         static Object empty = new Empty();
         static Object mixed = new Mixed();
@@ -267,7 +267,7 @@ public class DeepSizes {
         return new Object[] {new Pair(shared, 1), new Pair(shared, 2), shared};
     }
 
-    /** Arrays of lengths around the alignment. */
+    /** Returns arrays of 36 consecutive lengths, so that their sizes cross several alignment boundaries. */
     static Object arrays(Class<?> element) {
         Object[] all = new Object[36];
         for (int length = 0; length < all.length; length++) {

@@ -77,7 +77,7 @@ public class LayoutZoo {
         Object value = "seven";
     }
 
-    /** Three classes with a byte, a long and a byte: does the JVM fill the gaps of the superclass? */
+    /** The first of three classes with a byte, a long and a byte field: does the JVM fill the gaps in superclasses? */
     static class Base {
         byte a = 1;
     }
@@ -449,7 +449,7 @@ public class LayoutZoo {
         for (int depth = 0; depth < 60; depth += 10) {
             startVirtual(depth);
         }
-        // Until all of them are parked.
+        // Wait until all virtual threads are parked.
         Thread.sleep(200);
     }
 
@@ -460,7 +460,7 @@ public class LayoutZoo {
             Runnable task = () -> park(depth);
             Class.forName("java.lang.Thread$Builder").getMethod("start", Runnable.class).invoke(builder, task);
         } catch (NoSuchMethodException older) {
-            // Before 21.
+            // JDKs before 21 have no virtual threads.
         }
     }
 

@@ -35,7 +35,7 @@ public class Waste {
         instrumentation = given;
     }
 
-    /** What is wasted. */
+    /** The objects that waste memory. */
     static class Held {
         static Object strings;
         static Object wideStrings;
@@ -74,7 +74,7 @@ public class Waste {
     }
 
     static final StringBuilder report = new StringBuilder();
-    /** Elements that are equal to nothing. */
+    /** Elements that differ from all other objects. */
     static final Object[] elements = new Object[1000];
 
     static long size(Object object) {
@@ -266,7 +266,7 @@ public class Waste {
 
         sparse("sparseLists", "elementData", 10, add(new ArrayList<>(100), 10), add(new ArrayList<>(20), 10));
         sparse("sparseVectors", "elementData", 1, add(new Vector<>(), 1));
-        // Elements that compare.
+        // A comparator, because the elements are not comparable.
         PriorityQueue<Object> queue = new PriorityQueue<>(50, (a, b) -> 0);
         sparse("sparseQueues", "queue", 4, add(queue, 4));
         ArrayDeque<Object> deque = add(new ArrayDeque<>(100), 60);

@@ -63,13 +63,13 @@ public class Counted {
         }
     }
 
-    /** Overrides the method, but calls the same method as Shape does. */
+    /** Overrides {@code clone} only to call the method of {@code Object} that Shape calls directly. */
     static class Circle extends Shape {
         @Override
         public Object clone() throws CloneNotSupportedException { return super.clone(); }
     }
 
-    /** Its own method makes nothing. */
+    /** Overrides {@code clone} with a method that allocates nothing. */
     static class Single extends Shape {
         @Override
         public Object clone() { return this; }
@@ -138,7 +138,7 @@ public class Counted {
         }
     }
 
-    // Without bytecode of an allocation here.
+    // These methods allocate without an allocating instruction in their own bytecode.
     static void cloned(int i) { sink = PATTERN.clone(); }
 
     static void clonedObjects(int i) { sink = i % 2 == 0 ? TEXTS.clone() : KEPTS.clone(); }

@@ -83,7 +83,7 @@ public class Full {
         }
     }
 
-    /** Prints without memory of its own. */
+    /** Prints without allocating memory. */
     static void ready(int phase) {
         LINE[6] = (byte) ('0' + phase);
         System.out.write(LINE, 0, 8);

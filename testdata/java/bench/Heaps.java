@@ -220,7 +220,7 @@ public class Heaps {
 
     public static void main(String[] args) throws Exception {
         double scale = Double.parseDouble(args[1]);
-        // What makes some 40 million objects.
+        // {@code units} is the number of units with about 40 million objects.
         Heap heap;
         double units;
         switch (args[0]) {
