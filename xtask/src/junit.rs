@@ -127,7 +127,7 @@ fn soak(
     Ok(())
 }
 
-/// Returns a Maven command that runs in a project with a JDK. A property gives the build the path of the heapdiff
+/// Returns a Maven command that runs in this project with this JDK. Sets the property with the path of the heapdiff
 /// program.
 fn maven(project: &Path, compiler: &Jdk, heapdiff: &Path) -> Command {
     let mut maven = Command::new("mvn");

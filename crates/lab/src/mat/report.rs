@@ -1,5 +1,5 @@
-//! Reads the HTML pages in MAT's zipped report on leak suspects. (MAT's text format is not used, because MAT never
-//! stops writing it if a list has many nodes.)
+//! Reads the HTML pages in MAT's zipped report on leak suspects. (MAT's text format is not used, because MAT does not
+//! finish writing it if a list has many nodes.)
 
 use std::fmt;
 use std::fs::File;
@@ -20,9 +20,9 @@ pub(super) struct Suspect {
     description: String,
     /// The keywords that MAT suggests for a web search.
     keywords: Vec<String>,
-    /// The rows of its paths to the accumulation point.
+    /// The rows of the paths from a GC root to the accumulation point.
     path: Vec<Row>,
-    /// The classes in its lists of accumulated objects.
+    /// The classes in the lists of accumulated objects.
     accumulated: Vec<Row>,
 }
 

@@ -1,6 +1,6 @@
 //! The published programs, and the right report on each.
 
-/// A published program and the right report on it.
+/// A published program with the report that is expected for it.
 pub(super) struct Program {
     pub(super) name: &'static str,
     /// Name and version of the library, and what the program makes it do.
@@ -14,7 +14,7 @@ pub(super) struct Program {
     pub(super) classes: &'static [&'static str],
     /// A method of the program that occurs in the stack that allocated most of the growth.
     pub(super) allocator: &'static str,
-    /// What a user of the program learns from the report.
+    /// The conclusion that a user of the program draws from the report.
     pub(super) verdict: &'static str,
 }
 
