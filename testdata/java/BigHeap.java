@@ -88,7 +88,7 @@ public class BigHeap {
         }
     }
 
-    /** An element of a linked queue without a JDK class: one chain that is as long as the queue. */
+    /** An element of a linked queue that uses no JDK collection. The queue is one long chain of references. */
     static final class Message {
         final int sequence;
         final byte[] body;

@@ -10,7 +10,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.function.Supplier;
 
-/** Busy SECONDS [exit]: does everything that is difficult for an agent at the same time, for SECONDS seconds, or until it simply exits. */
+/** Busy SECONDS [exit]: stresses an agent in many ways at once, for SECONDS seconds. With "exit", the JVM soon exits while all threads run. */
 public class Busy {
     static volatile boolean done;
     static volatile Object sink;

@@ -1,6 +1,6 @@
 /**
- * Fills the heap to the last bytes until a line of input, and then frees the memory at once. With "step", frees a little memory first and
- * then more. With "churn", frees much memory at any time and fills the heap again at once.
+ * Fills the heap completely, and frees all of it after a line of input. With "step", frees a few bytes first and then more, after a line of
+ * input each. With "churn", frees random amounts and fills the heap again at once.
  */
 public class Full {
     static final byte[] LINE = new byte[16];
@@ -121,7 +121,7 @@ public class Full {
         try {
             while (made++ < 1_000_000) sink = new byte[100];
         } catch (OutOfMemoryError e) {
-            // Print this to show whether the heap is full again, or whether the error has another cause.
+            // These figures show whether the heap is full again or the error has another cause.
             Runtime runtime = Runtime.getRuntime();
             System.err.println("array " + made + ", " + runtime.freeMemory() + " of " + runtime.totalMemory() + " free");
             throw e;

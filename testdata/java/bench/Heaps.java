@@ -220,7 +220,7 @@ public class Heaps {
 
     public static void main(String[] args) throws Exception {
         double scale = Double.parseDouble(args[1]);
-        // {@code units} is the number of units with about 40 million objects.
+        // The number of units that make about 40 million objects.
         Heap heap;
         double units;
         switch (args[0]) {
@@ -243,7 +243,7 @@ public class Heaps {
         dump(args[2]);
         heap.add((int) Math.ceil(units * scale / 10));
         dump(args[3]);
-        // This use keeps the objects that only this program refers to alive until here.
+        // Use the heap here, so that its objects stay alive until now.
         System.out.println(heap);
     }
 }

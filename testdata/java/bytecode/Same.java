@@ -170,7 +170,7 @@ public class Same {
                 inserted[call - 2] = true;
             }
             if (hook.equals("level") && !inserted[call - 2]) {
-                // Mark from the stores of the sizes to the load of the last size, before a multianewarray.
+                // Mark all instructions from the stores of the sizes to the load of the last size, before a multianewarray.
                 int to = call;
                 while (!(all.get(to) instanceof NewMultiArrayInstruction)) {
                     to++;

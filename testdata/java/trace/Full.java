@@ -1,6 +1,6 @@
 /**
- * Full: a full cache: each new entry of a kilobyte replaces the oldest one. Prints "READY 1" when the cache is full, and continues until
- * standard input ends or a minute is over.
+ * Full: keeps a full cache, in which each new entry of a kilobyte replaces the oldest one. Prints "READY 1" when the cache is full, and
+ * continues until standard input ends or a minute is over.
  */
 public class Full {
     private static final byte[][] recent = new byte[10_000][];

@@ -6,7 +6,7 @@ import org.apache.commons.collections4.map.AbstractReferenceMap.ReferenceStrengt
 import org.apache.commons.collections4.map.ReferenceMap;
 
 /**
- * Keeps thumbnails as soft values of a map of Commons Collections. Memory suffices, so each phase adds
+ * Keeps thumbnails as soft values of a map of Commons Collections. There is enough memory, so no reference is cleared, and each phase adds
  * thumbnails.
  */
 class Thumbnails {

@@ -8,8 +8,8 @@ import java.io.StringWriter;
 import java.util.Map;
 
 /**
- * Creates letters as templates of FreeMarker, which keeps them by soft references. Memory suffices, so each phase adds
- * templates.
+ * Creates letters as templates of FreeMarker, which keeps them by soft references. There is enough memory, so no reference is cleared, and
+ * each phase adds templates.
  */
 class Letters {
     private static final int LETTERS = 400;

@@ -14,7 +14,7 @@ class Imports {
         int run();
     }
 
-    /** Its method is called again if it fails. */
+    /** An import whose method is called again if it fails. */
     public static class FileImport implements Import {
         private final long[] rows = new long[50];
 

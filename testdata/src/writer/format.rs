@@ -299,7 +299,7 @@ pub struct ClassDump {
     pub fields: Vec<(u64, FieldType)>,
 }
 
-/// Collects the bytes of a record or sub-record, or of a part of it. Numbers are big-endian.
+/// Collects the bytes of a record, of a sub-record, or of a part of one. Numbers are big-endian.
 #[derive(Debug, Clone)]
 pub struct Body {
     id_size: IdSize,

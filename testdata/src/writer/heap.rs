@@ -473,7 +473,7 @@ impl HeapBuilder {
         self.classes[class.0].address = address;
     }
 
-    /// Adds a top-level record with any tag, before LOAD_CLASS or after the heap.
+    /// Adds a top-level record with any tag, before the LOAD_CLASS records or after the heap.
     pub fn add_record(&mut self, place: Place, tag: u8, body: &[u8]) {
         self.records.push((place, tag, body.to_vec()));
     }

@@ -7,10 +7,11 @@ use super::format::FieldType;
 pub struct JvmLayout {
     /// Bytes of a reference: 4 (compressed or 32 bit) or 8.
     pub reference: u64,
-    /// Bytes of an instance's header: 12, 16 (without compressed class pointers), or 8 (compact headers, or 32 bit).
+    /// Bytes of an instance's header: 12 with compressed class pointers, 16 without them, and 8 with compact headers or
+    /// on 32-bit JVMs.
     pub header: u64,
-    /// Bytes before an array's elements: 16, 20 or 24 (without compressed class pointers), or 12 (compact headers, or
-    /// 32 bit).
+    /// Bytes before an array's elements: 16 with compressed class pointers, 20 or 24 without them, and 12 with compact
+    /// headers or on 32-bit JVMs.
     pub array_header: u64,
     /// Alignment of objects: 8 or 16 bytes.
     pub alignment: u64,

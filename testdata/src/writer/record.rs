@@ -72,7 +72,7 @@ impl<W: Write> RecordWriter<W> {
         })
     }
 
-    /// From now on, stores the offsets of all records and sub-records that are written.
+    /// Starts to store the offsets of all records and sub-records that are written from now on.
     pub fn track_boundaries(&mut self) {
         self.boundaries.get_or_insert_default();
     }

@@ -23,7 +23,7 @@ struct Case<'a> {
     /// Arguments of the command, without the output format.
     args: &'a [&'a str],
     reverse: bool,
-    /// Text that occurs in the names of some frames.
+    /// A search text that occurs in the names of some frames.
     find: &'a str,
     /// A command whose JSON report contains the total, and the JSON pointer to the total.
     total: (&'a [&'a str], &'a str),

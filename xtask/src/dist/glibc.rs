@@ -95,7 +95,7 @@ fn number(version: &str) -> Option<(u32, u32)> {
     }
 }
 
-/// Returns the highest glibc version among the symbols of `readelf --dyn-syms`, and its symbol.
+/// Returns the highest glibc version among the symbols of `readelf --dyn-syms`, and the symbol that needs it.
 fn highest(symbols: &str) -> Option<((u32, u32), &str)> {
     let versions = symbols.split_whitespace().filter_map(|word| {
         let (symbol, version) = word.split_once('@')?;

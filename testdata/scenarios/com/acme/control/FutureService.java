@@ -7,7 +7,7 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Waits for 5,000 answers at any time. Earlier answers have arrived. */
+/** Waits for 5,000 answers at any time. The answers that were awaited before have arrived. */
 class FutureService {
     private static final int ANSWERS = 5_000;
 

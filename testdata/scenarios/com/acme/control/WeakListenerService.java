@@ -6,7 +6,7 @@ import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Has 2,000 open windows, which are weakly held listeners of a model. Each phase closes them and opens as many. */
+/** Has 2,000 open windows. A model refers to them as listeners by weak references. Each phase closes all windows and opens as many. */
 class WeakListenerService {
     private static final int WINDOWS = 2_000;
 

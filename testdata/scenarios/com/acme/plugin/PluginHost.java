@@ -80,7 +80,7 @@ class PluginLoader extends ClassLoader {
 }
 
 class ReportPlugin implements Runnable {
-    /** Makes a leaked class loader large: a static of one of its classes. */
+    /** Static data that makes a leaked class loader large. */
     static final List<byte[]> templates = new ArrayList<>();
 
     @Override

@@ -9,7 +9,7 @@ import java.util.stream.Collectors;
 /** A suspect, and the number of rounds in which its content grew. */
 final class Growth {
     private final Suspect suspect;
-    /** Number of the {@code measured} rounds in which the content grew. */
+    /** Number of measured rounds in which the content grew. */
     private final int growing;
     /** Number of measured rounds (rounds with a snapshot of their own), or 0 if no round was measured. */
     private final int measured;
@@ -27,7 +27,7 @@ final class Growth {
 
     /**
      * Returns a copy with the number of the last {@code rounds} rounds in which the content grew. {@code report} is a comparison whose last
-     * {@code rounds + 1} snapshots were taken with one round between each two.
+     * {@code rounds + 1} snapshots were taken with one round between two consecutive snapshots.
      */
     Growth measuredIn(Map<?, ?> report, int rounds) {
         return new Growth(suspect, suspect.growingRounds(report, rounds), rounds);

@@ -120,7 +120,7 @@ final class GrowthCheck {
         return Optional.of(Growth.of(step));
     }
 
-    /** Fails the test if at least one growth has no excuse. Otherwise prints the growth. */
+    /** Fails the test if there is growth without a reason to accept it. Otherwise prints the growth. */
     private void decide(List<Growth> found) {
         int count = rounds - measuredFrom;
         List<Growth> failing = found.stream().filter(growth -> growth.fails(options)).collect(Collectors.toList());

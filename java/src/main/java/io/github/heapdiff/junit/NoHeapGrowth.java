@@ -13,8 +13,8 @@ import org.junit.jupiter.api.parallel.Resources;
  * Fails a test method if repeating it makes something in the heap grow. On a class, applies to each test method.
  *
  * <p>The method runs at most {@code warmUp + 2 * rounds} times, on one instance of its class. If an earlier check in this JVM found growth,
- * the method may run more often: by the number of rounds that the earlier check ran. JUnit runs its methods before and
- * after each test only once. No other test of this JVM runs at the same time.
+ * the method may run more often: by the number of rounds that the earlier check ran. The methods that JUnit runs before and after each test
+ * run only once. No other test of this JVM runs at the same time.
  */
 @Target({ElementType.TYPE, ElementType.METHOD})
 @Retention(RetentionPolicy.RUNTIME)

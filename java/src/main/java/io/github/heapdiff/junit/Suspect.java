@@ -46,8 +46,8 @@ final class Suspect {
     }
 
     /**
-     * Returns true if neither the verdict nor the growth in each step is an excuse. Then the number of growing rounds decides whether the
-     * test fails.
+     * Returns true if neither the verdict nor the growth in each step is a reason to accept the growth. Then the number of growing rounds
+     * decides whether the test fails.
      */
     boolean growsInEachStep() {
         return excuse().isEmpty();
@@ -65,8 +65,8 @@ final class Suspect {
         if (Collections.min(added) <= 0) {
             return Optional.of("in at least one step of the work, its " + figure().replace("_", " ") + " did not grow");
         }
-        // A cache that fills with random keys adds fewer entries in each step. This is no excuse if the last step adds more than the
-        // others, because the rounds of the last step are measured one by one.
+        // Accept growth if the last step adds much less than another step, as in a cache that fills with random keys. A last step that adds
+        // more than the others is no reason to accept, because its rounds are measured one by one.
         if (added.get(added.size() - 1) < Collections.max(added) / LEAST_PART_OF_STEP) {
             return Optional.of("the second step added less than a quarter of what the first step added");
         }
