@@ -65,7 +65,7 @@ pub struct StubServer {
 }
 
 impl StubServer {
-    /// Listens on any port of the loopback address. Each connection gets the next answer.
+    /// Listens on a free port of the loopback address. Each connection gets the next answer.
     ///
     /// # Panics
     /// Panics if the server cannot listen.

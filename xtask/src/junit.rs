@@ -88,7 +88,7 @@ pub(crate) fn junit(options: &Options) -> Result<()> {
 
 /// A series of assertions.
 struct Soak<'a> {
-    /// Number of assertions, and megabytes of live objects in the heap.
+    /// The number of assertions, and the size of the live objects in megabytes.
     sizes: [u32; 2],
     fork: &'a str,
 }

@@ -230,7 +230,8 @@ fn goals(totals: &Totals) -> Result<()> {
     Ok(())
 }
 
-/// Returns the judgement of every subject on every JDK, in their order.
+/// Returns one judgement for each JDK and subject: all subjects on the first JDK, then all subjects on the next one,
+/// and so on.
 fn run_all<J: Display + Send>(
     jdks: &[Jdk],
     subjects: &[Subject],

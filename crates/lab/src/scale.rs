@@ -148,8 +148,8 @@ fn ask(
     let output = dump.with_extension("json");
     let mut run = Command::new(heapdiff);
     run.arg(command).arg(dump).args(more);
-    // List all classes, but only so many objects that the largest object of each copy is included. The list of objects
-    // is short, because each row contains a path.
+    // List all classes. The list of objects is shorter, because each row contains a path. It is just long enough for
+    // the largest object of each copy.
     let top = if command == "histo" { "100000" } else { "1000" };
     run.args([
         "--top",

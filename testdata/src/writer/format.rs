@@ -228,14 +228,14 @@ pub enum Root {
     JniLocal {
         /// Serial number of the thread.
         thread: u32,
-        /// Frame number in the thread's stack trace; -1 without a frame.
+        /// Frame number in the thread's stack trace; -1 if there is no frame.
         frame: i32,
     },
     /// ROOT_JAVA_FRAME
     JavaFrame {
         /// Serial number of the thread.
         thread: u32,
-        /// Frame number in the thread's stack trace; -1 without a frame.
+        /// Frame number in the thread's stack trace; -1 if there is no frame.
         frame: i32,
     },
     /// ROOT_NATIVE_STACK

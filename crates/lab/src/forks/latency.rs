@@ -34,8 +34,7 @@ pub(super) type Sample = (f64, f64);
 /// The measurements on one JVM.
 pub(super) struct Measured {
     pub(super) rows: String,
-    /// Three series of latencies, each with its name: without a dump, during a forked dump, and during the JVM's own
-    /// dump.
+    /// Two series of latencies, each with its name: during a forked dump, and during the JVM's own dump.
     pub(super) series: Vec<(&'static str, Vec<Sample>)>,
 }
 

@@ -69,7 +69,7 @@ pub(super) fn all(
                 vec![flag(&[&"-agentpath:", &agent, &"=", &options])],
             )
         });
-        // The same sampling interval, but the agent also writes a trace. Each JVM writes to a new file.
+        // Use the same sampling interval, but let the agent also write a trace. Each JVM writes to a new file.
         let trace = scratch.join(format!("trace-{kib}-{}.db", jdk.major()));
         for end in ["", "-wal", "-shm"] {
             let mut file = trace.clone().into_os_string();
@@ -104,7 +104,7 @@ pub(super) fn all(
             });
         }
     }
-    // Fewer frames for each sample, to show how much time a shorter stack walk saves.
+    // Record fewer frames for each sample, to show how much time a shorter stack walk saves.
     tools.push(Tool {
         ours: true,
         interval: Some(64 << 10),
@@ -113,7 +113,7 @@ pub(super) fn all(
             vec![flag(&[&"-agentpath:", &agent, &"=interval=64k,depth=16"])],
         )
     });
-    // The effect of counting every allocation, with samples at the default interval and with almost no samples.
+    // Measure the effect of counting every allocation, with samples at the default interval and with almost no samples.
     for options in [
         "interval=512k,count=on",
         "interval=512k,count=jdk",

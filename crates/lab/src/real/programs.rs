@@ -3,7 +3,7 @@
 /// A published program with the report that is expected for it.
 pub(super) struct Program {
     pub(super) name: &'static str,
-    /// Name and version of the library, and what the program makes it do.
+    /// Name and version of the library, and how the program uses it.
     pub(super) about: &'static str,
     pub(super) source: &'static str,
     /// If the library itself leaked: its last version with the leak, and its first version without the leak.
