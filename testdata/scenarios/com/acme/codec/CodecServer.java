@@ -10,7 +10,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * Codecs release native memory by a cleaner. In leak mode, one cleaning action waits for a device that never answers, and all later actions
- * wait in the cleaner's list.
+ * wait behind it.
  */
 class CodecServer {
     private static final int CODECS = 10_000;
