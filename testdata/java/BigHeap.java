@@ -16,10 +16,10 @@ import java.util.concurrent.ConcurrentHashMap;
  *
  * <pre>java -Xmx12g BigHeap.java SCALE FIRST.hprof [SECOND.hprof [GROWTH]]</pre>
  *
- * At scale 1 the first dump holds about 41 million objects and takes about 2 GB. Before the second
- * dump the audit log grows by GROWTH (default 0.1) of the heap's object count, while the rest of the
- * heap turns over without growing. Half of the objects hold no reference. The same arguments build
- * the same heap. With -Dlive=false the dumps come without a collection before, and hold the young generation as it is.
+ * At scale 1, the first dump has about 41 million objects and about 2 GB. Between the dumps, the audit log grows by GROWTH (default 0.1)
+ * of the heap's object count. The rest of the heap is partly replaced, but does not grow. Half of the objects hold no reference. The
+ * same arguments build the same heap. With -Dlive=false, no GC runs before a dump, so the dumps include the garbage in the young
+ * generation.
  */
 public class BigHeap {
     private static final boolean LIVE = Boolean.parseBoolean(System.getProperty("live", "true"));
@@ -28,7 +28,7 @@ public class BigHeap {
 
     record Customer(long id, String name, Address address, int tier, boolean active) {}
 
-    /** Primitive fields only, as a geometry or metrics library would have by the million. */
+    /** A class with primitive fields only. A geometry or metrics library would create millions of such objects. */
     static final class Point {
         final double x;
         final double y;
@@ -88,7 +88,7 @@ public class BigHeap {
         }
     }
 
-    /** A hand-made queue: one chain, as long as the heap allows. */
+    /** An element of a linked queue that uses no JDK collection. The queue is one long chain of references. */
     static final class Message {
         final int sequence;
         final byte[] body;
@@ -131,7 +131,7 @@ public class BigHeap {
         }
     }
 
-    /** A vertex of a random graph: no tidy dominator. */
+    /** A vertex of a random graph. Many paths lead to it, so its dominator is hard to guess. */
     static final class Vertex {
         final int id;
         Vertex[] neighbours;
@@ -165,7 +165,7 @@ public class BigHeap {
         }
     }
 
-    /** The leak: nothing ever trims it. */
+    /** The leak: entries are added, but never removed. */
     static final class AuditLog {
         static final List<AuditEntry> entries = new ArrayList<>();
 
@@ -372,7 +372,7 @@ public class BigHeap {
         audit(times(0.2));
     }
 
-    /** What goes on between the dumps besides the leak: old things leave, as many new ones come. */
+    /** Changes the heap between the dumps without growth: removes some old objects, and adds as many new ones. */
     private void turnover() {
         for (int i = times(0.2); i > 0; i--) {
             Broker.pending.removeFirst();
@@ -413,7 +413,7 @@ public class BigHeap {
         dump(args[1]);
         if (args.length > 2) {
             heap.turnover();
-            // Five objects an entry: the entry, its string, the string's bytes, a Long, an Event.
+            // Each entry consists of five objects: the entry, its string, the string's bytes, a Long and an Event.
             heap.audit(heap.times(41 * growth / 5));
             dump(args[2]);
         }

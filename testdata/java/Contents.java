@@ -51,13 +51,13 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.concurrent.atomic.LongAdder;
 
 /**
- * Keeps collections of every kind, and says through their public methods what they hold:
- * HOLDS, field, kind, size, elements, with tabs between.
+ * Keeps collections of every kind, and reads through their public methods what they contain. Prints a line for each: HOLDS, field, kind,
+ * size and elements, separated by tabs.
  */
 public class Contents {
     enum Metal { IRON, GOLD, LEAD }
 
-    /** All hash alike, so that their buckets become trees. */
+    /** A key whose hash code is always the same, so that hash buckets become trees. */
     record Crowded(String name) implements Comparable<Crowded> {
         @Override
         public int hashCode() {
@@ -75,7 +75,7 @@ public class Contents {
         }
     }
 
-    /** A field of the same name as its superclass has. */
+    /** A list with a field that has the same name as a field of its superclass. */
     static class OwnList extends ArrayList<String> {
         int size = 77;
     }
@@ -135,7 +135,7 @@ public class Contents {
     static Map<String, Integer> skipListMap = put(new ConcurrentSkipListMap<>(), MANY);
     static Map<String, Integer> hashtable = put(new Hashtable<>(), 20);
     static Map<Object, Object> properties = properties();
-    /** Whose keys another map keeps alive. */
+    /** A weak map whose keys another map keeps alive. */
     static Map<String, Integer> weakMap = new WeakHashMap<>(concurrentMap);
     static Map<String, Integer> identityMap = withNull(new IdentityHashMap<>());
     static Map<Metal, String> enumMap = new EnumMap<>(Map.of(Metal.LEAD, "heavy", Metal.GOLD, "dear"));
@@ -197,7 +197,7 @@ public class Contents {
         return queue;
     }
 
-    /** Goes round the end of the array. */
+    /** Adds and removes elements until the queue's content wraps around the end of its array. */
     static <C extends java.util.Queue<String>> C wrapped(C queue) {
         fill(queue, 6);
         for (int i = 0; i < 5; i++) {
@@ -233,7 +233,7 @@ public class Contents {
         return properties;
     }
 
-    /** Threads that contend for it spread it over cells. */
+    /** Adds from several threads at once, so that the adder spreads its value over several cells. */
     static void count(LongAdder adder) throws InterruptedException {
         Thread[] threads = new Thread[4];
         for (int i = 0; i < threads.length; i++) {

@@ -33,12 +33,12 @@ import java.util.function.Function;
 import java.util.function.Supplier;
 
 /**
- * Objects of all kinds, each in a static field of {@link Zoo}, measured inside the JVM: shallow by
- * Instrumentation, deep by a walk over fields and elements, with and without shared values. Prints
- * {@code SIZE field shallow deep unshared} for each, {@code SET shallow deep unshared} for all of them, and
- * {@code STATICS shallow deep} for a class object with what its static fields hold, {@code UNTOLD shallow deep
- * unshared} for a string that the program interned; {@code FINAL field deep} and {@code FINALSTATICS deep} for
- * walks that follow no final fields; then READY 1, and holds still.
+ * Creates objects of all kinds, each in a static field of {@link Zoo}, and measures them inside the JVM. Instrumentation gives shallow
+ * sizes. A walk over fields and elements gives deep sizes, with shared values and without them. Prints {@code SIZE field shallow deep
+ * unshared} for each object, {@code SET shallow deep unshared} for all objects together, {@code STATICS shallow deep} for a class object
+ * with everything that its static fields hold, and {@code UNTOLD shallow deep unshared} for a string that the program interned. Prints
+ * {@code FINAL field deep} and {@code FINALSTATICS deep} for walks that do not follow final fields. Then prints READY 1, and waits without
+ * changing anything.
  */
 public class DeepSizes {
     static Instrumentation instrumentation;
@@ -109,7 +109,7 @@ public class DeepSizes {
         static Object[] both = {one, two};
     }
 
-    /** What is measured. */
+    /** The objects that are measured. */
     static class Zoo {
         static Object empty = new Empty();
         static Object mixed = new Mixed();
@@ -192,7 +192,7 @@ public class DeepSizes {
         static Object grandchildren = new Grandchild[] {new Grandchild(), null, new Grandchild()};
     }
 
-    /** Interned by a call, not as a constant: a dump does not tell. */
+    /** Holds a string that {@code intern} interned. It is not a constant of a class, so a dump does not show that it is interned. */
     static class Untold {
         static Object interned = new StringBuilder("made at ").append("run time").toString().intern();
     }
@@ -201,7 +201,7 @@ public class DeepSizes {
         return (Function<Object, Object>) x -> "" + x + first + second + third;
     }
 
-    /** A box that valueOf did not make. */
+    /** Returns a box that {@code valueOf} did not create, so that the box is not in the JDK's cache. */
     static Object box(Class<?> box, Class<?> primitive, Object value) {
         try {
             return box.getConstructor(primitive).newInstance(value);
@@ -224,7 +224,7 @@ public class DeepSizes {
         return map;
     }
 
-    /** Enough keys of one hash code for the map to make a tree of them. */
+    /** Returns a map with so many keys of one hash code that the map stores them in a tree. */
     static Object collisions() {
         Map<Object, Object> map = new HashMap<>(128);
         String[] halves = {"Aa", "BB"};
@@ -267,7 +267,7 @@ public class DeepSizes {
         return new Object[] {new Pair(shared, 1), new Pair(shared, 2), shared};
     }
 
-    /** Arrays of lengths around the alignment. */
+    /** Returns arrays of 36 consecutive lengths, so that their sizes cross several alignment boundaries. */
     static Object arrays(Class<?> element) {
         Object[] all = new Object[36];
         for (int length = 0; length < all.length; length++) {
@@ -281,7 +281,7 @@ public class DeepSizes {
             return true;
         }
         if (object instanceof String text) {
-            // A copy is asked: asking the string itself would intern it.
+            // Intern a copy, because a call of intern on the string itself would intern this string.
             return new String(text).intern() == text;
         }
         if (object instanceof Boolean) {
@@ -302,7 +302,7 @@ public class DeepSizes {
         return object instanceof Character box && object == Character.valueOf(box);
     }
 
-    /** A walk over all that some objects reach by fields and elements. */
+    /** A walk over all objects that some objects reach through fields and elements. */
     static final class Walk {
         final boolean skipShared;
         final boolean skipFinal;

@@ -43,8 +43,8 @@ import javax.xml.transform.stream.StreamSource;
 import org.xml.sax.InputSource;
 
 /**
- * Hashes [SECRETS [SEED]]: puts secrets through the JDK's classes that keep hashes of content, prints each hash as
- * HASH and the number, and is still at one READY.
+ * Hashes [SECRETS [SEED]]: passes secrets to the JDK classes that store hashes of content. Prints a line for each hash: HASH and the
+ * number. Then prints one READY, and waits without changing anything.
  */
 public class Hashes {
     static final List<Object> KEPT = new ArrayList<>();
@@ -65,7 +65,7 @@ public class Hashes {
         OUT.append("HASH ").append(hash).append('\n');
     }
 
-    /** Keeps an object that keeps its hash. A class that this JDK lacks is left out. */
+    /** Keeps an object that stores its hash. Does nothing if this JDK lacks the object's class. */
     static void keep(String secret, Source source) {
         try {
             Object made = source.make(secret);
@@ -151,7 +151,7 @@ public class Hashes {
         });
     }
 
-    /** Parsers keep names in tables of their own. */
+    /** Parses XML whose names are secrets, because parsers store the hashes of names in tables. */
     static void parse(String secret) {
         keep(secret, s -> {
             String xml = "<" + s + " " + s + "='" + s + "'/>";

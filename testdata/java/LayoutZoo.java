@@ -30,12 +30,12 @@ import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.Supplier;
 
 /**
- * A zoo of object layouts: every mix of field types, inheritance, arrays of every type and length,
- * classes with one instance and classes with many. Holds still at each READY, so that a dump and the
- * JVM's own histogram can be compared byte for byte.
+ * Creates objects with many layouts: every mix of field types, inheritance, arrays of every type and length, classes with one instance and
+ * classes with many. Changes nothing while it waits after each READY, so that a dump and the JVM's own histogram can be compared byte for
+ * byte.
  */
 public class LayoutZoo {
-    // Hand-written shapes: what people write, and the corners where layouts differ.
+    // Classes written by hand: usual ones, and special cases in which layouts differ between JVMs.
 
     static class Empty {}
 
@@ -77,7 +77,7 @@ public class LayoutZoo {
         Object value = "seven";
     }
 
-    /** A byte below a long below a byte: does the JVM fill the gaps of the superclass? */
+    /** The first of three classes with a byte, a long and a byte field: does the JVM fill the gaps in superclasses? */
     static class Base {
         byte a = 1;
     }
@@ -272,12 +272,12 @@ public class LayoutZoo {
                 animals.add(Array.newInstance(element, length));
             }
         }
-        // Longer than a region of G1 at its smallest: a humongous object.
+        // These arrays are larger than the smallest region of G1, so they are humongous objects.
         animals.add(new byte[3_000_001]);
         animals.add(new Object[300_001]);
     }
 
-    // Generated shapes: every mix of field counts, alone and below a superclass with another mix.
+    // Generated classes: every mix of field counts, in a class of its own and in a subclass of a class with another mix.
 
     private static final String[] DESCRIPTORS = {"J", "I", "S", "B", "Ljava/lang/Object;"};
 
@@ -290,7 +290,7 @@ public class LayoutZoo {
         }
         out.writeInt(0xcafebabe);
         out.writeInt(52);
-        // Constants: 1 to 9 as below, then the descriptors, then one name for each field.
+        // The constant pool: the constants 1 to 9 in the order below, then the descriptors, then one name for each field.
         out.writeShort(10 + DESCRIPTORS.length + fields);
         utf8(out, name);
         reference(out, 7, 1);
@@ -383,7 +383,7 @@ public class LayoutZoo {
         }
     }
 
-    // Classes that the JVM lays out in a way of its own: padded, with fields of its own, of varying size.
+    // Classes whose layout is special in the JVM: padded classes, classes with injected fields, and classes of varying size.
 
     static class MyThreadsChild extends MyThread {
         byte flag = 1;
@@ -414,7 +414,7 @@ public class LayoutZoo {
         ForkJoinPool pool = new ForkJoinPool(2);
         pool.submit(() -> {}).get();
         animals.add(pool);
-        // Its cells are made when threads collide, or not at all on a single processor.
+        // The adder creates its cells when threads collide, and creates none on a single processor.
         LongAdder adder = new LongAdder();
         Thread[] threads = new Thread[4];
         for (int i = 0; i < threads.length; i++) {
@@ -449,18 +449,18 @@ public class LayoutZoo {
         for (int depth = 0; depth < 60; depth += 10) {
             startVirtual(depth);
         }
-        // Until all of them are parked.
+        // Wait until all virtual threads are parked.
         Thread.sleep(200);
     }
 
-    /** A virtual thread that waits so many frames deep, where the JDK has them. */
+    /** Starts a virtual thread that waits {@code depth} frames deep, if the JDK has virtual threads. */
     static void startVirtual(int depth) throws Exception {
         try {
             Object builder = Thread.class.getMethod("ofVirtual").invoke(null);
             Runnable task = () -> park(depth);
             Class.forName("java.lang.Thread$Builder").getMethod("start", Runnable.class).invoke(builder, task);
         } catch (NoSuchMethodException older) {
-            // Before 21.
+            // JDKs before 21 have no virtual threads.
         }
     }
 

@@ -3,9 +3,9 @@ import java.util.List;
 import java.util.Random;
 
 /**
- * Keeps boxes on a shelf, 10,000 more before each READY, and holds still in between.
+ * Keeps boxes on a shelf: 10,000 more before each READY. Changes nothing while it waits.
  *
- * Shelf [MEGABYTES]: also keeps so many megabytes that do not compress.
+ * Shelf [MEGABYTES]: also keeps this number of megabytes, whose content cannot be compressed.
  */
 public class Shelf {
     static final class Box {

@@ -24,9 +24,9 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.IntFunction;
 
 /**
- * Wastes memory in every way that is known, each in a static field of {@link Held}, and counts what could be
- * saved, by Instrumentation and by what the JDK does itself: how long a table has to be is found by trying.
- * Prints {@code WASTE kind field objects bytes} for each, then READY 1, and holds still.
+ * Wastes memory in every known way, each in a static field of {@link Held}, and computes the bytes that could be saved. Sizes come from
+ * Instrumentation. The smallest possible length of a hash table is found by trying. Prints {@code WASTE kind field objects bytes} for each
+ * field. Then prints READY 1, and waits without changing anything.
  */
 public class Waste {
     static Instrumentation instrumentation;
@@ -35,7 +35,7 @@ public class Waste {
         instrumentation = given;
     }
 
-    /** What is wasted. */
+    /** The objects that waste memory. */
     static class Held {
         static Object strings;
         static Object wideStrings;
@@ -74,7 +74,7 @@ public class Waste {
     }
 
     static final StringBuilder report = new StringBuilder();
-    /** Elements that are equal to nothing. */
+    /** Elements that differ from all other objects. */
     static final Object[] elements = new Object[1000];
 
     static long size(Object object) {
@@ -95,7 +95,7 @@ public class Waste {
         }
     }
 
-    /** What an array of another length would take. */
+    /** Returns the size that the array would have with another length. */
     static long sizeWith(Object array, int length) {
         return size(Array.newInstance(array.getClass().getComponentType(), length));
     }
@@ -107,7 +107,7 @@ public class Waste {
         report.append(' ').append(objects).append(' ').append(bytes).append('\n');
     }
 
-    /** {@code count} strings of {@code different} texts. */
+    /** Keeps {@code count} strings with only {@code different} different contents. */
     static void strings(String name, String start, int count, int different)
             throws ReflectiveOperationException {
         String[] strings = new String[count];
@@ -121,7 +121,7 @@ public class Waste {
         keep("duplicate_strings", name, strings, count - different, bytes);
     }
 
-    /** Strings that share the array of the first. */
+    /** Keeps equal strings that all share one array. */
     static void sharedStrings() throws ReflectiveOperationException {
         String first = new StringBuilder("shared by many").append(1).toString();
         String[] strings = new String[100];
@@ -140,7 +140,7 @@ public class Waste {
         keep("duplicate_boxes", name, boxes, count - different, (count - different) * size(boxes[0]));
     }
 
-    /** Boxes, no two of which are equal, in something that only holds them. */
+    /** Keeps boxes with different values in an object that could store the values without boxes. */
     static void boxed(String name, Object what, int width, Object... boxes)
             throws ReflectiveOperationException {
         long reference = (size(new Object[1024]) - size(new Object[0])) / 1024;
@@ -157,7 +157,7 @@ public class Waste {
         return all;
     }
 
-    /** Things of which each is wasted with its array. */
+    /** Keeps empty collections. Each wastes its own size and the size of its array. */
     static void empty(String name, String array, Object... things) throws ReflectiveOperationException {
         long bytes = 0;
         for (Object thing : things) {
@@ -170,7 +170,7 @@ public class Waste {
         keep("empty_collections", name, things, things.length, bytes);
     }
 
-    /** Things of which each has an array that is longer than needed. */
+    /** Keeps collections whose arrays are longer than needed. */
     static void sparse(String name, String array, int need, Object... things)
             throws ReflectiveOperationException {
         long bytes = 0;
@@ -193,7 +193,7 @@ public class Waste {
         return map;
     }
 
-    /** The shortest table with so many entries, of all capacities that one may ask for. */
+    /** Returns the length of the shortest hash table for {@code count} entries, over all initial capacities below 100. */
     static int shortest(int count, IntFunction<? extends Map<Object, Object>> map)
             throws ReflectiveOperationException {
         int least = Integer.MAX_VALUE;
@@ -225,7 +225,7 @@ public class Waste {
         Reference.reachabilityFence(elements);
     }
 
-    /** In a method of its own: what it has in variables is held by nothing else once it has returned. */
+    /** This is a separate method, so that after its return no local variable holds the objects. */
     static void build() throws ReflectiveOperationException {
         Arrays.setAll(elements, i -> new Object());
 
@@ -266,7 +266,7 @@ public class Waste {
 
         sparse("sparseLists", "elementData", 10, add(new ArrayList<>(100), 10), add(new ArrayList<>(20), 10));
         sparse("sparseVectors", "elementData", 1, add(new Vector<>(), 1));
-        // Elements that compare.
+        // A comparator, because the elements are not comparable.
         PriorityQueue<Object> queue = new PriorityQueue<>(50, (a, b) -> 0);
         sparse("sparseQueues", "queue", 4, add(queue, 4));
         ArrayDeque<Object> deque = add(new ArrayDeque<>(100), 60);

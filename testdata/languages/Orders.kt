@@ -3,7 +3,7 @@ package com.acme.kotlin
 import java.util.function.IntConsumer
 import java.util.stream.IntStream
 
-/** Keeps some arrays of each way to allocate that Kotlin's compiler has a name of its own for. */
+/** Keeps arrays that are allocated in Kotlin constructs for which the compiler generates classes or unusual names. */
 @JvmField
 val kept = java.util.ArrayList<Any>()
 
@@ -23,7 +23,7 @@ class Shop {
         IntStream.range(0, 1).forEach(all)
     }
 
-    /** A class of its own for the object. */
+    /** The object expression gets its own class. */
     fun refund(size: Int) {
         val each = object : IntConsumer {
             override fun accept(value: Int) {

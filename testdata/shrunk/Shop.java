@@ -6,8 +6,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Keeps 2,000 carts before each READY and never lets go of them, until the input ends. Methods are small, so that a
- * shrinker puts them into those that call them.
+ * Keeps 2,000 more carts before each READY, until the input ends. Methods are small, so that a shrinker inlines them into their
+ * callers.
  */
 public class Shop {
     static final Shop shop = new Shop();

@@ -32,7 +32,7 @@ impl Authority {
         }
     }
 
-    /// Returns the authority's own certificate in PEM format, as in files with trusted authorities.
+    /// Returns the authority's certificate in PEM format, for a file of trusted authorities.
     #[must_use]
     pub fn pem(&self) -> &str {
         &self.pem

@@ -6,14 +6,14 @@ use std::io::Write;
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A running test case. If the case exceeds its time limit, the process of the tests is ended, so the run fails.
+/// A running test case. If the case exceeds its time limit, the test process exits, so the test run fails.
 #[derive(Debug)]
 pub struct Deadline(u64);
 
 /// The running cases by number, each with its deadline and the name of its test.
 type Cases = BTreeMap<u64, (Instant, String)>;
 
-/// The number of the most recent case, and the running cases.
+/// The running cases, and the number that the most recent case got.
 static CASES: Mutex<(u64, Cases)> = Mutex::new((0, BTreeMap::new()));
 
 impl Deadline {
@@ -46,8 +46,8 @@ fn watch() {
         let cases = CASES.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if let Some((_, test)) = cases.1.values().find(|(end, _)| *end < now) {
-            // End the whole process, because a single thread cannot be stopped. Ignore an error of writing the message,
-            // because nothing else can be done.
+            // End the whole process, because a single thread cannot be stopped. If the message cannot be written, exit
+            // without it.
             let _ = writeln!(std::io::stderr(), "{test}: one case takes too long");
             std::process::exit(101);
         }

@@ -1,4 +1,4 @@
-//! Generates the two dumps that are kept beside the tests and named in the README.
+//! Generates the dumps that are stored in the repository for tests. The README uses two of them in an example.
 
 use crate::jvm::{DumpOptions, Jdk, JvmError, Launch, Selection, Target};
 use crate::programs;
@@ -8,14 +8,15 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The major version of the JDK that writes the kept dumps. If this version is not installed, a later one is used.
+/// The major version of the JDK that writes the stored dumps. If this version is not installed, a later one is used.
 pub const PREFERRED_MAJOR: u32 = 17;
 
 /// Writes `before.hprof.gz` and `after.hprof.gz` to this folder, replaces existing files, and returns their paths.
 ///
-/// They contain the live objects of the leaking program [`SESSION_REGISTRY`] when it prints its first and its second
-/// `READY`. The JVM compresses them. The program runs without environment variables, in a new folder and under another
-/// user name, because a dump contains the environment, the folder and the name.
+/// Both dumps contain the live objects of the leaking program [`SESSION_REGISTRY`]. The first dump is taken when the
+/// program prints its first `READY`, and the second one when it prints its second `READY`. The JVM compresses the
+/// dumps. A dump contains the environment variables, the working folder and the user name. Therefore the program runs
+/// without environment variables, in a new folder and under another user name.
 pub fn regenerate_dumps(out_dir: &Path) -> Result<Vec<PathBuf>, JvmError> {
     make_dumps(out_dir, 9)
 }
@@ -53,8 +54,9 @@ pub fn unpacked(dump: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Writes `sampled-before.hprof.gz` and `sampled-after.hprof.gz`: the heap of `java/agent/Orders.java`, with the agent
-/// loaded, when it prints its first and its second `READY`. Otherwise they are like the dumps of [`regenerate_dumps`].
+/// Writes `sampled-before.hprof.gz` and `sampled-after.hprof.gz`, the dumps of `java/agent/Orders.java` with the agent
+/// loaded. They are taken when the program prints its first and its second `READY`, in the same way as the dumps of
+/// [`regenerate_dumps`].
 pub fn make_sampled_dumps(
     out_dir: &Path,
     library: &Path,

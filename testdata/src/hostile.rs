@@ -11,7 +11,7 @@ use crate::writer::{
     compress,
 };
 
-/// A name, and a function to test. The function accepts any bytes, and must neither panic nor hang.
+/// A function to test, with its name. The function accepts any bytes, and must neither panic nor hang.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Maximum time for one input, on a busy machine.
@@ -102,8 +102,8 @@ pub fn corpus() -> Vec<Vec<u8>> {
     }
     agent.add_to(&mut heap);
     corpus.push(heap.build());
-    // Two dumps in one file. If the file is read as one dump, the second dump is damage at the end of the first. If it
-    // is read as a pair, the two dumps can be compared.
+    // Two dumps in one file. A target that reads one dump finds invalid bytes after the first dump. A target that
+    // compares dumps reads both.
     corpus.push([&corpus[0][..], &corpus[1]].concat());
     corpus
 }
@@ -132,7 +132,7 @@ pub fn mutate(rng: &mut Rng, corpus: &[Vec<u8>]) -> Vec<u8> {
                 bytes.drain(at..end);
             }
             4 => {
-                // Inserts some consecutive bytes of the same dump or of another dump.
+                // Copies some consecutive bytes from any dump of the corpus, and inserts them here.
                 let other = &corpus[rng.below(corpus.len())];
                 let from = rng.below(other.len());
                 let to = (from + rng.below(120)).min(other.len());
@@ -171,7 +171,7 @@ pub fn run(targets: &[Target], seconds: u64) -> u64 {
     run_on(&corpus(), "seed", targets, seconds)
 }
 
-/// Does the same as [`run`] with another corpus, whose files are called `name` with a number.
+/// Does the same as [`run`] with another corpus. The files of the corpus are called `name-0`, `name-1` and so on.
 ///
 /// # Panics
 /// Panics as [`run`] does.

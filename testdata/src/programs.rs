@@ -16,59 +16,60 @@ pub fn agent_library() -> PathBuf {
     library
 }
 
-/// `LayoutZoo.java`: creates objects of every kind of layout, and has three phases, each of which ends with `READY` and
-/// a wait. Main class `LayoutZoo`.
+/// `LayoutZoo.java`: creates objects with every kind of field layout, in three phases. At the end of each phase the
+/// program prints `READY` and waits. Main class `LayoutZoo`.
 pub fn layout_zoo() -> PathBuf {
     java("LayoutZoo.java")
 }
 
-/// `DeepSizes.java`: objects of all kinds, whose sizes the program measures itself as an agent for `-javaagent`. It
-/// prints the sizes, and then its only `READY`, and waits. Main class `DeepSizes`.
+/// `DeepSizes.java`: creates objects of all kinds and measures their sizes with `java.lang.instrument`. Prints the
+/// sizes, then its only `READY`, and waits. Main class `DeepSizes`.
 pub fn deep_sizes() -> PathBuf {
     java("DeepSizes.java")
 }
 
-/// `Contents.java`: keeps collections of every kind in static fields, prints a line `HOLDS field kind size elements`
-/// for each, and then its only `READY`, and waits. Main class `Contents`.
+/// `Contents.java`: keeps collections of every kind in static fields, and prints a line `HOLDS field kind size
+/// elements` for each. Then prints its only `READY`, and waits. Main class `Contents`.
 pub fn contents() -> PathBuf {
     java("Contents.java")
 }
 
-/// `Hashes.java [SECRETS [SEED]]`: passes secrets to the JDK's classes that keep hashes, prints a line `HASH number`
-/// for each hash, and then its only `READY`, and waits. Main class `Hashes`.
+/// `Hashes.java [SECRETS [SEED]]`: passes secrets to the JDK classes that store hashes, and prints a line `HASH number`
+/// for each hash. Then prints its only `READY`, and waits. Main class `Hashes`.
 pub fn hashes() -> PathBuf {
     java("Hashes.java")
 }
 
-/// `Waste.java`: wastes memory in known ways, and measures the wasted bytes itself as an agent for `-javaagent`. It
-/// prints them, and then its only `READY`, and waits. Main class `Waste`.
+/// `Waste.java`: wastes memory in known ways, and measures the wasted bytes with `java.lang.instrument`. Prints them,
+/// then its only `READY`, and waits. Main class `Waste`.
 pub fn waste() -> PathBuf {
     java("Waste.java")
 }
 
-/// `Shelf.java [MEGABYTES]`: prints `READY` three times, and keeps 10,000 more boxes each time before it does. Main
+/// `Shelf.java [MEGABYTES]`: has three phases. In each phase it adds 10,000 objects, prints `READY` and waits. Main
 /// class `Shelf`.
 pub fn shelf() -> PathBuf {
     java("Shelf.java")
 }
 
-/// `BigHeap.java SCALE FIRST.hprof [SECOND.hprof [GROWTH]]`: builds a heap of any size, dumps it, and, if a second file
-/// is given, adds a leak and dumps it again. Main class `BigHeap`.
+/// `BigHeap.java SCALE FIRST.hprof [SECOND.hprof [GROWTH]]`: builds a heap of the given size and dumps it. If a second
+/// file is given, the program adds a leak and dumps the heap again. Main class `BigHeap`.
 pub fn big_heap() -> PathBuf {
     java("BigHeap.java")
 }
 
-/// A program for the agent's tests, in `java/agent`.
+/// Returns the path of a program in `java/agent`, for tests of the agent.
 pub fn agent(name: &str) -> PathBuf {
     java("agent").join(name)
 }
 
-/// A program for the tests of rewritten classes, in `java/bytecode`.
+/// Returns the path of a program in `java/bytecode`, for tests that rewrite bytecode.
 pub fn bytecode(name: &str) -> PathBuf {
     java("bytecode").join(name)
 }
 
-/// `Late.java CALM GROW`: begins to leak after a while, and prints the time at which it began. Main class `Late`.
+/// `Late.java CALM GROW`: begins to leak after `CALM` milliseconds, and prints the time at which the leak began. Main
+/// class `Late`.
 pub fn late() -> PathBuf {
     java("trace/Late.java")
 }
@@ -103,7 +104,7 @@ pub fn forks() -> PathBuf {
     java("forks").join("Service.java")
 }
 
-/// A program with counted and timed operations, in `java/overhead`.
+/// Returns the path of a program in `java/overhead`, which counts its operations and measures their time.
 pub fn overhead(name: &str) -> PathBuf {
     java("overhead").join(name)
 }

@@ -1,5 +1,5 @@
-//! Flight recordings of a real JVM, and recordings that this module composes byte by byte, for cases that no JVM
-//! produces. The module shares no code with the reader.
+//! Flight recordings for tests: recordings of a real JVM, and recordings composed byte by byte for cases that no JVM
+//! produces. This module shares no code with the reader that it tests.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 use crate::jvm::{Jdk, JvmError, Launch};
 
 /// Records a run of `java/jfr/Recorded.java`. In each of `steps` equal steps, the program keeps 3000-byte arrays and
-/// then runs a GC. Returns the number of arrays that the program kept. The recording takes about two seconds, and 100
+/// then runs a GC. Returns the number of arrays that the program kept. The recording takes about two seconds plus 100
 /// ms for each step.
 ///
 /// # Errors
@@ -82,7 +82,7 @@ pub fn counts(jdk: &Jdk, file: &Path) -> Result<BTreeMap<String, u64>, JvmError>
     Ok(text.lines().filter_map(row).collect())
 }
 
-/// Encodes an integer as recordings do: seven bits in each byte, eight in the ninth.
+/// Encodes an integer as in a flight recording: each byte holds seven bits of the value, and a ninth byte holds eight.
 #[must_use]
 pub fn varint(value: i64) -> Vec<u8> {
     let mut rest = value.cast_unsigned();
@@ -109,13 +109,13 @@ pub struct Field {
     pub name: &'static str,
     /// Name of its type.
     pub of: &'static str,
-    /// True if events contain the key of a constant in place of the value.
+    /// True if events contain the key of a constant instead of the value.
     pub pooled: bool,
     /// True if the field is an array.
     pub array: bool,
 }
 
-/// Returns the description of a field whose value is in the event itself.
+/// Returns the description of a field whose value is stored in the event.
 #[must_use]
 pub const fn plain(name: &'static str, of: &'static str) -> Field {
     Field {
@@ -147,8 +147,7 @@ pub struct Chunk {
     start_ns: i64,
 }
 
-/// Number of the first type that a caller adds. The numbers 0 and 1 are the types of metadata events and checkpoint
-/// events.
+/// Number of the first described type. The numbers 0 and 1 are reserved for metadata events and checkpoint events.
 const FIRST_TYPE: usize = 20;
 
 impl Chunk {
@@ -275,7 +274,7 @@ impl Chunk {
     }
 }
 
-/// Returns an event that begins with its size. The bytes of the size itself are included in it.
+/// Returns an event that begins with its size. The size counts its own bytes, too.
 fn sized(kind: i64, body: &[u8]) -> Vec<u8> {
     let kind = varint(kind);
     // Sizes are encoded in four bytes, as the JVM writes them.
@@ -285,7 +284,7 @@ fn sized(kind: i64, body: &[u8]) -> Vec<u8> {
     [&size, &kind[..], body].concat()
 }
 
-/// Begin of [`live_objects`], in milliseconds since 1970.
+/// Start of the first chunk of [`live_objects`], in milliseconds since 1970.
 pub const STARTED_MS: i64 = 1_760_000_000_000;
 
 /// Returns a chunk as async-profiler writes it with the options `alloc=1024,live`. It covers ten seconds with an

@@ -11,7 +11,7 @@ use crate::writer::{ClassId, Elements, FieldType, HeapBuilder, Obj, Ref, Root, V
 pub struct Sampled {
     /// The sampled object, which is the referent of the reference.
     pub referent: Ref,
-    /// The kind of the object: 0 is an unfinished sample, 1 a sample, and 2 a class definition.
+    /// The kind of this `SampleRef`: 0 is an unfinished sample, 1 a sample, and 2 a class definition.
     pub mark: i32,
     /// The uid of the sample.
     pub uid: i64,
@@ -57,13 +57,14 @@ pub struct AgentHeap {
     pub interval: i64,
     /// Sampling strategy; 0 is by bytes.
     pub strategy: i32,
-    /// The interval at the agent's start, if it differed from `interval`.
+    /// The sampling interval at the agent's start, if it differed from `interval`.
     pub first_interval: Option<i64>,
     /// True if the agent was loaded when the JVM started.
     pub from_start: bool,
     /// True if the agent tracks only a few of its samples, but adds all of them to its totals.
     pub few_followed: bool,
-    /// Samples that were dropped because the table was full: their number, and the bytes that they represented.
+    /// The number of samples that were dropped because the table was full, and the number of bytes that they
+    /// represented.
     pub lost: (i64, i64),
     /// Samples that have not been collected.
     pub samples: Vec<Sampled>,
@@ -78,8 +79,8 @@ pub struct AgentHeap {
     pub allocated: Vec<i64>,
     /// The type of each site's last sample. If this list is empty, the agent's class in the heap lacks the field.
     pub site_types: Vec<i64>,
-    /// Number and bytes of the objects of each type that were allocated, by type ID. If empty, the array in the heap is
-    /// null.
+    /// For each type ID, the number and the bytes of all allocated objects. If this list is empty, the array in the
+    /// heap is null.
     pub classes: Vec<(i64, i64)>,
     /// Names of static fields to leave out.
     pub without: Vec<&'static str>,

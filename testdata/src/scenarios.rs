@@ -1,10 +1,10 @@
-//! The leak scenarios, the controls, and the right report on each.
+//! The leak scenarios and the controls, with the expected report on each.
 //!
 //! A scenario is a Java program in one file below `testdata/scenarios`. The file is in the folders of its package,
 //! because a recent JDK requires this to run a source file. The program runs with the argument `leak` or `fixed`. It
-//! has three phases, and follows the protocol of [`Target`]. In `leak` mode, every phase adds the same amount to the
-//! objects that the program keeps. In `fixed` mode it does the same work without the leak, and nothing grows. A
-//! [`Control`] is a program that grows, or seems to grow, but does not leak.
+//! has three phases, and ends each phase with a line `READY` ([`Target`]). In `leak` mode, every phase adds the same
+//! amount to the objects that the program keeps. In `fixed` mode it does the same work without the leak, and nothing
+//! grows. A [`Control`] is a program that grows, or seems to grow, but does not leak.
 
 mod controls;
 mod leaks;
@@ -18,7 +18,7 @@ pub use libraries::{fetch_libraries, libraries};
 use crate::jvm::{Jdk, JvmError, Launch, Target};
 use std::path::{Path, PathBuf};
 
-/// Every scenario. Every test run compares the first ones, [`CORE`].
+/// All scenarios. Every test run compares the dumps of the first scenarios, [`CORE`].
 pub const ALL: &[Scenario] = &all();
 
 const fn all() -> [Scenario; leaks::LEAKS.len() + lookalikes::LEAKS.len()] {
@@ -38,7 +38,7 @@ const fn all() -> [Scenario; leaks::LEAKS.len() + lookalikes::LEAKS.len()] {
 /// Number of `READY` lines that each scenario prints.
 pub const PHASES: u32 = 3;
 
-/// The scenarios that every test run compares. `cargo xtask accuracy` compares all scenarios.
+/// The scenarios whose dumps every test run compares. `cargo xtask accuracy` compares the dumps of all scenarios.
 pub const CORE: &[Scenario] = ALL.split_at(17).0;
 
 /// The mode of a scenario.
@@ -60,7 +60,7 @@ impl Mode {
     }
 }
 
-/// Minimum growth of the first class in the scenario's `classes`, in each phase.
+/// The amount by which the first class of the scenario's `classes` grows in each phase, at least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Growth {
     /// Number of additional objects.
@@ -76,7 +76,7 @@ pub struct Scenario {
     pub name: &'static str,
     /// A description of the leak. A failed test shows it.
     pub leak: &'static str,
-    /// The class with `main`; its name gives the source file.
+    /// The class with `main`. The source file has the same name.
     pub main_class: &'static str,
     /// The fields that a report may name as the holder, the best first.
     pub holders: &'static [&'static str],
@@ -151,8 +151,8 @@ impl Scenario {
         jdk.major() >= self.since
     }
 
-    /// Compiles the program unless that has been done before, and returns the command that starts it. Flags may be
-    /// added.
+    /// Compiles the program unless that has been done before, and returns the command that starts it. The caller may
+    /// add flags to the command.
     pub fn launch(&self, jdk: &Jdk, mode: Mode) -> Result<Launch, JvmError> {
         launch(jdk, self.main_class, self.libraries).map(|launch| launch.arg(mode.argument()))
     }

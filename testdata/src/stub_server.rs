@@ -56,7 +56,7 @@ impl Received {
     }
 }
 
-/// A running server. It ends after its last answer, or when [`received`](Self::received) is called.
+/// A running server. The server ends after its last answer, or when [`received`](Self::received) is called.
 #[derive(Debug)]
 pub struct StubServer {
     address: SocketAddr,
@@ -65,7 +65,7 @@ pub struct StubServer {
 }
 
 impl StubServer {
-    /// Listens on any port of the loopback address. Each connection gets the next answer.
+    /// Listens on a free port of the loopback address. Each connection gets the next answer.
     ///
     /// # Panics
     /// Panics if the server cannot listen.
@@ -182,8 +182,8 @@ fn one(stream: impl Read + Write, answer: Answer) -> Received {
     request
 }
 
-/// Reads a request. Returns an empty request if the client sends anything else, such as a TLS handshake, or nothing
-/// because it rejected the certificate.
+/// Reads a request. Returns an empty request if the client sends something else, such as a TLS handshake. Also returns
+/// an empty request if the client rejected the certificate and sends nothing.
 fn request(reader: &mut impl BufRead) -> Received {
     let first = reader.fill_buf().ok().and_then(|bytes| bytes.first());
     if !first.is_some_and(|byte| byte.is_ascii_uppercase()) {

@@ -1,11 +1,12 @@
 //! Writes synthetic heap dumps (HPROF) for the tests.
 //!
-//! The writer is deliberately independent of the reader. It shares no type, constant or table with the `hprof` crate,
-//! so that tests find a misunderstanding of the format.
+//! The writer shares no type, constant or table with the `hprof` crate. So if one of the two misunderstands the format,
+//! a test fails.
 //!
-//! * [`HeapBuilder`] builds a heap of classes, objects, threads and roots, assigns addresses as a JVM with a chosen
-//!   [`JvmLayout`] would, and knows every true size.
-//! * [`graph`] turns a plain directed graph into a dump, for oracles.
+//! * [`HeapBuilder`] builds a heap of classes, objects, threads and roots. It assigns addresses and sizes as a JVM with
+//!   the given [`JvmLayout`] would.
+//! * [`graph`] turns a directed graph into a dump, so that tests can compare results with those of plain graph
+//!   algorithms.
 //! * [`linked`] streams lists and trees of any length without holding them in memory.
 //! * [`RecordWriter`] and [`Body`] write single records, for unusual and broken dumps.
 

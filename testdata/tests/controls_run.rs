@@ -1,6 +1,6 @@
-//! Runs each control, and checks by the JVM's own histogram that in every phase it keeps the number of instances that
-//! the table of controls gives. Each control runs on one JDK, and the JDKs take turns from row to row of the table;
-//! `cargo xtask accuracy` runs each control on all JDKs.
+//! Runs each control, and checks its number of instances in every phase against the table of controls. The JVM's own
+//! histogram gives the number. Each control runs on one of the installed JDKs: the first control on the first JDK, the
+//! second one on the next JDK, and so on. `cargo xtask accuracy` runs each control on all JDKs.
 
 use testdata::jvm::{Histogram, Jdk, JvmError, Selection};
 use testdata::scenarios::{CONTROL_PHASES, CONTROLS, Control, libraries};
@@ -35,8 +35,8 @@ fn check(name: &str) {
             let is_right = found.abs_diff(expected) <= expected / 20;
             assert!(is_right, "{told}: {found}, not {expected}");
         }
-        // No other class of the program accumulates objects. So if the number of these instances stays constant, the
-        // size of the whole heap must stay constant too.
+        // No other class of the program accumulates objects. If the number of these instances stays constant, the size
+        // of the whole heap stays constant too.
         let (half, last) = (histograms[1].total_bytes(), histograms[3].total_bytes());
         let is_level = control.instances[3] <= control.instances[1];
         assert!(

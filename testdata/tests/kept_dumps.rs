@@ -1,4 +1,4 @@
-//! Checks that the kept dumps can be regenerated, and that they reveal nothing about the machine.
+//! Checks that the dumps stored in the repository can be regenerated, and that they reveal nothing about the machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};

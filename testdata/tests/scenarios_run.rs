@@ -1,6 +1,7 @@
 //! Checks that each scenario behaves as the table of scenarios describes. The JVM's own histogram shows the leaked
-//! class growing in every phase in `leak` mode, and nothing growing in `fixed` mode. Each scenario runs on one JDK, and
-//! the JDKs take turns from row to row of the table; `cargo xtask accuracy` runs each on all JDKs.
+//! class growing in every phase in `leak` mode, and nothing growing in `fixed` mode. Each scenario runs on one of the
+//! installed JDKs: the first scenario on the first JDK, the second one on the next JDK, and so on. `cargo xtask
+//! accuracy` runs each scenario on all JDKs.
 
 use testdata::jvm::{Histogram, Jdk, JvmError, Selection};
 use testdata::scenarios::{self, Growth, Mode, PHASES, Scenario};
@@ -57,8 +58,8 @@ fn check(name: &str) {
                     jdk.version()
                 );
                 match mode {
-                    // The growth may be up to 1/100 of the step smaller than expected, because other code also creates
-                    // and drops strings and similar objects.
+                    // The growth may be smaller than expected by at most 1/100 of the expected step, because other code
+                    // also creates and drops strings and similar objects.
                     Mode::Leak => assert!(after + step / 100 >= before + step, "{told}"),
                     Mode::Fixed => {
                         assert!(before.abs_diff(after) <= step / 20, "{told}");

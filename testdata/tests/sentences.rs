@@ -1,4 +1,4 @@
-//! Checks that a test or a golden case quotes each sentence of a report.
+//! Checks that each sentence of a report is quoted in a test or a golden case.
 //!
 //! A sentence is a string literal with at least three words in the code that writes reports. Three consecutive words of
 //! it must occur in a string literal of a test, or in the output of a golden case. Placeholders such as `{name}` divide
@@ -70,8 +70,8 @@ const WORDED: &[&str] = &[
     "hprof/src/snapshot.rs",
 ];
 
-/// Files without sentences of reports, although they are in the folders above. They generate reports that tests start
-/// from.
+/// Files in the folders above that are not checked. They generate reports for tests, and contain no sentences of
+/// reports.
 const UNREAD: [&str; 1] = ["crates/report/src/synthetic.rs"];
 
 /// Lines whose string literals are not part of a report: progress messages, usage errors, reasons for allowing a lint,
@@ -106,7 +106,7 @@ fn files(path: &str) -> Vec<String> {
     below.iter().flat_map(|p| files(p)).collect()
 }
 
-/// Returns the code of a file before its tests, and its tests.
+/// Returns a file's code in two parts: the code before its test modules, and the test modules.
 fn parts(code: &str) -> (&str, &str) {
     let tests = ["mod ", "pub(super) mod ", "pub(crate) mod "];
     let tests = tests.map(|begin| format!("#[cfg(test)]\n{begin}"));
@@ -218,7 +218,7 @@ fn quoted() -> Vec<String> {
     quoted
 }
 
-/// Returns an output with its braces replaced by spaces.
+/// Returns the text with its braces replaced by spaces.
 fn joined(output: &str) -> String {
     output.replace(['{', '}'], " ")
 }

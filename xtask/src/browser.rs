@@ -149,7 +149,7 @@ fn load(browser: &mut Browser, page: &Path) -> Result<Duration> {
     let url = format!("file://{}", page.display());
     browser.call("Page.navigate", json!({"url": url}))?;
     browser.wait("document.documentElement?.dataset.ready !== undefined && document.readyState === 'complete'")?;
-    // Set a timeout in an animation frame, because such a timeout fires only after the frame was painted.
+    // Set the timeout inside an animation frame: it then fires only after this frame was painted.
     browser.eval("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)))")?;
     Ok(start.elapsed())
 }
@@ -196,7 +196,7 @@ const FAINT: &str = "(() => { \
        check(node.textContent.trim().slice(0, 40), rgb(getComputedStyle(node).color), behind(node)); } \
      return faint; })()";
 
-/// The only address schemes of a page that needs no network.
+/// The address schemes that a page may use without network.
 const ALONE: [&str; 4] = ["file:", "data:", "about:", "blob:"];
 
 impl Browser {
@@ -229,9 +229,9 @@ impl Browser {
 
 struct Page<'a> {
     browser: &'a mut Browser,
-    /// Text that occurs in the names of some frames.
+    /// A search text that occurs in the names of some frames.
     find: &'a str,
-    /// True if the bytes of some stacks shrank.
+    /// True if the report contains stacks whose live bytes decreased.
     shrank: bool,
 }
 
@@ -417,7 +417,7 @@ impl Page<'_> {
         self.browser.wait(&format!("{rows}.length === 0"))?;
         self.browser.key("Escape")?;
         self.browser.wait(&format!("{rows}.length > 0"))?;
-        // Scrolling replaces the rows of the table.
+        // Only the visible rows are in the table, so scrolling replaces them.
         let grid = "document.querySelector('.grid')";
         if self
             .browser

@@ -19,8 +19,8 @@ use heapdiff_lab::tools;
 
 /// The oldest glibc that the program runs with. It is the glibc of RHEL 7. All supported systems have a later one.
 const GLIBC: (u32, u32) = (2, 17);
-/// Two tools: the cargo plugin that replaces the linker, and the linker that it calls, which has the symbols of the
-/// oldest glibc.
+/// Two Python packages: the cargo plugin that replaces the linker, and the linker itself. The linker has the symbols of
+/// the oldest glibc.
 const LINKER: [&str; 2] = ["cargo-zigbuild==0.24.0", "ziglang==0.17.1"];
 
 /// Options of `cargo xtask dist`.

@@ -88,7 +88,7 @@ pub(crate) fn junit(options: &Options) -> Result<()> {
 
 /// A series of assertions.
 struct Soak<'a> {
-    /// Number of assertions, and megabytes of live objects in the heap.
+    /// The number of assertions, and the size of the live objects in megabytes.
     sizes: [u32; 2],
     fork: &'a str,
 }
@@ -127,7 +127,7 @@ fn soak(
     Ok(())
 }
 
-/// Returns a Maven command that runs in a project with a JDK. A property gives the build the path of the heapdiff
+/// Returns a Maven command that runs in this project with this JDK. Sets the property with the path of the heapdiff
 /// program.
 fn maven(project: &Path, compiler: &Jdk, heapdiff: &Path) -> Command {
     let mut maven = Command::new("mvn");

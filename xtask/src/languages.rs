@@ -1,4 +1,4 @@
-//! Recompiles the Kotlin and Scala programs whose classes are kept in testdata.
+//! Recompiles the Kotlin and Scala programs whose classes are stored in testdata.
 //!
 //! The compilers come from the Maven repository, fetched by Maven. The programs do not use the libraries of their
 //! languages at run time, so only their own classes are kept.

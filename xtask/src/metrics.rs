@@ -10,7 +10,7 @@ use heapdiff_lab::tools;
 
 const CHECK: &str = include_str!("metrics/check.py");
 
-/// Writes metrics of the kept dumps and checks them with the client.
+/// Writes metrics of the dumps in testdata and checks them with the client.
 pub(crate) fn metrics() -> Result<()> {
     let python = tools::ensure_python(&target_dir().join("prometheus"), &["prometheus-client"])?;
     let program = Products::as_tested()?.heapdiff();

@@ -10,7 +10,7 @@ use heapdiff_lab::tools;
 
 const CHECK: &str = include_str!("parquet/check.py");
 
-/// Exports the kept dumps and checks them with pyarrow.
+/// Exports the dumps in testdata and checks them with pyarrow.
 pub(crate) fn parquet() -> Result<()> {
     let python = tools::ensure_python(&target_dir().join("pyarrow"), &["pyarrow"])?;
     let program = Products::as_tested()?.heapdiff();

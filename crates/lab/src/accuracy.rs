@@ -1,10 +1,10 @@
-//! Measures how often reports are right. Each leak scenario runs on each JDK with the agent loaded. So do its fixed
-//! twin (the same program without the leak) and each control (a program that looks like a leak but is none). Their
-//! heaps are dumped and compared with the commands that a user would type.
+//! Measures how often reports are right. Three kinds of programs run on each JDK with the agent loaded: each leak
+//! scenario, its fixed twin (the same program without the leak), and each control (a program that looks like a leak but
+//! is none). Their heaps are dumped and compared with the commands that a user would type.
 //!
 //! A report on a leak is right if its first suspect has the expected holder, and if the first stack of that suspect
-//! contains the method that allocates the leaking objects. The report on two dumps and the one on three must both be
-//! right. In the report on the last dump alone, the holder has to be among the first three suspects.
+//! contains the method that allocates the leaking objects. The report on two dumps and the report on three dumps must
+//! both be right. In the report on the last dump alone, the holder has to be among the first three suspects.
 //!
 //! A false alarm is a suspect with the verdict leak or growth in a program without a leak. Fixed twins are compared
 //! with two dumps and with three, controls with three and with four. `--repeat` runs the programs without a leak
@@ -230,7 +230,8 @@ fn goals(totals: &Totals) -> Result<()> {
     Ok(())
 }
 
-/// Returns the judgement of every subject on every JDK, in their order.
+/// Returns one judgement for each JDK and subject: all subjects on the first JDK, then all subjects on the next one,
+/// and so on.
 fn run_all<J: Display + Send>(
     jdks: &[Jdk],
     subjects: &[Subject],

@@ -132,10 +132,10 @@ impl Options {
 #[derive(Debug)]
 struct Outcome {
     job: Job,
-    /// If the command failed: the reason, which the table shows in place of the measurements.
+    /// The reason why the command failed, or `None`. The table shows it in place of the measurements.
     failure: Option<String>,
     runs: Vec<Measurement>,
-    /// A run with the dumps out of the page cache.
+    /// A run that began without the dumps in the page cache.
     cold: Option<Measurement>,
 }
 

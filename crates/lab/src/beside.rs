@@ -32,7 +32,7 @@ pub struct Options {
 
 /// Number of objects by method, line and allocated class.
 type Counts = BTreeMap<(String, u64, String), u64>;
-/// Which probes of JaCoCo were executed, by the checksum and name of the class.
+/// The executed probes of JaCoCo, by the checksum and name of the class.
 type Coverage = BTreeMap<(u64, String), Vec<u8>>;
 
 struct Bench {

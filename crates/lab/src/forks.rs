@@ -1,7 +1,6 @@
 //! Tests heap dumps that forked children write. After many dumps of a JVM under load, no file, thread or process may be
-//! left, no matter which process is killed. The pause of the program and the latency of its clients are compared with
-//! the JVM's own dump. Other programs must be able to read the dumps, and the content must equal that of the JVM's own
-//! dump, also on JVMs given on the command line.
+//! left, even if processes are killed. The program's pauses and its clients' latency are compared with those of the
+//! JVM's own dump. Other programs must be able to read the dumps. The content must equal that of the JVM's own dump.
 
 mod latency;
 mod many;
@@ -83,7 +82,7 @@ const PARTS: [Part; 5] = [
     Part::Readers,
 ];
 
-/// The collectors whose heap is copied to a forked child, with their flags.
+/// The collectors for which forked dumps are possible, with the JVM flags that select them.
 const COLLECTORS: [(&str, &[&str]); 4] = [
     ("G1", &["-XX:+UseG1GC"]),
     ("Parallel", &["-XX:+UseParallelGC"]),

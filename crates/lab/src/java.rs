@@ -8,7 +8,7 @@ use testdata::jvm::Jdk;
 
 use crate::{run, tools};
 
-/// Returns the oldest JDK that can run the scenarios. Without one, installs one from the distribution if possible.
+/// Returns the oldest JDK that can run the scenarios. If there is none, installs one from the distribution if possible.
 pub fn ensure_jdk() -> Result<Jdk> {
     const HINT: &str = "no JDK found: install JDK 17 or later, or set JAVA_HOME";
     let find = || Jdk::all_for_scenarios().into_iter().next();

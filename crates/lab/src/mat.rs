@@ -137,7 +137,7 @@ mod tests {
         let found = told(vec![other(), right()], HOLDER, "com.acme.Ticket");
         assert_eq!((found.field, found.class), (Some(2), Some(2)));
         assert!(found.names_field() && found.names_class());
-        // The expectation is another field of the same class. MAT's answer is still right by its class.
+        // If another field of the same class is expected, MAT's answer is right only by its class.
         let found = told(vec![right()], "com.acme.Registry.closed", "-");
         assert_eq!((found.field, found.class), (None, Some(1)));
         assert!(!found.names_field() && found.names_class());

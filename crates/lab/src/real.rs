@@ -404,8 +404,8 @@ fn fault(program: &Program, collector: &str, suspect: &Value) -> Option<String> 
         // at random.
         return None;
     }
-    // The samples should represent about as many bytes as the suspect grew by. If it grew by less than this, there are
-    // too few samples for the check.
+    // The samples should represent about as many bytes as the suspect grew by. Below this growth, there are too few
+    // samples for the check.
     const ENOUGH: u64 = 1 << 20;
     let figure = |key: &str| suspect["coverage"][key].as_u64().unwrap_or(0);
     if figure("growth_bytes") < ENOUGH {

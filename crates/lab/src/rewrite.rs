@@ -94,7 +94,7 @@ pub(crate) fn rewrite(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Runs the tests in `file` of the bytecode crate, with larger numbers than in the test suite.
+/// Runs a test file of the bytecode crate, with more classes or methods than in the normal test run.
 fn tests(file: &str, settings: &[(&str, OsString)]) -> Result<()> {
     run::run(
         run::cargo()

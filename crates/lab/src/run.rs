@@ -55,7 +55,7 @@ pub struct Products {
 }
 
 impl Products {
-    /// Builds with the profile of installed programs, which is the profile to measure.
+    /// Builds with the profile of installed programs, so that measurements apply to them.
     pub fn build() -> Result<Self> {
         run(agent_alone(&mut cargo(), DIST))?;
         let mut program = cargo();
@@ -74,7 +74,7 @@ impl Products {
     /// whole workspace with its examples. If only a part is built, cargo selects other features and rebuilds shared
     /// crates.
     pub fn as_tested() -> Result<Self> {
-        // The tests are built too, because cargo then selects the same features as for the tests.
+        // Build the tests too, because cargo then selects the same features as for a test run.
         let all = ["--workspace", "--lib", "--bins", "--examples", "--tests"];
         run(cargo().args(["build", "--release", "--locked"]).args(all))?;
         Self::of("release")

@@ -148,8 +148,8 @@ fn ask(
     let output = dump.with_extension("json");
     let mut run = Command::new(heapdiff);
     run.arg(command).arg(dump).args(more);
-    // The report lists all classes, but only as many objects as are necessary to include the largest object of each
-    // copy. The list of objects is short because each of its rows contains a path.
+    // List all classes. The list of objects is shorter, because each row contains a path. It is just long enough for
+    // the largest object of each copy.
     let top = if command == "histo" { "100000" } else { "1000" };
     run.args([
         "--top",
@@ -194,8 +194,8 @@ fn same(parts: &[(&Totals, u64); 2], whole: &Totals, copies: u64) -> Result<()> 
         for (i, what) in ["objects", "shallow bytes"].into_iter().enumerate() {
             let step = (then[i] - first[i]) as f64 / (count - 1) as f64;
             let expected = first[i] as f64 + step * (copies - 1) as f64;
-            // Allow a small difference. For the last object before a class object, the size cannot be measured from the
-            // distance of addresses, so it is calculated from the size model.
+            // Allow a small difference: if an object is followed by a class object, its size is not measured by the
+            // distance of addresses but calculated by the size model.
             if (figures[i] as f64 - expected).abs() > 0.000_1 * expected + 1.0 {
                 wrong.push(format!(
                     "{class}: {} {what}, expected {expected:.0}",
@@ -214,7 +214,7 @@ fn same(parts: &[(&Totals, u64); 2], whole: &Totals, copies: u64) -> Result<()> 
     }
 }
 
-/// Fails if the retained size of the small dump's largest object is different in the whole dump.
+/// Fails if the two dumps report different retained sizes for the largest message queue.
 fn retained(tenth: &Value, whole: &Value) -> Result<()> {
     let largest = |report: &Value| -> Option<(String, i64)> {
         let objects = report["objects"].as_array()?;

@@ -13,8 +13,8 @@ pub struct Options {
     minutes: u64,
 }
 
-/// Number of JVMs that the longest stress test starts one after the other for each JDK: one for each collector, and two
-/// with special options. The other tests run in parallel to the longest one.
+/// Number of JVMs that the longest stress test starts for each JDK, one after the other: one for each collector, and
+/// two with special options. The other tests run at the same time.
 const JVMS: u64 = 7;
 
 /// Runs the agent's stress tests and prints their figures: samples, dropped samples, memory.

@@ -80,7 +80,7 @@ fn ensure(programs: &[&str], package: &str) -> Result<PathBuf> {
     }
 }
 
-/// True if packages are installed without asking: with `--yes`, or with `CI` set, as on CI servers.
+/// True if packages are installed without asking the user: with `--yes`, or if `CI` is set, as on CI servers.
 static CONSENT: AtomicBool = AtomicBool::new(false);
 
 /// Stores the consent that the command line gives.

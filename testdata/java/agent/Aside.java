@@ -1,6 +1,6 @@
 /**
- * Aside N: keeps N objects and makes fifty times as many that it drops, then waits;
- * after a line is read it asks for two collections, and waits again.
+ * Aside N: keeps N objects, allocates fifty times as many and drops them, and waits for a line of input. Then requests two GCs, and waits
+ * again.
  */
 public class Aside {
     static Object[] kept;

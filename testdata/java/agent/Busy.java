@@ -10,7 +10,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.function.Supplier;
 
-/** Busy SECONDS [exit]: everything that is hard on an agent, all at once, for so long; or until it just exits. */
+/** Busy SECONDS [exit]: stresses an agent in many ways at once, for SECONDS seconds. With "exit", the JVM soon exits while all threads run. */
 public class Busy {
     static volatile boolean done;
     static volatile Object sink;

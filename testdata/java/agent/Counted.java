@@ -7,8 +7,8 @@ import java.util.TreeMap;
 import java.util.function.Supplier;
 
 /**
- * Counted THREADS N [plain|virtual|only-virtual]: for each line read, so many threads, none, half or all of them virtual, each
- * allocate N times in every way that bytecode has, and three of the JDK's collections grow by N.
+ * Counted THREADS N [plain|virtual|only-virtual]: for each line of input, THREADS threads (none, half or all of them virtual) each allocate
+ * N times in every way that bytecode has. In addition, three collections of the JDK grow by N.
  */
 public class Counted {
     static volatile Object sink;
@@ -63,13 +63,13 @@ public class Counted {
         }
     }
 
-    /** Its own method calls the one that the shape's call would. */
+    /** Overrides {@code clone} only to call the method of {@code Object} that Shape calls directly. */
     static class Circle extends Shape {
         @Override
         public Object clone() throws CloneNotSupportedException { return super.clone(); }
     }
 
-    /** Its own method makes nothing. */
+    /** Overrides {@code clone} with a method that allocates nothing. */
     static class Single extends Shape {
         @Override
         public Object clone() { return this; }
@@ -138,7 +138,7 @@ public class Counted {
         }
     }
 
-    // Without bytecode of an allocation here.
+    // These methods allocate without an allocating instruction in their own bytecode.
     static void cloned(int i) { sink = PATTERN.clone(); }
 
     static void clonedObjects(int i) { sink = i % 2 == 0 ? TEXTS.clone() : KEPTS.clone(); }
@@ -273,7 +273,7 @@ public class Counted {
         for (int phase = 1; phase <= 2000; phase++) {
             System.out.println("READY " + phase);
             if (System.in.read() < 0) return;
-            // In a method that was running when the count began.
+            // These calls come from a method that was already running when counting began.
             kept = new Object[n];
             for (int i = 0; i < n; i++) kept[i] = keep();
             all(threads, run);

@@ -1,7 +1,7 @@
 import java.util.concurrent.CountDownLatch;
 
 /**
- * Crowd THREADS OBJECTS: so many threads start at once, and each keeps so many small objects, far more threads than
+ * Crowd THREADS OBJECTS: starts THREADS threads at once. Each keeps OBJECTS small objects. There are far more threads than
  * processors.
  */
 public class Crowd {

@@ -3,8 +3,8 @@ import java.util.List;
 import java.util.function.Supplier;
 
 /**
- * For each line read: throws in every place that allocates, saying {@code TRACE} with the lines of the stack trace, then runs through
- * {@link #stops}, where a debugger looks at variables, and prints {@code READY n}.
+ * For each line of input: throws an exception at every allocation, and prints {@code TRACE} with the lines of the stack trace. Then runs
+ * {@link #stops}, where a debugger reads variables, and prints {@code READY n}.
  */
 public class Debugged {
     static Object sink;
@@ -117,7 +117,7 @@ public class Debugged {
         trace(() -> Failing.NONE);
     }
 
-    /** A debugger stops at each line of it. */
+    /** A debugger stops at each line of this method. */
     static long stops(int size, String text) {
         long sum = size;
         double half = size / 2.0;
@@ -148,7 +148,7 @@ public class Debugged {
     }
 
     public static void main(String[] args) throws Exception {
-        // What is thrown first where a class is initialised is thrown once only.
+        // Run this once before READY, because an exception from the initialization of a class is thrown only once.
         traces();
         System.out.println("READY 1");
         for (int phase = 2; System.in.read() >= 0; phase++) {

@@ -15,8 +15,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Debugger PORT CLASS LINE: a debugger of the JVM that listens there. For each line read it tells how often the breakpoint was
- * met since the last one, and which lines the step to the next line led to, each once: {@code READY hits lines}. Goes when its input ends.
+ * Debugger PORT CLASS LINE: a debugger of the JVM that listens at the port. For each line of input it prints {@code READY hits lines}: how
+ * often the breakpoint was hit since the last line of input, and the distinct lines to which a step to the next line led. Ends with its input.
  */
 public class Debugger {
     static final List<Integer> steps = new ArrayList<>();

@@ -2,10 +2,10 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Keeps points that two methods make. One of them makes many more for a loop in which the compiler finds that nobody else
- * sees them, and removes their allocation: executed they are, allocated they are not.
+ * Keeps points that two methods allocate. One of the methods also allocates many points in a loop from which they do not escape, so the JIT
+ * compiler removes their allocation: the code runs, but allocates nothing.
  *
- * Says how many bytes of each method are kept, then READY, and ends with its input.
+ * Prints the kept bytes of each method, then READY, and ends with its input.
  */
 public class Escape {
     static final List<Point> kept = new ArrayList<>();
@@ -42,7 +42,7 @@ public class Escape {
                 kept.add(allKept(i));
             }
         }
-        // A header of 12 bytes and two longs.
+        // A point has 32 bytes: a header of 12 bytes and two longs, aligned.
         System.out.println("mostlyRemoved " + 32L * KEPT);
         System.out.println("allKept " + 32L * KEPT);
         System.out.println("READY 1");

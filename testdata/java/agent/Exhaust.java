@@ -1,4 +1,4 @@
-/** Fills the heap until there is no more room, lets go, and goes on. */
+/** Fills the heap until memory runs out, drops the objects, and continues. */
 public class Exhaust {
     static Filling filling;
     static volatile Object sink;

@@ -4,8 +4,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Forked N: N objects whose fields are of every type and lie in classes and interfaces above one another, arrays of
- * every type, statics, a thread that holds something in a local variable; then waits, and again for each line read.
+ * Forked N: keeps N objects with fields of every type, declared in several classes and interfaces. Also keeps arrays of every type,
+ * statics, and a thread with an object in a local variable. Then waits, and does the same again for each line of input.
  */
 public class Forked {
     static final List<Object> kept = new ArrayList<>();

@@ -1,6 +1,6 @@
 /**
- * Fills the heap to the last bytes and holds it so until it is told to let go: of all at once, with "step" of little at
- * first and then of more, with "churn" of much at any time, to fill it again at once.
+ * Fills the heap completely, and frees all of it after a line of input. With "step", frees a few bytes first and then more, after a line of
+ * input each. With "churn", frees random amounts and fills the heap again at once.
  */
 public class Full {
     static final byte[] LINE = new byte[16];
@@ -11,7 +11,7 @@ public class Full {
         Link next;
     }
 
-    /** In large steps first, then in smaller ones. Shenandoah collects for nearly every step at last, so time ends it too. */
+    /** Fills the heap in large steps, then in small ones. Also ends after 5 seconds, because Shenandoah at last runs a GC for nearly every small step. */
     static void fill() {
         long end = System.nanoTime() + 5_000_000_000L;
         filling = new Object[1 << 14];
@@ -36,7 +36,7 @@ public class Full {
         }
     }
 
-    /** So many bytes are let go of, one after the other. */
+    /** The numbers of bytes that are freed, one after the other. */
     static final int[] STEPS = {1 << 10, 8 << 10, 32 << 10, 96 << 10, 256 << 10, 1 << 20};
 
     static void step() throws Exception {
@@ -58,7 +58,7 @@ public class Full {
 
     static volatile boolean churning = true;
 
-    /** The heap is full for a moment, has room for another, and so on. Nothing is made but what fills it. */
+    /** Lets the heap be full for a moment, then frees some blocks, and so on. Allocates nothing but the objects that fill the heap. */
     static void churn() {
         byte[][] blocks = new byte[2048][];
         Link links = null;
@@ -83,7 +83,7 @@ public class Full {
         }
     }
 
-    /** Prints without memory of its own. */
+    /** Prints without allocating memory. */
     static void ready(int phase) {
         LINE[6] = (byte) ('0' + phase);
         System.out.write(LINE, 0, 8);
@@ -121,7 +121,7 @@ public class Full {
         try {
             while (made++ < 1_000_000) sink = new byte[100];
         } catch (OutOfMemoryError e) {
-            // Whether the heap is full again, or the error is somebody else's.
+            // These figures show whether the heap is full again or the error has another cause.
             Runtime runtime = Runtime.getRuntime();
             System.err.println("array " + made + ", " + runtime.freeMemory() + " of " + runtime.totalMemory() + " free");
             throw e;

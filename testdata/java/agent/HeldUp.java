@@ -1,7 +1,7 @@
 /**
- * As an agent of `-javaagent`, delays the start of the JVM until a line is read. As the program, keeps 16 MB of objects.
- * A thread that existed before the attach is sampled only after it has allocated the JVM's own interval, which has a mean
- * of 512 KB. With 2 MB of objects, one run in fifty had almost no samples.
+ * As an agent of `-javaagent`, delays the start of the JVM until a line of input. As the program, keeps 16 MB of objects. A thread that
+ * already ran when the agent was attached is sampled only after it has allocated the JVM's own interval, which is 512 KB on average. With
+ * only 2 MB of objects, one run in fifty had almost no samples.
  */
 public class HeldUp {
     static Object[] kept;

@@ -1,8 +1,8 @@
 import java.util.Random;
 
 /**
- * Keeper GROUPS OBJECTS KEEP SIZES: each of GROUPS threads allocates OBJECTS arrays, of 1,000 ints ("equal") or of
- * 16 bytes to 32 KB ("mixed"), and keeps the part KEEP of them, the first of every so many.
+ * Keeper GROUPS OBJECTS KEEP SIZES: each of GROUPS threads allocates OBJECTS arrays: of 1,000 ints ("equal"), or of 16 bytes to 32 KB
+ * ("mixed"). Each thread keeps the share KEEP of its arrays, evenly spread over time.
  */
 public class Keeper {
     static final Object[][] kept = new Object[1024][];

@@ -14,7 +14,7 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.function.Supplier;
 
-/** Allocates objects in every way there is, N of each, in a method of its own, and keeps them. */
+/** Allocates objects in every possible way, N objects in each way, and keeps them. Each way has its own method. */
 public class Kinds {
     static final int N = 200;
     static final List<Object> kept = new ArrayList<>(100_000);

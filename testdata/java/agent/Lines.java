@@ -5,9 +5,9 @@ import java.util.Map;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Lines N: allocates N times, starts a thread that waits, prints {@code READY} and waits, and again for each line read. Each frame's line
- * in the stack of a {@code byte[]} ends with a comment that names the method. Calls stand behind allocations: counters move their bytecode.
- * With a second argument the program allocates while it waits the first time.
+ * Lines N: allocates N times, starts a thread that waits, prints {@code READY} and waits. Does the same again for each line of input. In the stack
+ * of a {@code byte[]}, the source line of each frame ends with a comment that names the method. Calls follow allocations in the code, because
+ * counting inserts bytecode at allocations and so moves the calls. With a second argument, the program allocates while it waits the first time.
  */
 public class Lines {
     static final List<Object> kept = new ArrayList<>();
@@ -49,7 +49,7 @@ public class Lines {
 
     static void runs() throws Exception {
         Object object = new Object();
-        // Ends with many objects alive: a dump soon after `clear` would have few samples.
+        // Continues until many objects are alive, because otherwise a dump soon after `clear` would have few samples.
         while (System.in.available() == 0 || kept.size() < 10_000) {
             for (int i = 0; i < 100; i++) {
                 Object array = new int[i];

@@ -1,4 +1,4 @@
-/** Litter N: keeps one of ten objects until N were made, twenty a millisecond; no collection is asked for. */
+/** Litter N: allocates N objects, twenty in each millisecond, and keeps one in ten. Does not request a GC. */
 public class Litter {
     static volatile Object sink;
 

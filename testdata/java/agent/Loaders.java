@@ -6,7 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.IntSupplier;
 
-/** Defines classes in loaders that stay and in loaders that go, hidden classes, lambdas and proxies. */
+/** Defines classes in loaders that stay alive and in loaders that are dropped. Also defines hidden classes, lambdas and proxies. */
 public class Loaders {
     static final List<Object> kept = new ArrayList<>();
 

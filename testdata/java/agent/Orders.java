@@ -4,10 +4,10 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * Takes 2,000 orders before each READY and never lets go of them. Each is booked by a lambda.
+ * Creates 2,000 orders before each READY and keeps them for ever. A lambda books each order.
  *
- * Reads a line after each READY. "dump FILE" has the JVM's own bean write a dump; "exhaust" takes
- * orders until the heap is full and the program fails; anything else goes on.
+ * Reads a line after each READY. "dump FILE" makes the JVM's diagnostic MXBean write a dump. "exhaust" creates orders until the heap is
+ * full and the program fails. Any other line lets the program continue.
  */
 public class Orders {
     static final List<Order> open = new ArrayList<>();

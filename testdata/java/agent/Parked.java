@@ -5,8 +5,8 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * Parked N: N virtual threads that wait and hold something in local variables, started by an executor or directly, and
- * one that is mounted; then waits, and again for each line read. JDK 21 and later.
+ * Parked N: starts N virtual threads that wait with objects in local variables, some by an executor and some directly, and one virtual
+ * thread that is mounted. Then waits, and does the same again for each line of input. JDK 21 and later.
  */
 public class Parked {
     static final Semaphore gate = new Semaphore(0);

@@ -1,6 +1,6 @@
 import java.util.ArrayList;
 
-/** Pets N: two classes that allocate the same things, N times each, by themselves and by a collection of the JDK's. */
+/** Pets N: two classes allocate the same objects, N times each: directly, and through a collection of the JDK. */
 public class Pets {
     static class Owner {
         static Object buy() { return new byte[1_000]; }

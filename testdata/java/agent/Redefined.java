@@ -5,9 +5,9 @@ import java.nio.charset.StandardCharsets;
 import java.security.ProtectionDomain;
 
 /**
- * Redefined N: with itself as an agent that {@code -javaagent} loads. For each line read it calls {@code One.make} N times, after
- * it has done what the line says: {@code redefine} gives {@code One} the body of {@code Two}, {@code transform} has a transformer of its own change
- * its text, {@code retransform} has the JVM hand it over again. Prints {@code READY}, what the calls return and what the text is.
+ * Redefined N: is also the agent that {@code -javaagent} loads. For each line of input it first changes the class {@code One}, and then calls {@code
+ * One.make} N times. {@code redefine} gives {@code One} the body of {@code Two}. {@code transform} lets a transformer of the program change a text
+ * in {@code One}. {@code retransform} makes the JVM retransform {@code One} again. Prints {@code READY}, the results of the calls, and the text.
  */
 public class Redefined {
     static volatile Object sink;
@@ -33,7 +33,7 @@ public class Redefined {
 
     public static void premain(String args, Instrumentation given) { instrumentation = given; }
 
-    /** Bytes with a text in place of another one that is as long. */
+    /** Returns the bytes with one text replaced by another one of the same length. */
     static byte[] with(byte[] bytes, String from, String to) {
         String text = new String(bytes, StandardCharsets.ISO_8859_1);
         return text.replace(from, to).getBytes(StandardCharsets.ISO_8859_1);

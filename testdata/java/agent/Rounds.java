@@ -13,11 +13,11 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
 /**
- * Rounds THREADS: begins and ends counts in its own JVM, under load. Each line read is a command, each answer a line {@code READY}:
- * {@code load LIBRARY OPTIONS} loads the agent ({@code READY code}), {@code work N} has so many threads allocate N times in five
- * ways, {@code collect} collects all garbage, {@code figures} tells bytes of the metaspace in use and committed, bytes of code, and entries
- * of the constant pools of this program's classes and of some of the JDK's, how often the load went round, and what went wrong in it. It needs
- * {@code -Djdk.attach.allowAttachSelf=true}, and {@code jdk.internal.access} and {@code jdk.internal.reflect} of {@code java.base} for the pools.
+ * Rounds THREADS: starts and stops counting in its own JVM, under load. Each line of input is a command, and each answer is a line {@code READY}.
+ * {@code load LIBRARY OPTIONS} loads the agent ({@code READY code}). {@code work N} lets THREADS threads allocate N times in five ways. {@code
+ * collect} runs GCs. {@code figures} prints the used and committed bytes of the metaspace, the bytes of compiled code, the number of constant pool
+ * entries of some classes of this program and of the JDK, the rounds of the load, and its last wrong result. The program needs {@code
+ * -Djdk.attach.allowAttachSelf=true}. For constant pools it needs {@code jdk.internal.access} and {@code jdk.internal.reflect} of {@code java.base}.
  */
 public class Rounds {
     static volatile Object sink;
@@ -69,7 +69,7 @@ public class Rounds {
         }
     }
 
-    /** What goes on meanwhile, and knows what comes of it. */
+    /** The load: work that runs all the time, and whose result is checked. */
     static class Load implements Runnable {
         @Override
         public void run() {

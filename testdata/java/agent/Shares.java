@@ -4,13 +4,13 @@ import java.util.SplittableRandom;
 import java.util.function.Supplier;
 
 /**
- * Keeps objects of six sizes and prints how many bytes each place in the code allocated. Each size has two large
- * places, of which one allocates 30 in 100. 64 small places keep 48 kB to 1.6 MB each and share classes and sizes
- * with the large ones and with each other. Between the kept objects the program allocates garbage of all sizes, so
- * that GCs happen.
+ * Keeps objects of six sizes, and prints how many bytes each place in the code allocated. Each size has two large places: one
+ * allocates 30 % of the size's objects, and the other the rest. 64 small places keep 48 kB to 1.6 MB each. They use the same classes
+ * and sizes as the large places and as each other. Between the kept objects, the program allocates garbage of all sizes, so that GCs
+ * run.
  *
- * Arguments: a seed, and the mebibytes that the large places keep of each size before each READY. Before the first
- * READY all places keep a quarter. The program reads a line after each READY.
+ * Arguments: a seed, and the mebibytes that the two large places of each size keep before each READY. Before the first READY, all places
+ * keep a quarter. The program reads a line after each READY.
  */
 public class Shares {
     static final int[] SIZES = {24, 128, 640, 4096, 40_000, 200_000};
@@ -121,7 +121,7 @@ public class Shares {
     static final List<List<Object>> keptRare = new ArrayList<>();
     static final long[] rareBytes = new long[RARE.size()];
 
-    /** Keeps objects of all small places in an order that `random` decides. */
+    /** Keeps objects of all small places, in a random order. */
     static void keepRare(SplittableRandom random, double part) {
         int[] left = new int[RARE.size()];
         int all = 0;
@@ -172,7 +172,7 @@ public class Shares {
             into[size] = new Object[(int) (each / SIZES[size])];
             list(size).add(into[size]);
         }
-        // Sizes come in slices of some kilobytes, so that all end at about the same time.
+        // Alternate between the sizes after some kilobytes, so that all sizes end at about the same time.
         for (boolean more = true; more; ) {
             more = false;
             for (int size = 0; size < SIZES.length; size++) {

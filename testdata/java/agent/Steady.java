@@ -1,4 +1,4 @@
-/** Steady N: keeps N objects and makes three times as many that it drops, then waits, and again for each line read. */
+/** Steady N: keeps N objects, allocates three times as many and drops them, and waits. Does the same again for each line of input. */
 public class Steady {
     static Object[] kept;
     static volatile Object sink;

@@ -25,8 +25,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * {@code PORT CLASS METHOD}: a debugger of the JVM that listens at a port. On {@code set} it has the program stop at each line of a method; on
- * {@code tell} it says where it has stopped since, with the variables that it saw there, and their values.
+ * {@code PORT CLASS METHOD}: a debugger of the JVM that listens at the port. {@code set} sets a breakpoint at each line of the method.
+ * {@code tell} prints where the program has stopped since then, with the names and values of the visible variables.
  */
 public class Stops {
     static final List<String> stops = Collections.synchronizedList(new ArrayList<>());

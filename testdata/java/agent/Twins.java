@@ -9,8 +9,8 @@ import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
- * Two maps that grow alike: one is never asked for what it holds, the other is. And one of which is removed what came before; others of
- * other kinds. Each phase but the first takes nine seconds. Argument: how many large lists there are besides.
+ * Two maps grow in the same way: one is never read, the other is read often. A third map also loses old entries, and some collections of
+ * other kinds grow. Each phase but the first takes nine seconds. Argument: the number of additional large lists.
  */
 public final class Twins {
     static final Map<Integer, byte[]> forgotten = new HashMap<>();

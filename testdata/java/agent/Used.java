@@ -42,19 +42,19 @@ import java.util.function.Consumer;
 import java.util.function.Supplier;
 
 /**
- * Collections of each kind, and for each of their methods what the agent has to count when it is called: elements put, elements removed,
- * readings. Prints what differs and how many were compared, then how
- * many are watched still. Argument: how often each is
- * called. With a second argument eight threads use one collection of each kind at once, and the sums are compared.
+ * Tests what the agent counts for collections of each kind. For each method, compares the counts with the expected ones: elements put,
+ * elements removed, and reads. Prints the differences, the number of comparisons, and then the number of collections that are still
+ * watched. Argument: how often each method is called. With a second argument, eight threads use one collection of each kind at the same
+ * time, and the sums are compared.
  *
- * <p>Needs {@code --add-opens java.base/java.lang=ALL-UNNAMED}, and the same for {@code java.util}: it reads what the agent counted where that is.
+ * <p>Needs {@code --add-opens java.base/java.lang=ALL-UNNAMED}, and the same for {@code java.util}, because it reads the agent's counts from the objects there.
  */
 public final class Used {
-    /** From so many elements on a collection is watched. */
+    /** Minimum number of elements of a collection that the agent watches. */
     private static final int LARGE = 256;
     private static final int FIRST = 300;
 
-    /** One method of one class. */
+    /** A test of one method of one class. */
     private static final class Case<C> {
         final String name;
         final C collection;
@@ -62,7 +62,7 @@ public final class Used {
         final BiConsumer<C, Integer> call;
         final int times;
         final long[] expected;
-        /** What is removed is known by the size alone, so few that a reader would not see it. */
+        /** True if the agent does not count the removals. They show only in the size, and are too few for the reader of a dump to notice. */
         boolean bulk;
 
         Case(String name, C collection, BiConsumer<C, Integer> filler, BiConsumer<C, Integer> call, int times, long[] expected) {
@@ -80,7 +80,7 @@ public final class Used {
             }
         }
 
-        /** One element more; those whose size nobody knows at once grow by as many as count for large, and shrink again. */
+        /** Adds one element. If the size cannot be read at once, also makes the collection grow past LARGE and shrink again. */
         void pass(int i) {
             fill(i, i + 1);
             if (GROWN.contains(collection.getClass())) {
@@ -95,7 +95,7 @@ public final class Used {
             }
         }
 
-        /** Calls it, and tells what was counted meanwhile. */
+        /** Calls the method, and returns what the agent counted during the calls: puts, removals and reads. */
         long[] run() throws Exception {
             long[] before = counted(collection);
             if (before == null) {
@@ -112,7 +112,7 @@ public final class Used {
             if (isExact()) {
                 return after;
             }
-            // Some of what comes or goes at once is known by the size alone, as the reader of a dump knows it.
+            // Some added or removed elements are not counted, but show in the size. Correct the counts, as the reader of a dump does.
             long grown = size() - size;
             if (grown > after[0] - after[1]) {
                 after[0] = grown + after[1];
@@ -122,7 +122,7 @@ public final class Used {
             return after;
         }
 
-        /** Nothing is known by the size alone, or no size is known. */
+        /** True if the counts are not corrected by the size, because every change is counted or because the size is unknown. */
         private boolean isExact() {
             return EXACT.contains(collection.getClass());
         }
@@ -139,7 +139,7 @@ public final class Used {
         ConcurrentSkipListMap.class, ConcurrentSkipListSet.class, ConcurrentLinkedQueue.class, ConcurrentLinkedDeque.class);
     private static final int PASSING = 150_000;
     private static final List<Case<?>> CASES = new ArrayList<>();
-    /** Some maps compare keys by identity, or let go of those that nothing else holds. */
+    /** One object for each key, kept alive: some maps compare keys by identity, or drop keys that nothing else holds. */
     private static final Integer[] KEYS = new Integer[200_000];
 
     private static Integer key(int i) {
@@ -148,7 +148,7 @@ public final class Used {
 
     private static int n;
 
-    /** Cases of one class. */
+    /** Adds cases for the methods of one class. */
     private static final class Of<C> {
         final String name;
         final Supplier<C> make;
@@ -160,13 +160,13 @@ public final class Used {
             this.filler = filler;
         }
 
-        /** A call that counts so much each time; {@code i} ascends from 0. */
+        /** Adds a case whose method is called {@code n} times. Each call counts these numbers. {@code i} ascends from 0. */
         Of<C> each(String call, long put, long removed, long read, BiConsumer<C, Integer> made) {
             CASES.add(new Case<>(name + "." + call, make.get(), filler, made, n, new long[] {n * put, n * removed, n * read}));
             return this;
         }
 
-        /** A call that is made once. */
+        /** Adds a case whose method is called once. */
         Of<C> once(String call, long put, long removed, long read, Consumer<C> made) {
             CASES.add(new Case<>(name + "." + call, make.get(), filler, (c, i) -> made.accept(c), 1, new long[] {put, removed, read}));
             return this;
@@ -175,15 +175,15 @@ public final class Used {
 
     private static final int SIZE = FIRST + 8;
 
-    /** What all maps have. Keys from 0 to {@code SIZE} are there. */
+    /** Tests the methods that all maps have. Each map contains the keys from 0 to {@code SIZE}. */
     private static void map(String name, Supplier<Map<Integer, Integer>> make) {
         Map<Integer, Integer> more = new HashMap<>();
-        // Before JDK 15 that asks, and then puts.
+        // Before JDK 15, putIfAbsent of TreeMap first reads the map and then puts.
         int version = Runtime.version().feature();
         boolean weak = make.get() instanceof WeakHashMap;
         boolean tree = make.get() instanceof TreeMap;
         boolean identity = make.get() instanceof IdentityHashMap;
-        // So does what a map has from its interface.
+        // The same holds for methods that a map inherits from the interface Map.
         int asks = tree && version < 15 || weak || identity ? 1 : 0;
         int asksForPair = tree || weak || identity && version < 20 ? 1 : 0;
         for (int i = 0; i < 100; i++) {
@@ -256,7 +256,7 @@ public final class Used {
             .each("size and isEmpty", 0, 0, 0, (m, i) -> sum += m.isEmpty() ? 1 : m.size());
     }
 
-    /** What all sets have. */
+    /** Tests the methods that all sets have. */
     private static void set(String name, Supplier<Set<Integer>> make) {
         List<Integer> more = new ArrayList<>();
         for (int i = 0; i < 100; i++) {
@@ -288,12 +288,12 @@ public final class Used {
         return more;
     }
 
-    /** The last case's removals are known by the size alone. */
+    /** Marks the last case, whose removals show only in the size. */
     private static void bulk() {
         CASES.get(CASES.size() - 1).bulk = true;
     }
 
-    /** What all lists have. */
+    /** Tests the methods that all lists have. */
     private static void list(String name, Supplier<List<Integer>> make) {
         List<Integer> more = more();
         boolean copied = make.get() instanceof CopyOnWriteArrayList;
@@ -323,7 +323,7 @@ public final class Used {
             .once("toArray", 0, 0, 1, l -> sum += l.toArray().length)
             .once("toArray into another", 0, 0, 1, l -> sum += l.toArray(new Integer[0]).length)
             .once("a copy", 0, 0, 1, l -> sum += new ArrayList<>(l).size());
-        // A linked list is gone through for that.
+        // For removeIf, a linked list is iterated, which counts as a read.
         of.once("removeIf", 0, 100, linked ? 1 : 0, l -> l.removeIf(e -> e < 100));
         bulk();
         if (!copied) {
@@ -340,7 +340,7 @@ public final class Used {
         }
     }
 
-    /** What all queues have. */
+    /** Tests the methods that all queues have. */
     private static void queue(String name, Supplier<Queue<Integer>> make) {
         List<Integer> more = more();
         new Of<>(name, make, Queue::add)
@@ -382,7 +382,7 @@ public final class Used {
             .once("toArray into another", 0, 0, 1, q -> sum += q.toArray(new Integer[0]).length);
     }
 
-    /** What else is asked of the maps that no queue is. */
+    /** Tests the methods that only some maps have. */
     private static void furtherMaps() {
         new Of<>("Hashtable", () -> new Hashtable<Integer, Integer>(), (t, i) -> t.put(i, i))
             .each("replace", 0, 0, 1, (t, i) -> t.replace(7, i))
@@ -432,7 +432,7 @@ public final class Used {
             .once("headSet().contains", 0, 0, 1, set -> set.headSet(9).contains(7));
     }
 
-    /** Puts what nothing else holds, and waits until it is gone. */
+    /** Puts keys that nothing else holds, and waits until the map has dropped them. */
     private static void die(Map<Integer, Integer> map) {
         int size = map.size();
         List<Integer> held = new ArrayList<>();
@@ -448,7 +448,7 @@ public final class Used {
         }
     }
 
-    /** What all deques have. */
+    /** Tests the methods that all deques have. */
     private static void deque(String name, Supplier<Deque<Integer>> make) {
         new Of<>(name, make, Deque::add)
             .each("addFirst", 1, 0, 0, Deque::addFirst)
@@ -479,7 +479,7 @@ public final class Used {
             });
     }
 
-    /** What queues have that others remove from at once. */
+    /** Tests the bulk methods of a concurrent queue. */
     private static void bulk(String name, Supplier<Queue<Integer>> make) {
         List<Integer> some = List.of(1, 2, 3, 4, 5);
         new Of<>(name, make, Queue::add)
@@ -489,7 +489,7 @@ public final class Used {
             .once("toString", 0, 0, 1, q -> sum += q.toString().length());
     }
 
-    /** What queues have that wait. */
+    /** Tests the methods that block. */
     private static void blocking(String name, Supplier<BlockingQueue<Integer>> make) {
         new Of<>(name, make, BlockingQueue::add)
             .each("put and take", 1, 1, 0, (q, i) -> {
@@ -518,7 +518,7 @@ public final class Used {
         final Object collection;
         final Consumer<Integer> put;
         final Runnable read;
-        /** Removes one, or tells that there is none. */
+        /** Tries to remove an element. Returns null if there are no more. */
         final Supplier<Object> take;
 
         <C> Shared(String name, C collection, BiConsumer<C, Integer> put, Consumer<C> read, java.util.function.Function<C, Object> take) {
@@ -536,9 +536,9 @@ public final class Used {
         return new Shared(name, queue, Queue::add, Queue::peek, Queue::poll);
     }
 
-    /** Takes any element out of a map. */
+    /** Tries to remove one more element from a map. Returns null after the last one. */
     private static Object takeAny(Map<Integer, Integer> map) {
-        // Elements are numbered from 0 to what the map was given at most, and each is asked for once.
+        // Keys are numbered from 0. Each number up to the number of puts is tried once.
         int next;
         synchronized (NEXT) {
             next = NEXT.merge(map.getClass(), 1, Integer::sum);
@@ -548,7 +548,7 @@ public final class Used {
 
     private static final Map<Class<?>, Integer> NEXT = new HashMap<>();
 
-    /** Threads whose counts come to lie in one place, if any do. */
+    /** Returns threads whose IDs are equal modulo 8, so that their counts share one place if counts are kept by thread. */
     private static List<Thread> threads(Runnable work) {
         List<Thread> threads = new ArrayList<>();
         long first = -1;
@@ -636,7 +636,7 @@ public final class Used {
         return field.get(outer);
     }
 
-    /** What the agent counted of a collection; null if it watches it not. Several of one are added up. */
+    /** Returns the agent's counts for a collection, or null if the agent does not watch it. If it consists of several collections, adds up their counts. */
     static long[] counted(Object used) throws Exception {
         Object collection = used;
         if (used instanceof HashSet) {
@@ -726,7 +726,7 @@ public final class Used {
         for (Case<?> one : CASES) {
             one.fill(0, FIRST);
         }
-        // A collection is watched when it has lived for a while.
+        // The agent watches a collection only after it has lived for a while.
         for (int i = FIRST; i < SIZE; i++) {
             Thread.sleep(1100);
             for (Case<?> one : CASES) {

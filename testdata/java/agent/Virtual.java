@@ -3,7 +3,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 
-/** 100 virtual threads, half of them with names, keep 10 objects each. JDK 21 and later. */
+/** Starts 100 virtual threads, half of them with names. Each keeps 10 objects. JDK 21 and later. */
 public class Virtual {
     static final List<Object> kept = new ArrayList<>();
 
@@ -31,7 +31,7 @@ public class Virtual {
             work();
             all.countDown();
         };
-        // Compiled for JDK 17, which has none.
+        // Uses reflection, because the program is compiled for JDK 17, which has no virtual threads.
         Method ofVirtual = Thread.class.getMethod("ofVirtual");
         Class<?> builder = Class.forName("java.lang.Thread$Builder");
         for (int i = 0; i < 100; i++) {

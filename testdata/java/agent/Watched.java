@@ -3,8 +3,8 @@ import java.lang.management.ManagementFactory;
 import java.lang.management.MemoryPoolMXBean;
 
 /**
- * Watched MB: keeps that many megabytes, makes garbage and has it collected, and says what the JVM's beans say of it;
- * again for each line read.
+ * Watched MB: keeps MB megabytes, allocates garbage and runs GCs, and prints what the JVM's MXBeans report about them. Does the same again
+ * for each line of input.
  */
 public class Watched {
     static Object[] kept;

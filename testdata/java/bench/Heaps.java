@@ -17,22 +17,22 @@ import java.util.TreeMap;
 import java.util.concurrent.ConcurrentSkipListMap;
 
 /**
- * Heaps of one shape each, for benchmarks beside the mixed one of BigHeap.
+ * Builds a heap with one kind of content, for benchmarks in addition to BigHeap, whose content is mixed.
  *
  * <pre>java -Xmx12g Heaps.java database|linked|small SCALE FIRST.hprof SECOND.hprof</pre>
  *
- * At scale 1 the first dump holds some 40 million objects; before the second a tenth is added. The database needs H2 on
- * the class path.
+ * At scale 1, the first dump has about 40 million objects. Before the second dump, a tenth is added. The database needs H2 on the class
+ * path.
  */
 public class Heaps {
     private static final SplittableRandom RANDOM = new SplittableRandom(42);
 
-    /** What is filled, by thousands of rows or rounds or by hundreds of sessions. */
+    /** A heap that grows by units: thousands of rows, thousands of rounds, or hundreds of sessions. */
     private interface Heap {
         void add(int units) throws Exception;
     }
 
-    /** One table in memory, as a service keeps that has its database in its own process. */
+    /** One table of an in-memory database, as in a service with an embedded database. */
     private static final class Database implements Heap {
         private final Connection connection;
         private int rows;
@@ -62,7 +62,7 @@ public class Heaps {
         }
     }
 
-    /** Lists linked both ways and one way, trees that know their parents, and the JDK's. */
+    /** Doubly and singly linked lists, trees with references to parents, and linked collections of the JDK. */
     private static final class Linked implements Heap {
         static final class Link {
             Link before;
@@ -158,7 +158,7 @@ public class Heaps {
         }
     }
 
-    /** Requests and sessions as servers keep: small maps, short strings, boxes. */
+    /** Requests and sessions as in a server: small maps, short strings, boxes. */
     private static final class Small implements Heap {
         static final class Session {
             final String id;
@@ -220,7 +220,7 @@ public class Heaps {
 
     public static void main(String[] args) throws Exception {
         double scale = Double.parseDouble(args[1]);
-        // What makes some 40 million objects.
+        // The number of units that make about 40 million objects.
         Heap heap;
         double units;
         switch (args[0]) {
@@ -243,7 +243,7 @@ public class Heaps {
         dump(args[2]);
         heap.add((int) Math.ceil(units * scale / 10));
         dump(args[3]);
-        // What only this program refers to lives to here.
+        // Use the heap here, so that its objects stay alive until now.
         System.out.println(heap);
     }
 }

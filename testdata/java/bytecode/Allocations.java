@@ -3,9 +3,9 @@ import java.util.List;
 import java.util.function.Supplier;
 
 /**
- * Allocates in every way that has an instruction, and says how often: {@code EXPECT method class count elements}. Then tells what
- * was counted, {@code HIT site count elements}, if it was. All other lines are the same with and without counting. With
- * the name of a class: runs that one instead.
+ * Allocates in every way that has a bytecode instruction. Prints the expected numbers: {@code EXPECT method class count elements}. If
+ * allocations were counted, also prints the counts: {@code HIT site count elements}. All other lines are the same with and without
+ * counting. If an argument names a class, runs that class instead.
  */
 public class Allocations {
     static final int ROUNDS = 1000;
@@ -40,7 +40,7 @@ public class Allocations {
     }
 
     static void conditional(int i) {
-        // Frames that have uninitialised objects on the stack.
+        // Creates stack map frames with uninitialized objects on the stack.
         kept = new Node(i % 2 == 0 ? new Node(null, null) : i % 3 == 0 ? "three" : new int[i], i > 5 ? null : new Node(null, null));
     }
 
@@ -139,7 +139,7 @@ public class Allocations {
         for (int i = 0; i < 12; i++) {
             conditional(i);
         }
-        // Twelve outer ones, six of even numbers, six up to five.
+        // For 12 values of i: 12 outer nodes, 6 nodes for even numbers, and 6 for numbers up to 5.
         expect("conditional", "Allocations$Node", 24, 0);
         expect("conditional", "[I", 4, 1 + 5 + 7 + 11);
         primitives();
@@ -170,7 +170,7 @@ public class Allocations {
         System.out.println("caught " + caught());
         expect("caught", "Allocations$Failing", 10, 0);
         expect("caught", "Allocations$Node", 10, 0);
-        // What was asked for: also what then failed.
+        // The counts contain the requested lengths, also those of allocations that then failed.
         expect("caught", "[I", 10, -5);
         lambdas();
         expect("lambda$lambdas$0", "Allocations$Node", 7, 0);

@@ -11,9 +11,9 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * {@code write FILE}: writes all classes of the JDK's image into a file, each as module, name and bytes.
- * {@code link FILE}: loads and links the classes that the lines of a file name, says what was wrong with any, and how
- * often allocations were counted meanwhile.
+ * {@code write FILE}: writes all classes of the JDK's runtime image to a file, each as module, name and bytes. {@code link FILE}:
+ * loads and links the classes whose names are the lines of a file. Prints the errors, and how many allocations were counted
+ * meanwhile.
  */
 public class Classes {
     public static void main(String[] args) throws Exception {
@@ -48,7 +48,7 @@ public class Classes {
         for (String name : Files.readAllLines(file)) {
             try {
                 Class<?> c = Class.forName(name, false, ClassLoader.getSystemClassLoader());
-                // This links the class: it is verified.
+                // This call links the class, so the JVM verifies it.
                 c.getDeclaredMethods();
                 linked++;
             } catch (VerifyError | ClassFormatError | IncompatibleClassChangeError e) {
@@ -63,7 +63,7 @@ public class Classes {
                 hits += count;
             }
         } catch (ClassNotFoundException e) {
-            // Nothing is counted where classes are as they were.
+            // The class Hits exists only if the classes were rewritten.
         }
         System.out.println("LINKED " + linked + " " + missing + " " + hits);
     }

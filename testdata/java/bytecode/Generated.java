@@ -17,9 +17,9 @@ import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.TypeReference;
 
 /**
- * {@code SEED METHODS FILE}: writes classes with so many methods that compute and allocate, each with its name before it. Frames, jumps,
- * switches and tables are as odd as class files allow, some methods nearly as long and some jumps nearly as far as they can be. Every method
- * ends, whatever it is called with; one in some throws.
+ * {@code SEED METHODS FILE}: writes random classes with METHODS methods in total, which compute and allocate. In the file, each class
+ * follows its name. Frames, jumps, switches and tables are as unusual as class files allow. Some methods and some jumps are nearly as long
+ * as allowed. Every method ends for all arguments. Some methods throw.
  */
 public class Generated {
     static final String NODE = "Runs$Node";
@@ -44,7 +44,7 @@ public class Generated {
         System.out.println("READY 1");
     }
 
-    /** A class: one constructor, the others static. */
+    /** Returns a class with one constructor. Its other methods are static. */
     static byte[] type(String name, Random random, int methods) {
         int version = VERSIONS[random.nextInt(VERSIONS.length)];
         ClassWriter writer = new ClassWriter(ClassWriter.COMPUTE_MAXS);
@@ -60,7 +60,7 @@ public class Generated {
         return deeper(writer.toByteArray());
     }
 
-    /** ASM does not look at code that nothing leads to; the verifier does. */
+    /** Raises the maximum stack of each method: ASM ignores unreachable code when it computes this value, but the verifier does not. */
     static byte[] deeper(byte[] bytes) {
         ClassWriter writer = new ClassWriter(0);
         new ClassReader(bytes).accept(new ClassVisitor(ASM8, writer) {
@@ -82,21 +82,21 @@ public class Generated {
     final Random random;
     final boolean framed;
     final boolean subroutines;
-    /** ASM tells deep stacks of these only. */
+    /** True if methods with a very deep stack may be generated: ASM computes the depth only for Java 7 and later. */
     final boolean deepest;
     final boolean constructor;
     final Label from = new Label();
-    /** Types of locals as frames have them: null where there is none, or the second half of another. */
+    /** Types of locals as in stack map frames. Null for a free slot, and for the second slot of a long or double. */
     Object[] slots = new Object[400];
     final List<Object> stack = new ArrayList<>();
     final List<Runnable> variables = new ArrayList<>();
     int next;
     int names;
-    /** The long that is returned. */
+    /** The local variable with the sum, a long, which the method returns. */
     int sum;
-    /** No two frames are at one place. */
+    /** True directly after a frame, because two frames must not be at the same instruction. */
     boolean fresh;
-    /** How many more statements there may be. */
+    /** Maximum number of further statements. */
     int budget;
 
     Generated(ClassWriter writer, String owner, String name, String descriptor, int version, Random random) {
@@ -122,7 +122,7 @@ public class Generated {
             stack.add(UNINITIALIZED_THIS);
             construct(NODE, UNINITIALIZED_THIS, owner, 3);
         }
-        // Some locals have wide numbers.
+        // Some locals get high numbers, which may need wide instructions.
         next += random.nextInt(4) == 0 ? 250 + random.nextInt(10) : random.nextInt(3);
         sum = local(LONG);
         insn(LCONST_0);
@@ -140,7 +140,7 @@ public class Generated {
         }
         statements(3);
         if (kind == 6) {
-            // As long as it may be, or nearly: what is inserted fits only just, or not.
+            // Make the method about as long as allowed, so that the inserted bytecode just fits or just does not fit.
             fill(65_535 - 9 - random.nextInt(random.nextBoolean() ? 12 : 150));
         }
         if (constructor) {
@@ -154,7 +154,7 @@ public class Generated {
         }
         Label end = new Label();
         mv.visitLabel(end);
-        // A range that ends with the code, one of nothing, and one that is another's too.
+        // Variables with unusual ranges: one that ends with the code, an empty one, and one that overlaps another in the same slot.
         mv.visitLocalVariable("all", "I", null, from, end, constructor ? 1 : 0);
         mv.visitLocalVariable("none", "I", null, from, from, constructor ? 1 : 0);
         mv.visitLocalVariable("over", "Ljava/util/List;", "Ljava/util/List<TT;>;", from, end, 1);
@@ -163,7 +163,7 @@ public class Generated {
         mv.visitEnd();
     }
 
-    // What is written.
+    // Single instructions.
 
     void mark(Label label) {
         mv.visitLabel(label);
@@ -190,7 +190,7 @@ public class Generated {
 
     void jump(int opcode, Label to) {
         fresh = false;
-        // Instructions that are longer than they have to be.
+        // Some jumps use opcode 200 (goto_w), although goto would suffice.
         mv.visitJumpInsn(opcode == GOTO && random.nextInt(6) == 0 ? 200 : opcode, to);
     }
 
@@ -222,7 +222,7 @@ public class Generated {
         pop(1);
     }
 
-    /** Where jumps lead, with the types that there are. */
+    /** Marks a jump target. If the class has stack map frames, adds a frame with the current types. */
     void target(Label label) {
         if (fresh) {
             insn(NOP);
@@ -258,14 +258,14 @@ public class Generated {
         next = slots;
     }
 
-    /** Nothing, until the code is so long. */
+    /** Adds NOPs until the code has this length. */
     void fill(int length) {
         for (int at = here(); at < length; at++) {
             insn(NOP);
         }
     }
 
-    // Expressions: each leaves one value.
+    // Expressions: each pushes one value.
 
     void integer(int depth) {
         switch (depth <= 0 ? random.nextInt(2) : random.nextInt(11)) {
@@ -333,7 +333,7 @@ public class Generated {
         }
     }
 
-    /** An array of one size or of several; on the stack as what it is. */
+    /** Allocates an array with one dimension or several, and pushes it with its own type. */
     void array(int depth) {
         int kind = random.nextInt(6);
         if (kind < 4) {
@@ -364,7 +364,7 @@ public class Generated {
     void size(int depth) {
         integer(depth - 1);
         if (random.nextInt(12) == 0) {
-            // It may be negative.
+            // The length may be negative.
             number(3);
             insn(IREM);
         } else {
@@ -373,7 +373,7 @@ public class Generated {
         }
     }
 
-    /** An object whose constructor's arguments are anything: it is on the stack, or in a local, before it is one. */
+    /** Pushes a new object. Arbitrary expressions are the constructor's arguments. Meanwhile the uninitialized object is on the stack or in a local. */
     void node(int depth) {
         Label label = new Label();
         mark(label);
@@ -394,7 +394,7 @@ public class Generated {
                 break;
             }
             case 1:
-                // One that is never an object.
+                // This object is dropped before its constructor is called.
                 if (depth > 1) {
                     push(label);
                     integer(depth - 1);
@@ -414,7 +414,7 @@ public class Generated {
         }
     }
 
-    /** The constructor's arguments and its call; what was not yet an object is one then. */
+    /** Pushes the constructor's arguments and calls the constructor. Then the uninitialized object gets its final type. */
     void construct(String type, Object uninitialized, String becomes, int depth) {
         String descriptor;
         int arguments;
@@ -440,7 +440,7 @@ public class Generated {
         }
     }
 
-    /** One value or another, with all that is on the stack below. */
+    /** Pushes one of two values after a conditional jump, while other values are on the stack below. */
     void choice(int depth, Runnable value, Object type) {
         Label otherwise = new Label();
         Label end = new Label();
@@ -455,7 +455,7 @@ public class Generated {
         target(end);
     }
 
-    /** A jump, if a condition holds. */
+    /** Jumps to the label if a condition holds. */
     void condition(int depth, Label to) {
         switch (random.nextInt(4)) {
             case 0: integer(depth - 1); pop(1); jump(IFEQ + random.nextInt(6), to); break;
@@ -465,7 +465,7 @@ public class Generated {
         }
     }
 
-    /** One value of several, by a switch. */
+    /** Pushes one of several values, chosen by a switch. */
     void chosen(int depth, Runnable value, Object type) {
         Label[] labels = new Label[1 + random.nextInt(4)];
         Arrays.setAll(labels, i -> new Label());
@@ -485,7 +485,7 @@ public class Generated {
         target(end);
     }
 
-    /** A switch, its padding by chance, to some labels; the first is that of all else. */
+    /** Adds a switch with random padding that jumps to some of the labels. The first label is the default target. */
     void select(Label[] labels, int cases) {
         for (int i = random.nextInt(4); i > 0; i--) {
             insn(NOP);
@@ -511,7 +511,7 @@ public class Generated {
         }
     }
 
-    // Statements: the stack is empty before and after.
+    // Statements: the stack is empty before and after each statement.
 
     void statements(int depth) {
         for (int i = 1 + random.nextInt(3); i > 0 && budget > 0; i--) {
@@ -521,7 +521,7 @@ public class Generated {
         add(depth);
     }
 
-    /** The sum is changed by some value. */
+    /** Changes the sum by an integer expression. */
     void add(int depth) {
         mark(new Label());
         insn(LLOAD, sum);
@@ -565,7 +565,7 @@ public class Generated {
                 select(labels, random.nextInt(6) + 1);
                 for (Label label : labels) {
                     target(label);
-                    // It falls through into the next.
+                    // This case falls through to the next one.
                     statements(depth - 1);
                     end(before);
                 }
@@ -579,7 +579,7 @@ public class Generated {
         end(before);
     }
 
-    /** A local, which the rest of the block has, in a table of variables with ranges of its own. */
+    /** Declares a local variable that stays until the end of the block. Its entry in the variable table covers only a part of this code. */
     void variable(int depth) {
         Object[] types = {INTEGER, LONG, DOUBLE, OBJECT};
         int kind = random.nextInt(4);
@@ -615,7 +615,7 @@ public class Generated {
         }
     }
 
-    /** At most four rounds, and jumps back from the middle, out of a switch too. */
+    /** Adds a loop of at most four rounds. Also jumps back from the middle of the loop, and from a switch. */
     void loop(int depth) {
         int before = next;
         insn(ICONST_0);
@@ -625,7 +625,7 @@ public class Generated {
         Label end = new Label();
         target(head);
         if (random.nextBoolean()) {
-            // The very first instruction is an allocation.
+            // The first instruction of the loop is an allocation.
             node(2);
             discard();
         }
@@ -651,7 +651,7 @@ public class Generated {
         end(before);
     }
 
-    /** Ranges inside of each other, which begin and end at allocations; one that covers nothing that throws. */
+    /** Adds nested exception ranges that begin and end at allocations. */
     void attempt(int depth) {
         int before = next;
         Label start = new Label();
@@ -684,7 +684,7 @@ public class Generated {
         }
     }
 
-    /** What was caught is on the stack: where it was thrown is added. */
+    /** Adds an exception handler, which adds the place of the exception to the sum. The exception is on the stack. */
     void handler(Label label, String caught) {
         push(caught);
         target(label);
@@ -696,7 +696,7 @@ public class Generated {
         insn(LSTORE, sum);
     }
 
-    /** The handler is before what it handles. */
+    /** Adds a handler that precedes the code it covers. */
     void handlerFirst(int depth) {
         int before = next;
         Label body = new Label();
@@ -716,7 +716,7 @@ public class Generated {
         mv.visitTryCatchBlock(body, stop, handler, null);
     }
 
-    /** Code that nothing leads to. */
+    /** Adds unreachable code. */
     void dead(int depth) {
         int before = next;
         Label end = new Label();
@@ -731,7 +731,7 @@ public class Generated {
         target(end);
     }
 
-    /** As finally was compiled once; called twice. */
+    /** Adds a subroutine, as old compilers used for finally, and calls it twice. */
     void subroutine(int depth) {
         int before = next;
         Label routine = new Label();
@@ -751,9 +751,9 @@ public class Generated {
         end(before);
     }
 
-    // What is extreme.
+    // Extreme sizes.
 
-    /** A jump as far as jumps of 16 bits go, or nearly. */
+    /** Adds a jump that is as far as a 16-bit offset allows, or nearly as far. */
     void far() {
         int before = next;
         int less = new int[] {0, 1, 3, 4, 8, 30, 200}[random.nextInt(7)];
@@ -790,7 +790,7 @@ public class Generated {
         end(before);
     }
 
-    /** A stack as deep as it may be, or nearly, with an array on top. */
+    /** Makes the stack as deep as allowed, or nearly as deep, with an array on top. */
     void deep() {
         int longs = 32_767 - random.nextInt(4);
         for (int i = 0; i < longs; i++) {
@@ -807,7 +807,7 @@ public class Generated {
         }
     }
 
-    /** A range for every byte; some of them hold an allocation each. */
+    /** Adds many exception ranges. Most cover one instruction, and some cover an allocation. */
     void table(int ranges) {
         Label handler = new Label();
         Label end = new Label();

@@ -1,6 +1,6 @@
 package test.lang;
 
-/** What rewritten classes call. A test that rewrites the JDK's classes renames it into java.lang, which every module reads. */
+/** The counting methods that rewritten classes call. A test of the JDK's classes renames this class into java.lang, which every module reads. */
 public final class Hits {
     private static final int SITES = 1 << 20;
     public static final long[] COUNTS = new long[SITES];
@@ -23,7 +23,7 @@ public final class Hits {
         return count * length;
     }
 
-    /** After a call. */
+    /** Counts an object that a called method returned. */
     public static void returned(Object of, int site) {
         COUNTS[site]++;
     }

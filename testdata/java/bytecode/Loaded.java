@@ -14,8 +14,8 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * {@code FILE JAR...}: loads and links all classes of a file, each as it was and rewritten, by two loaders that find all else in the
- * same jars, and says where they differ. A class that a jar has for later versions of Java is loaded beside those that it belongs to.
+ * {@code FILE JAR...}: loads and links each class of a file twice: the original by one loader, and the rewritten class by another. Both loaders
+ * find all other classes in the jars. Prints the differences between the results. Also loads the versions of a class for later Java versions.
  */
 public class Loaded {
     static final class Pair {
@@ -28,7 +28,7 @@ public class Loaded {
         }
     }
 
-    /** Classes of its own first, then those of the JDK and of jars. */
+    /** Looks first in the original or rewritten classes, and then in the JDK and the jars. */
     static final class Loader extends URLClassLoader {
         final Map<String, Pair> own;
         final boolean rewritten;
@@ -123,7 +123,7 @@ public class Loaded {
         return thrown == null ? "linked" : thrown.toString().replace("\n", " ").replaceAll("@0x[0-9a-f]+", "");
     }
 
-    /** What goes wrong; the class is verified before its methods are told. */
+    /** Returns the error when a class is linked, or null. The JVM verifies the class before it returns the methods. */
     static Throwable linked(Loader loader, String name) {
         try {
             Class.forName(name, false, loader).getDeclaredMethods();

@@ -18,9 +18,9 @@ import org.objectweb.asm.MethodTooLargeException;
 import org.objectweb.asm.tree.*;
 
 /**
- * {@code FILE OUT OWNER}: reads classes as they were and rewritten, with the number of each site, inserts the same calls by ASM, and says where
- * one differs from the other: instructions, where jumps lead, handlers, frames, lines, variables, annotations. Writes for each class what it was,
- * what it was rewritten to, and the reference.
+ * {@code FILE OUT OWNER}: reads original and rewritten classes, with the number of each allocation site. Inserts the same calls into the
+ * originals with ASM as a reference. Prints the first difference in each method: instructions, jump targets, handlers, frames, lines,
+ * variables, annotations. Writes the original, the rewritten class and the reference of each class to OUT.
  */
 public class Reference {
     static String owner;
@@ -55,7 +55,7 @@ public class Reference {
                 node.methods.forEach(method -> stacks.put(method.name + method.desc, method.maxStack));
                 insert(node, sites);
                 compare(name, written(node, ClassWriter.COMPUTE_MAXS), after, stacks);
-                // ASM does not look at code that nothing leads to; the verifier does.
+                // Raise the maximum stack, because ASM ignores unreachable code when it computes this value, but the verifier does not.
                 node.methods.forEach(method -> method.maxStack = Math.min(65_535, method.maxStack + 2));
                 byte[] reference = written(node, 0);
                 leftAlone.forEach((method, reason) -> justify(name, before, method, reason));
@@ -83,14 +83,14 @@ public class Reference {
         return node;
     }
 
-    // The same calls.
+    // Inserts the same calls as the agent.
 
     static void insert(ClassNode node, Map<String, Map<Integer, Integer>> sites) {
         for (MethodNode method : node.methods) {
             Map<Integer, Integer> numbers = sites.get(method.name + method.desc);
             if (numbers != null) {
                 insert(method, numbers);
-                // One local for each size that is kept.
+                // Each array size that is stored needs a local variable.
                 for (AbstractInsnNode at : method.instructions) {
                     if (at instanceof VarInsnNode && at.getOpcode() == ISTORE) {
                         method.maxLocals = Math.max(method.maxLocals, ((VarInsnNode) at).var + 1);
@@ -106,7 +106,7 @@ public class Reference {
         return writer.toByteArray();
     }
 
-    /** Numbers are known by the allocation's place among those of the method, times 256, and its level. */
+    /** The key of a site's number is 256 times the index of the allocation in the method, plus the array level. */
     static void insert(MethodNode method, Map<Integer, Integer> numbers) {
         int allocation = 0;
         Map<LabelNode, LabelNode> behind = new IdentityHashMap<>();
@@ -127,7 +127,7 @@ public class Reference {
                 calls.add(opcode == NEW ? call("object", "(I)V") : call("array", "(II)V"));
             }
             if (opcode == NEW) {
-                // What frames say of an object that is none yet is said of the instruction itself.
+                // In frames, an uninitialized object is identified by its NEW instruction itself, not by the call inserted before it.
                 LabelNode itself = new LabelNode();
                 calls.add(itself);
                 for (AbstractInsnNode back = at.getPrevious(); back != null && back.getOpcode() < 0; back = back.getPrevious()) {
@@ -190,7 +190,7 @@ public class Reference {
         return new MethodInsnNode(INVOKESTATIC, owner, name, descriptor, false);
     }
 
-    // What differs.
+    // Comparison of the two results.
 
     static void compare(String name, byte[] reference, byte[] after, Map<String, Integer> stacks) {
         ClassNode wanted = read(reference);
@@ -216,7 +216,7 @@ public class Reference {
                     break;
                 }
             }
-            // It may be told deeper than it is, but by no more than that.
+            // The maximum stack may be larger than necessary, but by at most 2.
             int stack = stacks.get(other.name + other.desc);
             if (other.maxStack < one.maxStack || other.maxStack > stack + 2 || other.maxLocals != one.maxLocals) {
                 wrong(name + "." + one.name + " has " + other.maxStack + " " + other.maxLocals + ", the reference " + one.maxStack + " " + one.maxLocals);
@@ -225,8 +225,8 @@ public class Reference {
     }
 
     /**
-     * Whether the reference turned a jump around over a wide one, which it does where one leads too far: its constants have other numbers, and
-     * {@code ldc} has a byte more or less. What follows is one instruction further then, and not compared; it is run all the same.
+     * True if the reference replaced a jump that is too far by the inverted condition and a wide jump. This can differ, because the reference's constants
+     * have other numbers, so {@code ldc} is a byte longer or shorter. The following instructions are shifted and not compared. They are still run.
      */
     static boolean isWidened(String reference, String is) {
         String[] x = reference.split(" ");
@@ -240,7 +240,7 @@ public class Reference {
         return turned && Integer.parseInt(x[3]) == Integer.parseInt(x[0]) + 2;
     }
 
-    /** A method's code in lines, in which a place is the number of an instruction. */
+    /** Returns a method's code as lines of text. Positions in them are numbers of instructions. */
     static List<String> told(MethodNode method) {
         Map<LabelNode, Integer> places = new IdentityHashMap<>();
         int place = 0;
@@ -339,9 +339,9 @@ public class Reference {
         return told.toString();
     }
 
-    // What was left alone.
+    // Methods that were not rewritten.
 
-    /** That the reference comes as near to the limit as a byte or two for each call, or beyond it. */
+    /** Checks the reason why a method was not rewritten: with the calls, it exceeds a limit of the class file format or comes close to it. */
     static void justify(String name, byte[] bytes, String method, String reason) {
         ClassNode node = read(bytes);
         node.methods.removeIf(m -> !(m.name + m.desc).equals(method));

@@ -10,14 +10,14 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * {@code FILE HITS}: generated classes, each as it was, rewritten, and as the reference rewrites it: loaded, every method of each called,
- * and what it returns or throws compared, with the lines of stack traces and what was counted. HITS is the class file that counts.
+ * {@code FILE HITS}: loads generated classes in three forms: the original, the rewritten class and the reference. Calls every method, and
+ * compares the results and exceptions, the lines of stack traces and the counts. HITS is the class file that counts.
  */
 public class Runs {
     static final int[] ARGUMENTS = {0, 1, 2, 7, -3};
     static int wrong;
 
-    /** What generated classes allocate, and extend. */
+    /** The class that generated classes allocate and extend. */
     public static class Node {
         public long sum;
 
@@ -40,7 +40,7 @@ public class Runs {
         return of * 31 + (with == null ? 0 : with instanceof Node ? 1 : 2);
     }
 
-    /** Where it was thrown. */
+    /** Returns a hash of an exception's stack trace. */
     public static long told(Throwable thrown) {
         return trace(thrown).hashCode();
     }
@@ -77,7 +77,7 @@ public class Runs {
     }
 
     public static void main(String[] args) throws Exception {
-        // Frames may be half a megabyte long.
+        // The thread has a large stack, because one frame may have half a megabyte.
         Throwable[] failed = new Throwable[1];
         Thread thread = new Thread(null, () -> {
             try {
@@ -173,7 +173,7 @@ public class Runs {
         }
     }
 
-    /** What a call returns or throws; nothing if there is no such method. The first is the constructor. */
+    /** Returns the result or exception of a call, or null if there is no such method. Number 0 is the constructor. */
     static String told(Class<?> type, int number, int argument) throws ReflectiveOperationException {
         try {
             if (number == 0) {

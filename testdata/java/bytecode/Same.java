@@ -18,9 +18,9 @@ import java.nio.file.Paths;
 import java.util.*;
 
 /**
- * Reads pairs of class files, as they were and rewritten, with the JDK's own class file API, takes the inserted calls out and says
- * where anything else differs: instructions, targets, handlers, frames, lines, variables, type annotations. What that API does not
- * read or verify as it was is counted. JDK 24 or later.
+ * Reads pairs of original and rewritten class files with the JDK's class file API. Removes the inserted calls and prints all remaining
+ * differences: instructions, targets, handlers, frames, lines, variables, type annotations. Counts the original files that this API cannot
+ * read or verify. JDK 24 or later.
  */
 public class Same {
     static int wrong;
@@ -57,7 +57,7 @@ public class Same {
         System.out.println("READY 1");
     }
 
-    /** What the verifier finds first, or what it cannot read. */
+    /** Returns the verifier's first error, or the reason why the class file cannot be read. */
     static String fault(ClassFile api, byte[] bytes) {
         try {
             List<VerifyError> errors = api.verify(bytes);
@@ -113,7 +113,7 @@ public class Same {
         return compared;
     }
 
-    /** A method's code in lines, in which a place is the number of an instruction. */
+    /** A method's code as lines of text. Positions in them are numbers of instructions. */
     static class Told {
         final List<String> lines = new ArrayList<>();
         final Map<Integer, Integer> at = new HashMap<>();
@@ -162,7 +162,7 @@ public class Same {
             }
         }
 
-        /** What belongs to a call of a hook. */
+        /** Marks the inserted instructions that belong to a call of a counting method. */
         static void mark(List<Instruction> all, boolean[] inserted, int call, String hook) {
             inserted[call] = true;
             inserted[call - 1] = true;
@@ -170,7 +170,7 @@ public class Same {
                 inserted[call - 2] = true;
             }
             if (hook.equals("level") && !inserted[call - 2]) {
-                // From the stores of the sizes up to the load of the last: the instruction is a multianewarray.
+                // Mark all instructions from the stores of the sizes to the load of the last size, before a multianewarray.
                 int to = call;
                 while (!(all.get(to) instanceof NewMultiArrayInstruction)) {
                     to++;

@@ -8,12 +8,12 @@ import java.nio.charset.StandardCharsets;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
- * Service MEGABYTES BUSY: keeps about so many megabytes of small objects, whose number stays the same, and answers
- * requests on a port of the loopback, a line each. BUSY threads make requests of their own without end. Prints READY
- * and the port, and ends with its standard input.
+ * Service MEGABYTES BUSY: keeps about MEGABYTES of small objects, whose number is constant. Answers requests on a port of the loopback
+ * address: one line for each request. BUSY threads send requests all the time. Prints READY and the port, and ends with its standard
+ * input.
  */
 public class Service {
-    /** With what it refers to about 192 bytes in four objects. */
+    /** An entry and the objects that it refers to: four objects of about 192 bytes in total. */
     static final class Entry {
         final int id;
         String name;

@@ -1,7 +1,7 @@
 import java.util.ArrayList;
 import java.util.List;
 
-/** Leaks in even steps, with a collection after each, while it is recorded. */
+/** Leaks in equal steps, and runs a GC after each step, while JFR records the program. */
 public class Recorded {
     private static final List<byte[]> KEPT = new ArrayList<>();
     private static final byte[][] CACHE = new byte[20][];

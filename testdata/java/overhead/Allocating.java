@@ -1,11 +1,11 @@
 import java.lang.management.ManagementFactory;
 
 /**
- * Allocates as fast as it can, and little else: arrays of mixed sizes, nodes of trees, boxed numbers. Some of it
- * lives for a while in a ring.
+ * Allocates as fast as it can: arrays of different sizes, nodes of trees, boxed numbers. A ring buffer keeps some of the objects for a
+ * while.
  *
- * <p>Reads commands from standard input: {@code N} does N operations and prints {@code DONE N CPU BYTES}: the processor
- * time of the whole process in nanoseconds that they took, collector and agents included, and what this thread
+ * <p>Reads commands from standard input: {@code N} runs N operations and prints {@code DONE N CPU BYTES}. CPU is the
+ * processor time of the whole process in nanoseconds, including GC and agents. BYTES is the number of bytes that this thread
  * allocated.
  */
 public class Allocating {
@@ -30,7 +30,7 @@ public class Allocating {
 
     static void keep(Object object) { ring[at++ & 4095] = object; }
 
-    /** Fills an array, as a program does that allocates one. */
+    /** Allocates an array and fills it, as a usual program does. */
     static byte[] bytes(int length, int seed) {
         byte[] bytes = new byte[length];
         for (int i = 0; i < length; i++) bytes[i] = (byte) (seed ^ i * 31);

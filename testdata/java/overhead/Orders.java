@@ -13,15 +13,15 @@ import java.util.function.UnaryOperator;
 import java.util.stream.Collectors;
 
 /**
- * A service that reads orders: parses a document into maps, lists and strings, checks it, keeps the customers'
- * accounts, aggregates, looks for a similar article in the catalogue, and writes a signed answer. A chain of handlers, as frameworks have, makes its stacks deep.
+ * A service that processes orders: it parses a document into maps, lists and strings, checks it, updates the customers' accounts, computes
+ * sums, searches the catalogue for a similar article, and writes a signed answer. A chain of handlers makes its stacks deep, as in frameworks.
  *
- * <p>Reads commands from standard input: {@code N} handles N requests and prints {@code DONE N CPU BYTES}: the processor
- * time of the whole process in nanoseconds that they took, collector and agents included, and what this thread
+ * <p>Reads commands from standard input: {@code N} handles N requests and prints {@code DONE N CPU BYTES}. CPU is the
+ * processor time of the whole process in nanoseconds, including GC and agents. BYTES is the number of bytes that this thread
  * allocated.
  */
 public class Orders {
-    /** Documents: objects, arrays, strings, numbers, words. */
+    /** Parses documents with objects, arrays, strings, numbers and words. */
     static final class Parser {
         private final String text;
         private int at;
@@ -126,7 +126,7 @@ public class Orders {
         double paid;
     }
 
-    /** The last so many customers. */
+    /** The accounts of the 2,000 most recent customers. */
     static final Map<String, Account> accounts = new LinkedHashMap<>(16, 0.75f, true) {
         @Override
         protected boolean removeEldestEntry(Map.Entry<String, Account> eldest) { return size() > 2_000; }
@@ -185,7 +185,7 @@ public class Orders {
     static final int FEATURES = 12;
     static final double[][] catalogue = new double[3_000][FEATURES];
 
-    /** The article of the catalogue that is most like what is in the basket. */
+    /** Returns the article of the catalogue that is most similar to the articles in the basket. */
     static int mostLike(double[] basket) {
         int best = 0;
         double most = -1;
@@ -201,7 +201,7 @@ public class Orders {
         return best;
     }
 
-    /** One of the handlers that stand before the one that does the work. */
+    /** Returns a handler that calls the next handler. The last one does the work. */
     static UnaryOperator<Map<String, Object>> handler(int number, UnaryOperator<Map<String, Object>> next) {
         return request -> {
             request.put("handler", number);

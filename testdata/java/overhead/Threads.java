@@ -1,11 +1,11 @@
 import java.lang.management.ManagementFactory;
 
 /**
- * Threads THREADS one|own: allocates small objects in so many threads, all at one site or each at a site of its own.
+ * Threads THREADS one|own: allocates small objects in THREADS threads, all at one allocation site, or each thread at its own site.
  *
- * <p>Reads commands from standard input: {@code N} does N operations, each a hundred objects, shared out among the threads, and
- * prints {@code DONE N CPU BYTES}: the processor time of the whole process in nanoseconds that they took, collector and agents
- * included, and what the threads allocated.
+ * <p>Reads commands from standard input: {@code N} divides N operations of a hundred objects each among the threads, and prints {@code DONE
+ * N CPU BYTES}. CPU is the processor time of the whole process in nanoseconds, including GC and agents. BYTES is the number of bytes that
+ * the threads allocated.
  */
 public class Threads {
     static final class Node {

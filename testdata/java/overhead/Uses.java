@@ -8,8 +8,8 @@ import java.util.concurrent.CountDownLatch;
 import java.util.function.IntUnaryOperator;
 
 /**
- * What calls of collections take, in nanoseconds each: the median of eleven rounds. Large collections live for some seconds
- * before, so that they are watched where that is asked for.
+ * Measures the time of a call of a collection in nanoseconds, as the median of eleven rounds. Large collections live for some seconds
+ * before the measurement, so that the agent watches them if it is told to.
  */
 public final class Uses {
     private static final int TIMES = 4_000_000;

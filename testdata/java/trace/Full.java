@@ -1,6 +1,6 @@
 /**
- * Full: keeps as many kilobytes as a full cache does, and puts each new one in the place of the oldest. Says "READY 1"
- * when it is full, and goes on until standard input ends or a minute is over.
+ * Full: keeps a full cache, in which each new entry of a kilobyte replaces the oldest one. Prints "READY 1" when the cache is full, and
+ * continues until standard input ends or a minute is over.
  */
 public class Full {
     private static final byte[][] recent = new byte[10_000][];

@@ -2,9 +2,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Late CALM GROW: works evenly, and after CALM milliseconds begins to keep a kilobyte of each request's
- * work. Says "READY 1" at the start, "LEAK millis-since-1970" when it begins to keep, and ends when it has kept
- * for GROW milliseconds or when standard input ends.
+ * Late CALM GROW: works evenly. After CALM milliseconds it begins to keep a kilobyte for each request. Prints "READY 1" at the start,
+ * and "LEAK millis-since-1970" when the leak begins. After another GROW milliseconds it prints "READY 2" and waits for standard
+ * input.
  */
 public class Late {
     private static final List<byte[]> audit = new ArrayList<>();

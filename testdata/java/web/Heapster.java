@@ -10,13 +10,13 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * A small web service with a leak: its interceptor keeps a buffer for each request and never lets go of it.
+ * A small web service with a leak: its interceptor keeps a buffer for each request for ever.
  *
- * Listens on a free port of 127.0.0.1, prints LISTENING and the port, and ends with its standard input.
- * Each request allocates some garbage as well, so that the heap is collected now and then.
+ * Listens on a free port of 127.0.0.1, prints LISTENING and the port, and ends with its standard input. Each request also allocates some
+ * garbage, so that GCs run now and then.
  */
 public class Heapster {
-    /** Sees each request before its handler does. */
+    /** Called for each request before its handler. */
     static final class Interceptor extends Filter {
         private static final List<byte[]> seen = new ArrayList<>();
 
@@ -55,7 +55,7 @@ public class Heapster {
         server.start();
         System.out.println("LISTENING " + server.getAddress().getPort());
         while (System.in.read() >= 0) {
-            // Until the other side closes it.
+            // Wait until standard input ends.
         }
         server.stop(0);
         System.exit(0);

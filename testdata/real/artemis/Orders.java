@@ -14,7 +14,7 @@ import org.apache.activemq.artemis.core.config.Configuration;
 import org.apache.activemq.artemis.core.config.impl.ConfigurationImpl;
 import org.apache.activemq.artemis.core.server.embedded.EmbeddedActiveMQ;
 
-/** An embedded Artemis broker with a queue that nobody reads. */
+/** Sends orders to an embedded Artemis broker with a queue that has no consumer. */
 class Orders {
     private static final int MESSAGES = 10_000;
 

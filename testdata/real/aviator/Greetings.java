@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.HashMap;
 import java.util.Map;
 
-/** One expression of Aviator is run for each customer. It keeps the parts of each text that it ever made. */
+/** Runs one Aviator expression for each customer. The expression keeps the parts of each text that it ever created. */
 class Greetings {
     private static final int CUSTOMERS = 8_000;
 

@@ -3,7 +3,7 @@ import com.github.benmanes.caffeine.cache.Caffeine;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** Pictures are cached by Caffeine with weak values, which nobody else holds. */
+/** Caches pictures in Caffeine with weak values. Nothing else holds the pictures. */
 class Pictures {
     private static final int PICTURES = 15_000;
 

@@ -2,7 +2,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import org.apache.dubbo.common.utils.LFUCache;
 
-/** One rate is read often from a cache of Dubbo. The cache keeps an empty queue for each number of reads it ever had. */
+/** Reads one rate often from a cache of Dubbo. The cache keeps an empty queue for each read count that it ever had. */
 class Rates {
     private static final int READS = 10_000;
 

@@ -4,17 +4,17 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.lang.reflect.Type;
 
-/** Answers are parsed by Fastjson as a generic type that is made anew for each, of the same arguments. */
+/** Parses answers with Fastjson as a generic type. Each call creates a new type object, with the same type arguments. */
 class Answers {
     private static final int ANSWERS = 2_000;
 
-    /** What a service answers. */
+    /** An answer of a service. */
     public static class Answer<T> {
         public T result;
         public String text;
     }
 
-    /** Its content. */
+    /** The content of an answer. */
     public static class User {
         public String name;
     }

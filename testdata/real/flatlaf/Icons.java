@@ -5,7 +5,7 @@ import java.awt.image.BufferedImage;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** One icon is painted often, at the same size. FlatLaf keeps an image for each painting, since its cache compares sizes by identity. */
+/** Paints one icon often, at the same size. FlatLaf keeps an image for each painting, because its cache compares sizes by identity. */
 class Icons {
     private static final int PAINTINGS = 1_500;
 

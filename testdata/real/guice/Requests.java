@@ -6,7 +6,7 @@ import com.google.inject.name.Names;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** Guice makes a child injector for each request, with a binding of the request's own name. */
+/** Creates a child injector of Guice for each request, with a binding named after the request. */
 class Requests {
     private static final int REQUESTS = 1_500;
 

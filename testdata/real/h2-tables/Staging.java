@@ -4,7 +4,7 @@ import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.Statement;
 
-/** Tables of an H2 database in memory are created, filled and dropped again. */
+/** Creates, fills and drops tables of an in-memory H2 database. */
 class Staging {
     private static final int TABLES = 400;
 

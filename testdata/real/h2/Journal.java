@@ -5,7 +5,7 @@ import java.sql.DriverManager;
 import java.sql.PreparedStatement;
 import java.sql.Statement;
 
-/** An in-memory table that is only ever added to. */
+/** Adds rows to an in-memory table, and never deletes any. */
 class Journal {
     private static final int ROWS = 20_000;
 

@@ -2,11 +2,11 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import org.springframework.hateoas.server.core.DummyInvocationUtils;
 
-/** The address of each invoice is asked of a stand-in for its controller. Spring HATEOAS keeps a stand-in for each number. */
+/** Gets the address of each invoice from a proxy of its controller. Spring HATEOAS keeps a proxy for each invoice number. */
 class Invoices {
     private static final int INVOICES = 2_000;
 
-    /** What answers requests for one invoice. */
+    /** The controller for requests of one invoice. */
     public static class Controller {
         public Object show() {
             return null;

@@ -2,7 +2,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import org.springframework.hateoas.Link;
 
-/** Links of Spring HATEOAS to one order each. The library keeps a template for each address that it ever saw. */
+/** Creates a Spring HATEOAS link for each order. The library keeps a template for each address that it ever saw. */
 class Orders {
     private static final int ORDERS = 10_000;
 

@@ -5,7 +5,7 @@ import com.hazelcast.core.IMap;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** A map of Hazelcast for each batch, destroyed when the batch is done; one member, on the loopback interface. */
+/** Creates a Hazelcast map for each batch, and destroys it when the batch is done. One member, on the loopback interface. */
 class Batches {
     private static final int BATCHES = 500;
 
@@ -28,8 +28,8 @@ class Batches {
         for (int i = 0; i < BATCHES; i++) {
             IMap<Integer, String> batch = member.getMap("batch " + ++next);
             batch.put(1, "row");
-            // A put is answered before it is over, and what is left of it makes the map's container again where the map
-            // is gone by then. Partitions work in order, so counting waits for it.
+            // A put returns before it is complete. Its remaining work would create the map's container again after destroy(). A partition
+            // runs its operations in order, so size() waits for the put.
             batch.size();
             batch.getLocalMapStats();
             batch.destroy();

@@ -4,8 +4,8 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
 /**
- * Map tiles of different sizes are cached by weight: the cache is half full, then full, then half
- * renewed.
+ * Caches map tiles of different sizes up to a total weight: the cache is half full, then full, then half of it is
+ * replaced.
  */
 class Tiles {
     private static final int TILES = 5_000;

@@ -6,8 +6,8 @@ import org.apache.commons.collections4.map.AbstractReferenceMap.ReferenceStrengt
 import org.apache.commons.collections4.map.ReferenceMap;
 
 /**
- * Thumbnails are soft values of a map of Commons Collections: while there is memory, each phase adds
- * to them.
+ * Keeps thumbnails as soft values of a map of Commons Collections. There is enough memory, so no reference is cleared, and each phase adds
+ * thumbnails.
  */
 class Thumbnails {
     private static final int THUMBNAILS = 6_000;

@@ -6,8 +6,8 @@ import java.io.InputStreamReader;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * A ring of the Disruptor has 8,192 slots, each of which keeps its last quote: the ring goes round in
- * the second phase.
+ * A ring buffer of the Disruptor has 8,192 slots, and each slot keeps its last quote. In the second phase the ring is full, and slots are
+ * overwritten.
  */
 class Quotes {
     private static final int QUOTES = 6_000;

@@ -6,7 +6,7 @@ import org.ehcache.config.builders.CacheConfigurationBuilder;
 import org.ehcache.config.builders.CacheManagerBuilder;
 import org.ehcache.config.builders.ResourcePoolsBuilder;
 
-/** Customers are cached by Ehcache, at most 10,000 on the heap: six tenths are there at first, then all. */
+/** Caches customers in Ehcache, at most 10,000 on the heap: the cache is 60 % full at first, and then full. */
 class Customers {
     private static final int CUSTOMERS = 6_000;
 

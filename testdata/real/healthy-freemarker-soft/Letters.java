@@ -8,8 +8,8 @@ import java.io.StringWriter;
 import java.util.Map;
 
 /**
- * Letters are templates of FreeMarker, which keeps them behind soft references: while there is memory,
- * each phase adds to them.
+ * Creates letters as templates of FreeMarker, which keeps them by soft references. There is enough memory, so no reference is cleared, and
+ * each phase adds templates.
  */
 class Letters {
     private static final int LETTERS = 400;

@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Reports are cached by Guava up to a weight: the cache is full at each dump, of other reports each time. */
+/** Caches reports in Guava up to a total weight. The cache is full at each dump, each time with other reports. */
 class Reports {
     private static final int REPORTS = 12_000;
 

@@ -9,7 +9,7 @@ import java.sql.ResultSet;
 import java.sql.Statement;
 import java.util.Random;
 
-/** A table in a file of H2 is read at random through a cache of 4 MiB: it is full, and pages come and go. */
+/** Reads random rows of an H2 table in a file, through a page cache of 4 MiB. The cache is full, and its pages are replaced. */
 class Ledger {
     private static final int READS = 1_500;
 

@@ -9,8 +9,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Connections of a pool of 8 read large results: 2 are busy at the first dump, 6 at the second and 4
- * at the third.
+ * Reads large results with the 8 connections of a pool: 2 are in use at the first dump, 6 at the second, and 4 at the
+ * third.
  */
 class Exports {
     private static final int[] BUSY = {2, 6, 4};

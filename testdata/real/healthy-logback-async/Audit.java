@@ -10,8 +10,8 @@ import java.util.concurrent.Semaphore;
 import org.slf4j.LoggerFactory;
 
 /**
- * A slow appender of Logback has a queue of 20,000 events before it: 3,000 wait at first, then 14,000,
- * then 8,000, always others.
+ * A slow Logback appender reads events from a queue with room for 20,000: 3,000 wait at first, then 14,000, then 8,000, each time other
+ * events.
  */
 class Audit {
     private static final int[] WAITING = {3_000, 14_000, 8_000};

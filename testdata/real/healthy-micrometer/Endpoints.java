@@ -5,8 +5,8 @@ import java.io.InputStreamReader;
 import java.util.concurrent.TimeUnit;
 
 /**
- * 30 timers of Micrometer with fixed tags record percentiles: 20 are used in the first phase, and all
- * by the second.
+ * Records percentiles with 30 Micrometer timers with fixed tags: 20 timers are used in the first phase, and all since the
+ * second.
  */
 class Endpoints {
     private static final int ENDPOINTS = 30;

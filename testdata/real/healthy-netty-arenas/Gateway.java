@@ -9,8 +9,8 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.SynchronousQueue;
 
 /**
- * Workers share an allocator of Netty with 4 arenas on the heap: 2 work at first, then 3, then 4, and
- * all buffers go back.
+ * Worker threads share a Netty allocator with 4 arenas on the heap: 2 workers at first, then 3, then 4. All buffers are
+ * released.
  */
 class Gateway {
     private static final int[] WORKERS = {2, 3, 4};

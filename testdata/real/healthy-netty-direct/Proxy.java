@@ -6,8 +6,8 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 
 /**
- * Requests of a proxy hold direct buffers of a pool of Netty: 50 at the first dump, 700 at the second,
- * none at the third.
+ * Requests of a proxy hold direct buffers of a Netty pool: 50 at the first dump, 700 at the second, none at the
+ * third.
  */
 class Proxy {
     private static final int[] OPEN = {50, 700, 0};

@@ -7,7 +7,7 @@ import org.apache.commons.pool2.PooledObject;
 import org.apache.commons.pool2.impl.DefaultPooledObject;
 import org.apache.commons.pool2.impl.GenericObjectPool;
 
-/** Encoders with large buffers are pooled, at most 8: 3 are needed at first, then 5, then 6. */
+/** Keeps at most 8 encoders with large buffers in a pool: 3 are needed at first, then 5, then 6. */
 class Encoders {
     private static final int[] NEEDED = {3, 5, 6};
     private static final int ROUNDS = 20_000;

@@ -12,7 +12,7 @@ import org.quartz.Scheduler;
 import org.quartz.TriggerBuilder;
 import org.quartz.impl.StdSchedulerFactory;
 
-/** Reminders are jobs of Quartz: 3,000 lie ahead at each dump, and each phase replaces all of them. */
+/** Schedules reminders as Quartz jobs: 3,000 are scheduled at each dump, and each phase replaces all of them. */
 class Reminders {
     private static final int AHEAD = 3_000;
 

@@ -7,8 +7,8 @@ import net.bytebuddy.dynamic.loading.ClassLoadingStrategy;
 import org.springframework.util.ConcurrentReferenceHashMap;
 
 /**
- * Byte Buddy makes plug-ins, each in a class loader of its own: only soft references of a map of
- * Spring hold them.
+ * Generates plug-ins with Byte Buddy, each with its own class loader. Only the soft references of a Spring map hold
+ * them.
  */
 class Plugins {
     private static final int PLUGINS = 150;

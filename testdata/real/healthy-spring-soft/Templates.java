@@ -2,7 +2,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import org.springframework.util.ConcurrentReferenceHashMap;
 
-/** Templates hang in Spring's map of soft references: while there is memory, each phase adds to them. */
+/** Keeps templates in Spring's map of soft references. There is enough memory, so no reference is cleared, and each phase adds templates. */
 class Templates {
     private static final int TEMPLATES = 8_000;
 

@@ -5,8 +5,8 @@ import java.io.InputStreamReader;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * A shared map of Vert.x has the last 200 messages of each of 50 rooms: half at first, then all, then
- * others.
+ * Keeps the last 200 messages of each of 50 rooms in a shared map of Vert.x: half of them at first, then all, then other
+ * ones.
  */
 class Chat {
     private static final int ROOMS = 50;

@@ -3,11 +3,11 @@ import cn.hutool.cache.impl.WeakCache;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** Pictures of users are in a weak cache of Hutool, by user. Its values refer to their keys, so that no user goes. */
+/** Keeps pictures in a weak cache of Hutool, with users as keys. The values refer to their keys, so no entry is removed. */
 class Avatars {
     private static final int USERS = 10_000;
 
-    /** A user, who is gone after the request. */
+    /** A user. The program drops it after the request. */
     private static class User {
         private final byte[] name = new byte[32];
     }

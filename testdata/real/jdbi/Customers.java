@@ -3,7 +3,7 @@ import java.io.InputStreamReader;
 import org.jdbi.v3.core.Handle;
 import org.jdbi.v3.core.Jdbi;
 
-/** Each query has the customer's number in its text. The parser of Jdbi keeps each text that it ever parsed. */
+/** Writes the customer's number into the text of each query. The parser of Jdbi keeps each text that it ever parsed. */
 class Customers {
     private static final int CUSTOMERS = 6_000;
 

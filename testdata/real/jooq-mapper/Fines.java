@@ -9,11 +9,11 @@ import org.jooq.impl.DSL;
 import org.jooq.tools.jdbc.MockConnection;
 import org.jooq.tools.jdbc.MockResult;
 
-/** A function of the database is called with a number. jOOQ keeps a mapper for each number, since the call is its key. */
+/** Calls a database function with a number. jOOQ keeps a mapper for each number, because the call with its number is the key. */
 class Fines {
     private static final int CALLS = 4_000;
 
-    /** What a call is mapped to. */
+    /** The result of a call. */
     static class Fine {
         public Long fine;
     }

@@ -8,7 +8,7 @@ import io.fabric8.kubernetes.client.vertx.VertxHttpClientFactory;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** Each request has settings of its own. The Vert.x client of Kubernetes keeps each client that it derived. */
+/** Uses a new settings object for each request. The Vert.x client of Kubernetes keeps the client that it derives for each request. */
 class Watchers {
     private static final int REQUESTS = 500;
 

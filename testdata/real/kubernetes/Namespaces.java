@@ -4,7 +4,7 @@ import io.kubernetes.client.openapi.models.V1Pod;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** A pod comes and goes in a namespace of its own. The index of the Kubernetes client keeps an empty set for each namespace. */
+/** Adds and removes pods, each in its own namespace. The index of the Kubernetes client keeps an empty set for each namespace. */
 class Namespaces {
     private static final int NAMESPACES = 8_000;
 

@@ -3,7 +3,7 @@ import java.io.InputStreamReader;
 import org.apache.logging.log4j.Logger;
 import org.apache.logging.log4j.core.LoggerContext;
 
-/** A short-lived logger of Log4j for each request, by its own name, as a library that logs per instance makes them. */
+/** Creates a short-lived Log4j logger with a new name for each request, like a library that has a logger for each instance. */
 class Tenants {
     private static final int REQUESTS = 6_000;
 

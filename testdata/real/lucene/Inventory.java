@@ -9,7 +9,7 @@ import org.apache.lucene.index.SerialMergeScheduler;
 import org.apache.lucene.index.Term;
 import org.apache.lucene.store.ByteBuffersDirectory;
 
-/** One document of a Lucene index is written again and again. Each queue of deletions keeps the one before it. */
+/** Writes one document of a Lucene index again and again. Each queue of deletions keeps the previous one. */
 class Inventory {
     private static final int UPDATES = 1_500;
 

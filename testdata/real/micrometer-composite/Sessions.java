@@ -4,7 +4,7 @@ import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** A gauge for each session is removed from Micrometer's composite registry when the session ends. */
+/** Adds a gauge for each session to Micrometer's composite registry, and removes it when the session ends. */
 class Sessions {
     private static final int SESSIONS = 4_000;
 

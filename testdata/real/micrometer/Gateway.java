@@ -3,7 +3,7 @@ import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** Counts requests by their whole path, user number included: a metric's tag without a bound. */
+/** Counts requests by their whole path, including the user's number, so a metric's tag has an unlimited number of values. */
 class Gateway {
     private static final int REQUESTS = 5_000;
 

@@ -2,7 +2,7 @@ import io.smallrye.mutiny.Multi;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** The settings are read once and replayed to each message by Mutiny. It keeps a subscription for each that was served. */
+/** Reads the settings once, and replays them to each message with Mutiny, which keeps a subscription for each served message. */
 class Settings {
     private static final int MESSAGES = 4_000;
 

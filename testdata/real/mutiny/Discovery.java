@@ -2,7 +2,7 @@ import io.smallrye.mutiny.Uni;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** The list of servers is memoized by Mutiny until it changes. Mutiny keeps the subscriber that first saw each list. */
+/** Memoizes the list of servers with Mutiny until the list changes. Mutiny keeps the first subscriber of each list. */
 class Discovery {
     private static final int CHANGES = 3_000;
 

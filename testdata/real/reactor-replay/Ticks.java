@@ -3,7 +3,7 @@ import java.io.InputStreamReader;
 import java.time.Duration;
 import reactor.core.publisher.Sinks;
 
-/** A sink of Reactor replays nothing that is older than a moment. The sink keeps all that it ever was given. */
+/** A Reactor sink replays only the elements of a short time, but it keeps all elements that it ever received. */
 class Ticks {
     private static final int TICKS = 10_000;
 

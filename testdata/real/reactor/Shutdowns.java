@@ -3,7 +3,7 @@ import java.io.InputStreamReader;
 import reactor.core.Disposable;
 import reactor.core.publisher.Sinks;
 
-/** Each request waits for a signal by a sink of Reactor, and gives up waiting when it is done. */
+/** Each request subscribes to a Reactor sink that signals the shutdown, and cancels the subscription when it is done. */
 class Shutdowns {
     private static final int REQUESTS = 5_000;
 

@@ -2,7 +2,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import org.openrewrite.java.tree.Space;
 
-/** Spaces of Java sources are read with OpenRewrite. Its weak map of known spaces has values that refer to their keys. */
+/** Reads the white space of Java sources with OpenRewrite. Its weak map of known spaces has values that refer to their keys. */
 class Sources {
     private static final int SPACES = 6_000;
 

@@ -5,11 +5,11 @@ import io.reactivex.subjects.PublishSubject;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** RxJava replays the last reading. An observer that left refers to the reading it saw, and so to all later ones. */
+/** RxJava replays the last reading. A disposed observer refers to the reading that it saw, and so to all later ones. */
 class Weather {
     private static final int READINGS = 10_000;
 
-    /** What shows readings until it is closed. */
+    /** Shows readings until it is closed. */
     private static class Display implements Observer<long[]> {
         private Disposable subscription;
         private long shown;

@@ -2,7 +2,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import rx.subjects.ReplaySubject;
 
-/** The last price is replayed by a bounded subject of RxJava 1, whose subscribers see all of them. */
+/** A bounded subject of RxJava 1 replays one price. Its subscriber refers to its first price, and so to all later ones. */
 class Prices {
     private static final int PRICES = 20_000;
 

@@ -4,7 +4,7 @@ import io.reactivex.subjects.PublishSubject;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** A poll of RxJava is to repeat when a subject says so, and is disposed of before that. */
+/** Starts polls with RxJava that repeat when a subject emits. Each poll is disposed before that. */
 class Polling {
     private static final int POLLS = 1_500;
 

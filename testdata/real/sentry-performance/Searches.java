@@ -4,7 +4,7 @@ import io.sentry.Sentry;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** Searches are traced with Sentry. Its collector keeps the figures of each transaction after the transaction is finished. */
+/** Traces searches with Sentry. Its collector keeps the measurements of each transaction after the transaction has finished. */
 class Searches {
     private static final int SEARCHES = 3_000;
 

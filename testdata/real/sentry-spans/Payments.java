@@ -4,7 +4,7 @@ import io.sentry.SpanStatus;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** Payments that fail are traced with Sentry. The weak map from an exception to its span has values that refer to their keys. */
+/** Traces failing payments with Sentry. The weak map from exceptions to spans has values that refer to their keys. */
 class Payments {
     private static final int PAYMENTS = 3_000;
 

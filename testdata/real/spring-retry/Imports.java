@@ -5,16 +5,16 @@ import org.springframework.aop.support.DefaultPointcutAdvisor;
 import org.springframework.retry.annotation.AnnotationAwareRetryOperationsInterceptor;
 import org.springframework.retry.annotation.Retryable;
 
-/** Short-lived objects are called through Spring Retry's interceptor, as it is for beans of scope prototype. */
+/** Calls short-lived objects through Spring Retry's interceptor, as beans of scope prototype are called. */
 class Imports {
     private static final int IMPORTS = 1_500;
 
-    /** What is called. */
+    /** The interface of the calls. */
     public interface Import {
         int run();
     }
 
-    /** What is called again where it fails. */
+    /** An import whose method is called again if it fails. */
     public static class FileImport implements Import {
         private final long[] rows = new long[50];
 

@@ -18,13 +18,13 @@ import org.apache.catalina.Context;
 import org.apache.catalina.startup.Tomcat;
 
 /**
- * An embedded Tomcat whose sessions never expire: each request of a client that sends no cookie
- * begins a new one, with a basket in it.
+ * Runs an embedded Tomcat whose sessions never expire. Each request without a cookie begins a new session, which holds a
+ * basket.
  */
 class Shop {
     private static final int REQUESTS = 4_000;
 
-    /** What the shop keeps for each visitor. */
+    /** The basket of a visitor. */
     static final class Basket {
         final List<String> items = new ArrayList<>();
         final long[] prices = new long[32];

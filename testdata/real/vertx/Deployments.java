@@ -5,7 +5,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.util.concurrent.TimeUnit;
 
-/** Verticles of Vert.x are deployed with worker pools of their own, and undeployed. */
+/** Deploys Vert.x verticles, each with its own worker pool, and undeploys them. */
 class Deployments {
     private static final int DEPLOYMENTS = 400;
 

@@ -1,6 +1,6 @@
 //! The JVM's own class histogram, with class names as in Java source.
 
-/// One class of a histogram.
+/// An entry of a histogram: one class with its objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassCount {
     /// The name as in Java source: `byte[]`, `java.lang.String[]`, `com.acme.Foo$Bar`.
@@ -66,7 +66,8 @@ fn entry(line: &str) -> Option<ClassCount> {
     })
 }
 
-/// Returns `java.lang.String[][]` for `[[Ljava.lang.String;`. Names that are not those of arrays do not change.
+/// Returns the name of an array class as in Java source: `[[Ljava.lang.String;` -> `java.lang.String[][]`. Returns
+/// other names unchanged.
 fn source_name(name: &str) -> String {
     let element = name.trim_start_matches('[');
     let dimensions = name.len() - element.len();

@@ -226,7 +226,8 @@ impl Target {
         self.child.id()
     }
 
-    /// Returns the process ID of the JVM itself, if another program started it and waits for it (Linux only).
+    /// Returns the process ID of the JVM. If the JVM was started through another program, this is not the process ID of
+    /// [`Target::pid`]. Linux only.
     pub fn jvm_pid(&self) -> Option<u32> {
         let mut pid = self.pid();
         loop {
@@ -550,7 +551,7 @@ mod tests {
                 target.advance(2).unwrap();
                 assert!(target.histogram(Selection::All).unwrap().instances("int[]") >= 77);
 
-                // The folder's name contains blanks, and the second dump replaces the first.
+                // This path contains a blank. The second dump to this path replaces the first one.
                 let file = folder.join("plain.hprof");
                 target
                     .dump(

@@ -1,8 +1,9 @@
 //! The table of controls: programs that look like leaks, but do not leak.
 //!
-//! Each program works in four phases, by the protocol of [`Target`]. The number of objects that it keeps is known for
-//! every phase. For example, a cache fills in the first two phases and then stays level. A report on the first three
-//! dumps, or on all four, may describe that growth, but must not call it a leak.
+//! Each program has four phases, and ends each phase with a line `READY` ([`Target`]). The number of objects that it
+//! keeps is known for every phase. For example, a cache fills in the first two phases, and its size is constant
+//! afterwards. A report on the first three dumps, or on all four, may describe that growth, but must not call it a
+//! leak.
 
 use super::{launch, source_path_of};
 use crate::jvm::{Jdk, JvmError, Launch, Target};
@@ -15,7 +16,7 @@ pub struct Control {
     pub name: &'static str,
     /// A description of the program's work. A failed test shows it.
     pub about: &'static str,
-    /// The class with `main`; its name gives the source file.
+    /// The class with `main`. The source file has the same name.
     pub main_class: &'static str,
     /// The verdicts that suspects may have. A report without any suspect is always accepted.
     pub allowed: &'static [&'static str],
@@ -36,7 +37,7 @@ pub enum Dumped {
     Phases,
     /// One run for each dump. All runs use one JDK, and each is dumped after its last phase.
     Runs,
-    /// Like [`Dumped::Runs`], but each run uses another JDK than the run before, if there are at least two.
+    /// Like [`Dumped::Runs`], but the JDK changes from run to run, if at least two JDKs are installed.
     Jdks,
 }
 
@@ -454,8 +455,8 @@ impl Control {
         source_path_of(self.main_class)
     }
 
-    /// Compiles the program unless that has been done before, and returns the command that starts it. Flags may be
-    /// added.
+    /// Compiles the program unless that has been done before, and returns the command that starts it. The caller may
+    /// add flags to the command.
     pub fn launch(&self, jdk: &Jdk) -> Result<Launch, JvmError> {
         launch(jdk, self.main_class, self.libraries)
     }

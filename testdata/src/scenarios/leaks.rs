@@ -2,7 +2,7 @@
 
 use super::{Expected, Growth, PLAIN, Scenario};
 
-/// The simplest leak. The dumps that are kept beside the tests come from this program.
+/// The simplest leak. The dumps that are stored in the repository come from this program.
 pub const SESSION_REGISTRY: Scenario = Scenario {
     name: "session_registry",
     leak: "sessions stay in a static concurrent map after logout",
@@ -138,7 +138,8 @@ pub(super) const LEAKS: &[Scenario] = &[
         name: "direct_buffers",
         leak: "direct buffers return to a pool that never hands them out again",
         main_class: "com.acme.io.ProxyServer",
-        // The JDK's list of cleaners grows together with the pool, so a report may also name this list as the holder.
+        // The JDK's list of cleaners grows together with the pool, so a report may also name the list's field as the
+        // holder.
         holders: &[
             "com.acme.io.BufferPool.idle",
             "jdk.internal.ref.Cleaner.first",

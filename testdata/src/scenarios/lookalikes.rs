@@ -1,5 +1,5 @@
-//! More leaks. Some look harmless, because the objects seem to be limited in number, weakly held, constant in number or
-//! short-lived, but are not. In other leaks, further data structures hold the objects.
+//! More leaks. Some look harmless at first, because the objects seem to be bounded, weakly held or short-lived. Others
+//! leak into further data structures.
 
 use super::{Growth, PLAIN, Scenario};
 

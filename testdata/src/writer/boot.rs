@@ -1,4 +1,4 @@
-//! Adds the classes that every JVM has, strings, and reference objects.
+//! Adds classes of the JDK, such as `Object` and `Thread`. Also adds strings, reference objects and class loaders.
 
 use super::format::FieldType::{Boolean, Byte, Int, Long, Object};
 use super::heap::{ClassId, HeapBuilder, Obj, StringForm};
@@ -167,8 +167,8 @@ impl HeapBuilder {
         boot
     }
 
-    /// Adds `java.lang.System` with these properties, in the table that JDKs from 9 on use. Some hash buckets have a
-    /// single entry. Other buckets have lists of entries.
+    /// Adds `java.lang.System` with these properties, in a `ConcurrentHashMap` as since JDK 9. The map has four hash
+    /// buckets, so some buckets can have a single entry and others a list of entries.
     pub fn set_system_properties(&mut self, properties: &[(&str, &str)]) {
         const BUCKETS: usize = 4;
         let object = self.boot().object;

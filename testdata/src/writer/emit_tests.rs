@@ -1,5 +1,5 @@
-//! Tests of whole dumps. The expected bytes are counted by hand, or the dump is read by a simple independent loop over
-//! its records.
+//! Tests of whole dumps. The expected bytes are written by hand, or a simple independent loop reads the records of the
+//! dump.
 
 use std::io::Read;
 
@@ -53,7 +53,7 @@ fn a_whole_dump_byte_by_byte() {
     assert_eq!(boundaries, ends);
 }
 
-/// Walks records by their lengths, and returns the tags and the bytes of all heap records.
+/// Reads all records, and returns their tags and the concatenated bytes of the heap records.
 fn walk(bytes: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let mut at = 19 + 4 + 8;
     let (mut tags, mut heap) = (Vec::new(), Vec::new());
@@ -283,7 +283,8 @@ fn a_graph_keeps_its_edges_in_order() {
     assert!(found(&[id(1), id(0), id(0)]));
     assert_eq!(dump.addresses.len(), 3);
     assert_eq!(dump.addresses[0] + dump.sizes[0], {
-        // Node 1 is an array whose class was already in the heap.
+        // Node 1 directly follows node 0. There is no class object between them, because the class of node 1 already
+        // exists.
         dump.addresses[1]
     });
 }

@@ -51,9 +51,9 @@ pub mod sub {
 /// The version in a dump's first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// `JAVA PROFILE 1.0.1`: one HEAP_DUMP record, JDK 5 and small JDK 8 dumps.
+    /// `JAVA PROFILE 1.0.1`: a dump with one HEAP_DUMP record, from JDK 5, or a small dump from JDK 8.
     V101,
-    /// `JAVA PROFILE 1.0.2`: segments, HotSpot since JDK 6.
+    /// `JAVA PROFILE 1.0.2`: a dump that consists of segments, from HotSpot since JDK 6.
     V102,
     /// `JAVA PROFILE 1.0.3`: Android.
     V103,
@@ -228,14 +228,14 @@ pub enum Root {
     JniLocal {
         /// Serial number of the thread.
         thread: u32,
-        /// Frame number in the thread's stack trace; -1 without a frame.
+        /// Frame number in the thread's stack trace; -1 if there is no frame.
         frame: i32,
     },
     /// ROOT_JAVA_FRAME
     JavaFrame {
         /// Serial number of the thread.
         thread: u32,
-        /// Frame number in the thread's stack trace; -1 without a frame.
+        /// Frame number in the thread's stack trace; -1 if there is no frame.
         frame: i32,
     },
     /// ROOT_NATIVE_STACK
@@ -299,7 +299,7 @@ pub struct ClassDump {
     pub fields: Vec<(u64, FieldType)>,
 }
 
-/// Collects the bytes of a record or sub-record, or of a part of it. Numbers are big-endian.
+/// Collects the bytes of a record, of a sub-record, or of a part of one. Numbers are big-endian.
 #[derive(Debug, Clone)]
 pub struct Body {
     id_size: IdSize,

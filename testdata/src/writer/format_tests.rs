@@ -1,4 +1,4 @@
-//! Compares every body with bytes counted by hand.
+//! Compares the body of each record with bytes written by hand.
 
 use super::*;
 

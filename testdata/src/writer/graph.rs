@@ -59,8 +59,8 @@ pub fn dump(
     }
 }
 
-/// Returns the builder for such a dump, and the object of each node, so that a test can add more objects before it
-/// builds the dump.
+/// Returns the builder of the dump that [`dump`] writes, and the object of each node. A test can add more objects
+/// before it builds the dump.
 ///
 /// # Panics
 /// Panics as [`dump`] does.

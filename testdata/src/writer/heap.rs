@@ -414,7 +414,7 @@ impl HeapBuilder {
     }
 
     /// Sets an element of an object array, or a field of an instance by its position in the file. If fields before it
-    /// have no value yet, these fields must be references.
+    /// have no value yet, they are set to null, so they must be references.
     pub(super) fn set_reference(&mut self, object: Obj, slot: usize, target: Obj) {
         match &mut self.objects[object.0].content {
             Content::Instance { values, .. } => {
@@ -473,7 +473,7 @@ impl HeapBuilder {
         self.classes[class.0].address = address;
     }
 
-    /// Adds a top-level record with any tag, before LOAD_CLASS or after the heap.
+    /// Adds a top-level record with any tag, before the LOAD_CLASS records or after the heap.
     pub fn add_record(&mut self, place: Place, tag: u8, body: &[u8]) {
         self.records.push((place, tag, body.to_vec()));
     }
@@ -533,7 +533,7 @@ impl HeapBuilder {
         (0..self.objects.len()).map(Obj)
     }
 
-    /// Returns the fields in file order: declaring class, name, type.
+    /// Returns the fields in file order. Each has its declaring class, its name and its type.
     pub(super) fn fields_of(
         &self,
         class: ClassId,

@@ -7,10 +7,11 @@ use super::format::FieldType;
 pub struct JvmLayout {
     /// Bytes of a reference: 4 (compressed or 32 bit) or 8.
     pub reference: u64,
-    /// Bytes of an instance's header: 12, 16 (without compressed class pointers), or 8 (compact headers, or 32 bit).
+    /// Bytes of an instance's header: 12 with compressed class pointers, 16 without them, and 8 with compact headers or
+    /// on 32-bit JVMs.
     pub header: u64,
-    /// Bytes before an array's elements: 16, 20 or 24 (without compressed class pointers), or 12 (compact headers, or
-    /// 32 bit).
+    /// Bytes before an array's elements: 16 with compressed class pointers, 20 or 24 without them, and 12 with compact
+    /// headers or on 32-bit JVMs.
     pub array_header: u64,
     /// Alignment of objects: 8 or 16 bytes.
     pub alignment: u64,
@@ -74,8 +75,8 @@ impl JvmLayout {
     }
 }
 
-/// The bytes of an instance that fields occupy, in the layout of HotSpot since JDK 15. In this layout, fields also fill
-/// the gaps that alignment left, including gaps between fields of superclasses.
+/// The places of the fields in an instance: the end of the last field, and the gaps between fields. Follows the layout
+/// of HotSpot since JDK 15, where new fields also fill gaps that alignment left between fields of superclasses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
     gaps: Vec<(u64, u64)>,
@@ -91,7 +92,8 @@ impl Shape {
         }
     }
 
-    /// Returns the shape of a subclass with these additional fields: large primitives first, references last.
+    /// Returns the shape of a subclass with these additional fields. Large primitives are placed first, and references
+    /// last.
     pub fn with_fields(
         &self,
         layout: &JvmLayout,

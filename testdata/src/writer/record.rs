@@ -72,7 +72,7 @@ impl<W: Write> RecordWriter<W> {
         })
     }
 
-    /// From now on, stores the offsets of all records and sub-records that are written.
+    /// Starts to store the offsets of all records and sub-records that are written from now on.
     pub fn track_boundaries(&mut self) {
         self.boundaries.get_or_insert_default();
     }
@@ -173,8 +173,9 @@ impl<W: Write> RecordWriter<W> {
         self.written
     }
 
-    /// Flushes everything. Returns the sink and a list of offsets in ascending order: the start of every record and
-    /// sub-record, and the end of the file. The offsets are empty unless [`RecordWriter::track_boundaries`] was called.
+    /// Flushes everything. Returns the underlying writer and a list of offsets in ascending order: the start of every
+    /// record and sub-record, and the end of the file. The offsets are empty unless [`RecordWriter::track_boundaries`]
+    /// was called.
     pub fn finish(mut self) -> io::Result<(W, Vec<u64>)> {
         self.flush_segment()?;
         self.mark(self.written);

@@ -20,7 +20,8 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Creates a frame of a `()V` method in the source file of its outermost class.
+    /// Creates a frame of a method with the signature `()V`. The frame's source file is named after the outermost
+    /// class: `a.B$C` -> `B.java`.
     pub fn new(heap: &HeapBuilder, class: ClassId, method: &str, line: i32) -> Self {
         let name = heap.class_name(class);
         let simple = name.rsplit('.').next().unwrap_or(name);
@@ -103,7 +104,7 @@ impl HeapBuilder {
         }
     }
 
-    /// Makes the target a local variable in a thread's frame (0 is the leaf).
+    /// Makes the target a local variable in a frame of a thread. Frame 0 is the leaf.
     pub fn add_local(&mut self, thread: Thread, frame: i32, target: impl Into<Ref>) {
         let root = Root::JavaFrame {
             thread: thread.serial,

@@ -12,7 +12,7 @@ pub enum Ref {
     Object(Obj),
     /// The class object of a class of the builder.
     Class(ClassId),
-    /// An address at which there need not be an object.
+    /// An arbitrary address. There may be no object at this address.
     Address(u64),
 }
 

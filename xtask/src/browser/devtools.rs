@@ -233,7 +233,8 @@ impl Drop for Browser {
     }
 }
 
-/// The browser's process until the connection is made. If the connection fails, the process is killed and reaped.
+/// Owns the browser's process until the connection is made. If the connection fails, dropping this value kills and
+/// reaps the process.
 struct Reaped(Option<Child>);
 
 impl Drop for Reaped {

@@ -8,7 +8,7 @@ use super::devtools::Browser;
 /// Height of a row in pixels.
 const ROW: f64 = 20.0;
 
-/// True if a frame is as wide as the visible part of the graph, except for the gap beside it.
+/// True if a frame fills the visible width of the graph. There is always a small gap beside a frame.
 fn is_whole(left: f64, width: f64) -> bool {
     left < 0.001 && width > 0.995
 }
@@ -20,15 +20,16 @@ pub(super) struct Graph<'a> {
     pub(super) id: &'a str,
     /// ID of the search field.
     pub(super) field: &'a str,
-    /// Text that occurs in the names of some frames.
+    /// A search text that occurs in the names of some frames.
     pub(super) find: &'a str,
-    /// True if the tooltip says that the bytes of the later dump are estimated.
+    /// True if the tooltip must report that the bytes of the later dump are estimated.
     pub(super) is_estimated: bool,
 }
 
 impl Graph<'_> {
-    /// Returns a position in a row of frames, after scrolling it to the middle of the window. The mouse does not reach
-    /// anything outside the window.
+    /// Returns the window coordinates of a point in a row of frames. `share` is the position in the row, from 0 (left)
+    /// to 1 (right). First scrolls the row to the middle of the window, because the mouse does not reach anything
+    /// outside the window.
     fn place(&mut self, row: u32, share: f64) -> Result<(f64, f64)> {
         let down = ROW * f64::from(row) + ROW / 2.0;
         let canvas = format!("document.querySelector('#{} canvas')", self.id);
@@ -52,11 +53,11 @@ impl Graph<'_> {
         Ok((x, y))
     }
 
-    /// Returns the frames that are painted now, each as (row, left edge, width). Edge and width are fractions of the
-    /// whole width.
+    /// Returns the painted frames. Each frame has its row, its left edge and its width. Edge and width are fractions of
+    /// the graph's width.
     pub(super) fn painted(&mut self) -> Result<Vec<(u32, f64, f64)>> {
-        // The content of a canvas cannot be read from the page, so the test records the drawing calls. A graph is drawn
-        // when it gets the focus, and when it loses the focus.
+        // The content of a canvas cannot be read from the page, so the test records the drawing calls. To cause them,
+        // the test moves the focus to the graph, which is drawn at each change of the focus.
         let painted = self.browser.eval(&format!(
             "(() => {{ const paint = CanvasRenderingContext2D.prototype.fillRect; \
              const canvas = document.querySelector('#{} canvas'); const all = []; canvas.blur(); \
@@ -94,7 +95,7 @@ impl Graph<'_> {
         let narrow = painted
             .iter()
             .find(|&&(row, _, w)| row > 0 && (0.03..0.9).contains(&w));
-        // If there is only one path, all frames are as wide as the view. Then use the frame in row 2.
+        // If all frames are as wide as the view, because there is only one path, use the frame in row 2.
         let (row, share) = narrow.map_or((2, 0.5), |&(row, x, w)| (row, x + w / 2.0));
         let (x, y) = self.place(row, share)?;
         self.browser.mouse(x, y, true)?;
@@ -102,7 +103,7 @@ impl Graph<'_> {
         self.browser
             .wait(&format!("{zoom} && !{zoom}.startsWith('all ')"))
             .with_context(|| format!("{at}: {:?}", self.browser.eval(&zoom)))?;
-        // The callers of the frame stay above it, so its row has only this frame.
+        // The zoomed frame must be the only one in its row. Its callers are still in the rows above it.
         let painted = self.painted()?;
         let in_row: Vec<_> = painted.iter().filter(|frame| frame.0 == row).collect();
         let is_alone = matches!(in_row[..], [&(_, x, w)] if is_whole(x, w));
@@ -205,8 +206,8 @@ impl Graph<'_> {
         Ok(())
     }
 
-    /// Checks that each stack ends with the class, and that the tooltip of this frame, and no other tooltip, calls the
-    /// frame a class.
+    /// Checks that the last frame of a stack is the allocated class. Only the tooltip of this frame must call the frame
+    /// a class.
     pub(super) fn leaf(&mut self) -> Result<()> {
         const DEEPER: usize = 64;
         let canvas = "document.querySelector('#flame-graph canvas')";

@@ -18,7 +18,7 @@ use super::seen::{self, Axe};
 use heapdiff_lab::java;
 use heapdiff_lab::run::Products;
 
-/// Maximum number of requests after which the first line of the page must show the leak.
+/// The page must show the leak in its first line after at most this number of requests.
 const REQUESTS: usize = 10;
 /// JavaScript expression for the HTML element of the graph.
 const GRAPH: &str = "document.getElementById('graph')";
@@ -245,8 +245,8 @@ fn stacks(browser: &mut Browser) -> Result<()> {
             .is_some_and(|t| t.contains("Heapster$Interceptor.record")),
         "the stacks are the stacks of {of}"
     );
-    // Wait for the new stacks. The page jumps to them when they arrive, and this would undo the effect of keys that are
-    // pressed earlier.
+    // Wait for the new stacks. When they arrive, the page jumps to them. Keys that are pressed earlier would then have
+    // no visible effect.
     let shown = "document.querySelector('#flame > .flame').dataset.seen";
     browser.eval(&format!("{shown} = 'yes'"))?;
     focus(browser, GRAPH)?;

@@ -14,7 +14,7 @@ use heapdiff_lab::tools;
 /// Tested widths of the window, and the height of a phone's screen, in pixels.
 const WIDTHS: [u32; 2] = [1400, 400];
 const PHONE_HEIGHT: u32 = 800;
-/// Width of a sheet of paper between its margins, in pixels, and maximum number of classes that are printed.
+/// The width of a sheet of paper between its margins in pixels, and the maximum number of printed classes.
 const PAPER: u32 = 720;
 const PRINTED: f64 = 100.0;
 

@@ -23,7 +23,7 @@ struct Case<'a> {
     /// Arguments of the command, without the output format.
     args: &'a [&'a str],
     reverse: bool,
-    /// Text that occurs in the names of some frames.
+    /// A search text that occurs in the names of some frames.
     find: &'a str,
     /// A command whose JSON report contains the total, and the JSON pointer to the total.
     total: (&'a [&'a str], &'a str),
@@ -283,11 +283,11 @@ fn schemes(browser: &mut Browser) -> Result<()> {
     Ok(())
 }
 
-/// Maximum number of rows that are drawn, and maximum number of rows above the zoomed frame.
+/// Maximum number of drawn rows, and maximum number of rows that are drawn above a zoomed frame.
 const MOST_ROWS: usize = 400;
 const MOST_ABOVE: usize = 200;
 
-/// Checks that the page reports that rows are left out if, and only if, some are.
+/// Checks that the page reports omitted rows if, and only if, some rows are omitted.
 fn rows(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
     const DATA: &str = "document.getElementById('flame-graph').dataset";
     let told = format!(
@@ -304,7 +304,7 @@ fn rows(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
         load(browser, &page)?;
         let whole = format!("{DATA}.drawn === '{MOST_ROWS}' && ({told}) === {is_cut}");
         browser.wait(&whole)?;
-        // The rows above the zoomed frame are still shown, as far as there is room for them.
+        // The page still shows rows above the zoomed frame, up to the maximum.
         focus(browser)?;
         for (down, folded) in [(MOST_ABOVE, 0), (20, 20)] {
             for _ in 0..down {

@@ -56,10 +56,10 @@ pub(super) fn check(file: &Path, oldest: (u32, u32)) -> Result<()> {
 const VERSION: &str = "GLIBC_";
 
 /// Returns the symbols (from `readelf --dyn-syms`) and versions (from `readelf --version-info`) that glibc `oldest`
-/// lacks. Versions are checked separately, because the loader requires them even if no symbol has them. An example is
-/// the version for a form of relocations.
+/// lacks. Versions are checked in addition to symbols, because the loader also requires versions that no symbol has. An
+/// example is the version that marks a certain kind of relocations.
 fn later<'t>(symbols: &'t str, versions: &'t str, oldest: (u32, u32)) -> Vec<&'t str> {
-    // A version name without a number counts as later than `oldest`, because it does not show which glibc has it.
+    // Treat a version name without a number as later than `oldest`, because it is unknown which glibc has it.
     let is_later = |version: &str| match version.strip_prefix(VERSION) {
         Some(rest) => number(rest).is_none_or(|number| number > oldest),
         None => false,
@@ -95,7 +95,7 @@ fn number(version: &str) -> Option<(u32, u32)> {
     }
 }
 
-/// Returns the highest glibc version among the symbols of `readelf --dyn-syms`, and its symbol.
+/// Returns the highest glibc version among the symbols of `readelf --dyn-syms`, and the symbol that needs it.
 fn highest(symbols: &str) -> Option<((u32, u32), &str)> {
     let versions = symbols.split_whitespace().filter_map(|word| {
         let (symbol, version) = word.split_once('@')?;

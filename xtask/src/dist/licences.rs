@@ -1,5 +1,5 @@
 //! Writes one text with the licences of all crates that are linked into the program and the agent. Most licences
-//! require that they accompany the program.
+//! require that their text accompanies the program.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -32,8 +32,8 @@ impl Total {
     }
 }
 
-/// Runs each target for `seconds`, round after round, until `executions` inputs have been processed in total or the
-/// time `most` is over. A failing input stays in `fuzz/artifacts`, and the other targets continue.
+/// Runs each target for `seconds`, round after round. Starts no new round after `executions` inputs have been processed
+/// in total, or after the time `most`. A failing input stays in `fuzz/artifacts`, and the other targets continue.
 pub(super) fn soak(targets: &[&str], executions: u64, seconds: u64, most: Duration) -> Result<()> {
     let start = Instant::now();
     let artifacts = run::root().join("fuzz/artifacts");

@@ -49,8 +49,8 @@ pub(super) struct Found {
     pub(super) class: bool,
     /// True if, in all reports, the first stack of the suspect contains the expected method.
     pub(super) stack: bool,
-    /// True if at least one report shows a stack that allocated objects of the class, because no tracked sample is an
-    /// object of the suspect.
+    /// True if at least one report has no stack of the suspect's objects, because none of these objects is a tracked
+    /// sample. That report shows a stack that allocated objects of the class instead.
     pub(super) is_counted: bool,
     /// True if all reports give the suspect the verdict leak or growth.
     pub(super) alarm: bool,
@@ -96,8 +96,8 @@ fn outcome(jdk: &Jdk, subject: &Subject, tools: &Tools<'_>) -> Result<Outcome> {
         Subject::Leak(scenario) if !scenario.runs_on(jdk) => Outcome::NotApplicable(scenario.since),
         Subject::Leak(scenario) => {
             let (reports, one) = tools.leak(jdk, scenario)?;
-            // The first of the two reports compares two dumps. If a scenario needs three dumps, only the second report
-            // is judged.
+            // The first report compares two dumps, and the second one compares three. If a scenario needs three dumps,
+            // only the second report is judged.
             let judged = scenario.dumps - 2..;
             let mut twin = Quiet::default();
             for _ in 0..tools.repeat {
@@ -144,8 +144,8 @@ fn leaks(scenario: &Scenario, reports: &[Report], alone: &OneDump) -> Vec<Found>
     (0..all.len()).map(one).collect()
 }
 
-/// Combines the results of several reports on one leak. The last report compares the most dumps. The caller has removed
-/// other expected leaks from `lists`.
+/// Combines the results of several reports on one leak. `lists` contains the suspects of each report without the
+/// program's other expected leaks. The last report compares the most dumps.
 fn found(expected: &Expected, lists: &[Listed<'_>]) -> Found {
     let right = |s: &&Suspect| expected.accepts_holder(&s.holder);
     let places: Vec<Option<usize>> = lists
@@ -380,7 +380,7 @@ pub(super) struct Totals {
     pub(super) best: Share,
     pub(super) class: Share,
     pub(super) stack_first: Share,
-    /// Number of leaks in `stack_first` for which the only known stack is one that allocated objects of the class.
+    /// Number of leaks in `stack_first` for which a report shows only a stack that allocated objects of the class.
     pub(super) counted: usize,
     pub(super) verdict: Share,
     pub(super) detector: Share,

@@ -128,8 +128,8 @@ fn place(of: Option<usize>) -> String {
     of.map_or("-".to_owned(), |place| place.to_string())
 }
 
-/// Returns three shares of right answers: those of heapdiff, those of MAT that show the field, and those of MAT that
-/// show the field or name the class.
+/// Returns three shares of right answers: of heapdiff, of MAT if the answer must show the field, and of MAT if the
+/// class is enough.
 fn shares(judged: &[Judged]) -> [Share; 3] {
     let mut shares = [Share::default(); 3];
     for leak in judged

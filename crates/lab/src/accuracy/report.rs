@@ -72,7 +72,7 @@ impl Report {
         serde_json::from_slice(&text).with_context(|| format!("{} is not a report", file.display()))
     }
 
-    /// Returns the suspects that the report expects to grow further.
+    /// Returns the suspects with the verdict leak or growth.
     pub(super) fn alarms(&self) -> impl Iterator<Item = &Suspect> {
         self.suspects.iter().filter(|suspect| suspect.is_alarm())
     }

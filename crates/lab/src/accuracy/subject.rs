@@ -163,8 +163,7 @@ impl Tools<'_> {
         launch.flag(collector).flags(self.flags).timeout(TIMEOUT)
     }
 
-    /// Takes each dump from a run of its own, on the next of the JDKs. The dump is taken after the last phase of the
-    /// run.
+    /// Runs the control once for each dump, each time on the next JDK. Takes the dump after the last phase of the run.
     fn dumps_of_runs(
         &self,
         control: &Control,

@@ -11,7 +11,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::run::shown;
 
-/// Time between two checks whether the process has ended. The measured wall time may be too long by at most this time.
+/// Time between two checks whether the process has ended. The measured elapsed time is too long by at most this amount.
 const TICK: Duration = Duration::from_millis(1);
 /// Number of checks between two samples of the process's memory.
 const SAMPLE_EVERY: u32 = 5;
@@ -33,8 +33,8 @@ pub(crate) struct Measurement {
 }
 
 impl Measurement {
-    /// Adds the measurement of a process that ran after this one. The times are added. Of each memory figure, the
-    /// larger one is kept.
+    /// Adds the measurement of a process that ran after this one: sums the times, and keeps the larger value of each
+    /// memory figure.
     pub(super) fn add(&mut self, next: &Self) {
         self.wall += next.wall;
         self.cpu += next.cpu;
@@ -44,7 +44,7 @@ impl Measurement {
     }
 
     fn sample(&mut self, pid: u32) {
-        // The process has ended, or the system has no /proc.
+        // The file is missing if the process has ended, or if the system has no /proc.
         let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {
             return;
         };

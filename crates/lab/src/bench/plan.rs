@@ -150,8 +150,9 @@ pub(super) fn heapdiff(heapdiff: &Path, before: &Path, after: &Path, scratch: &P
     ]
 }
 
-/// Returns two comparisons that use cached summaries of an earlier comparison. The first job finds only the summary of
-/// the first dump, as if BEFORE had been compared with another dump. The second job finds the summaries of both dumps.
+/// Returns two comparisons that use summaries cached by an earlier comparison. For the first job, only the summary of
+/// BEFORE is cached, as if BEFORE had been compared with another dump. For the second job, the summaries of both dumps
+/// are cached.
 pub(super) fn kept(heapdiff: &Path, before: &Path, after: &Path, scratch: &Path) -> [Job; 2] {
     let both = || ours(heapdiff, "diff", Group::Kept, &[before, after], scratch);
     let mut first = both();

@@ -216,8 +216,8 @@ pub(super) fn linear(base: f64, runs: u32, sizes: &[Size]) -> Result<String> {
     Ok(text)
 }
 
-/// Returns a table of the time of the same commands with more and more threads. Each entry of `rows` has two outcomes
-/// (one for each command) for each number of threads.
+/// Returns a table of the time of the commands `top` and `diff` with different numbers of threads. Each entry of `rows`
+/// has two outcomes for each number of threads: first `top`, then `diff`.
 pub(super) fn threads(counts: &[usize], runs: u32, rows: &[(Heap, Vec<Outcome>)]) -> String {
     let mut text = format!(
         "# Threads\n\n{}- median of {runs} runs, page cache warm; the sequential share follows from Amdahl's law\n\n\
@@ -249,7 +249,8 @@ pub(super) fn threads(counts: &[usize], runs: u32, rows: &[(Heap, Vec<Outcome>)]
     text
 }
 
-/// Returns the share of the work that is sequential, from the speed-up with `threads` threads (Karp-Flatt metric).
+/// Returns the sequential share of the work, from 0 to 1, by the Karp-Flatt metric. `speed_up` is the speed-up with
+/// `threads` threads.
 fn sequential_share(speed_up: f64, threads: usize) -> f64 {
     let ideal = 1.0 / threads as f64;
     ((1.0 / speed_up - ideal) / (1.0 - ideal)).clamp(0.0, 1.0)

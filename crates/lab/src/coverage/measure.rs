@@ -50,17 +50,17 @@ impl fmt::Display for Setting {
 /// A quantity that reports estimate, and the dumps from which they estimate it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Asked {
-    /// Live bytes, from a dump of a JVM that was started with the agent.
+    /// Live bytes, from a dump. The agent was loaded when the JVM started.
     Sites,
-    /// Growth between two dumps of a JVM that was started with the agent.
+    /// Growth between two dumps. The agent was loaded when the JVM started.
     Diff,
-    /// Growth between two dumps of a JVM that the agent was loaded into before the first dump.
+    /// Growth between two dumps. The agent was attached to the running JVM before the first dump.
     AttachedDiff,
-    /// Live bytes, from the second dump alone of a JVM that the agent was loaded into.
+    /// Live bytes, from the second dump alone. The agent was attached to the running JVM.
     AttachedSites,
-    /// Allocated bytes, from a dump of a JVM that was started with the agent.
+    /// Allocated bytes, from a dump. The agent was loaded when the JVM started.
     Allocated,
-    /// Allocated bytes, from a dump of a JVM that the agent was loaded into.
+    /// Allocated bytes, from a dump. The agent was attached to the running JVM.
     AttachedAllocated,
 }
 
@@ -154,7 +154,7 @@ pub(super) struct Tools<'a> {
     pub(super) heapdiff: &'a Path,
     pub(super) agent: &'a Path,
     pub(super) scratch: &'a Path,
-    /// Mebibytes of each object size that the program keeps before each dump.
+    /// Mebibytes of objects that the program keeps before each dump, for each object size.
     pub(super) size: u32,
 }
 

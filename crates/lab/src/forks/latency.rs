@@ -25,21 +25,20 @@ Four connections, 100 requests per second each; a latency is measured from the p
 
 const CONNECTIONS: u32 = 4;
 const PERIOD: Duration = Duration::from_millis(10);
-/// Length of the time in which requests are made before each dump, and again after it.
+/// Requests are also made for this time before each dump and after it.
 const AROUND: Duration = Duration::from_secs(1);
 
-/// The two values of a request: the time at which the request was due, in seconds from the start of the dump, and the
-/// latency in milliseconds.
+/// When a request was due, in seconds from the start of the dump, and the latency of the request in milliseconds.
 pub(super) type Sample = (f64, f64);
 
 /// The measurements on one JVM.
 pub(super) struct Measured {
     pub(super) rows: String,
-    /// Three series of latencies, each with its name: without a dump, and during each of the two kinds of dump.
+    /// Two series of latencies, each with its name: during a forked dump, and during the JVM's own dump.
     pub(super) series: Vec<(&'static str, Vec<Sample>)>,
 }
 
-/// Measures a service at rest and during each of the two kinds of dump.
+/// Measures a service without a dump, during a forked dump, and during the JVM's own dump.
 pub(super) fn latency(jdk: &Jdk, live: u32, more: &[String], tools: &Tools) -> Result<Measured> {
     let mut flags = loading(jdk);
     let heap = live * 2;

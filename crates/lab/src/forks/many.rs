@@ -1,5 +1,6 @@
-//! Takes many forked dumps of a JVM under load. At random moments the client or the child is killed. At the end, the
-//! JVM must have as many open files, threads and child processes as before, and must not use more memory.
+//! Takes many forked dumps of a JVM under load. At random moments, kills the client (the `heapdiff` process that
+//! requests the dump) or the forked child. At the end, the JVM must have as many open files, threads and child
+//! processes as before, and must not use more memory.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -84,7 +85,7 @@ pub(super) fn many(
         "-XX:-UseDynamicNumberOfGCThreads",
         "-XX:-UseDynamicNumberOfCompilerThreads",
         "-Xcheck:jni",
-        // Otherwise the messages of -Xcheck:jni would go to standard output.
+        // Send the messages of -Xcheck:jni to standard error, because standard output has the service's lines.
         "-XX:+DisplayVMOutputToStderr",
     ];
     all.extend(steady.map(str::to_owned));
@@ -115,8 +116,8 @@ pub(super) fn many(
             }
             let left = fs::read_dir(home.path())?.flatten();
             for part in left.filter(|entry| entry.file_name() != "dump.hprof") {
-                // A client that gets SIGKILL cannot remove its temporary file. Accept the remaining temporary file,
-                // because no program reads a file of that name.
+                // A client that gets SIGKILL cannot remove its temporary file. Accept this, because no program reads a
+                // file of that name.
                 if who != 0 {
                     wrong.push(format!(
                         "{number}: the file {} was not removed",

@@ -75,7 +75,7 @@ pub(super) fn pauses(jdk: &Jdk, live: u32, more: &[String], tools: &Tools) -> Re
     ))
 }
 
-/// Returns the length of each safepoint for this operation, in milliseconds.
+/// Returns the duration of each safepoint of this JVM operation, in milliseconds.
 fn stops(log: &Path, operation: &str) -> Result<Vec<f64>> {
     let text = fs::read_to_string(log)?;
     let named = format!("\"{operation}\"");

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use testdata::jvm::{DumpOptions, Jdk, Launch, Target};
 use testdata::programs;
 
-/// The tested programs, and the folder for temporary files.
+/// The tested heapdiff and agent, and the folder for temporary files.
 #[derive(Debug)]
 pub(super) struct Tools {
     pub(super) heapdiff: PathBuf,

@@ -1,5 +1,5 @@
-//! Reads the HTML pages in MAT's zipped report on leak suspects. (MAT's text format is not used, because MAT never
-//! stops writing it if a list has many nodes.)
+//! Reads the HTML pages in MAT's zipped report on leak suspects. (MAT's text format is not used, because MAT does not
+//! finish writing it if a list has many nodes.)
 
 use std::fmt;
 use std::fs::File;
@@ -20,9 +20,9 @@ pub(super) struct Suspect {
     description: String,
     /// The keywords that MAT suggests for a web search.
     keywords: Vec<String>,
-    /// The rows of its paths to the accumulation point.
+    /// The rows of the paths from a GC root to the accumulation point.
     path: Vec<Row>,
-    /// The classes in its lists of accumulated objects.
+    /// The classes in the lists of accumulated objects.
     accumulated: Vec<Row>,
 }
 
@@ -150,7 +150,8 @@ pub(super) fn read(zip: &Path) -> Result<Vec<Suspect>> {
         .collect()
 }
 
-/// Returns the part of the index on each suspect: from its heading to the next heading of the same level.
+/// Returns the sections of the index page, one for each suspect: from its heading to the next heading of the same
+/// level.
 fn sections(index: &str) -> impl Iterator<Item = &str> {
     index.split("<h3").filter(|part| {
         let heading = part.split("</h3>").next().unwrap_or(part);
@@ -158,7 +159,7 @@ fn sections(index: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Reads one suspect. Its text is in the index. Its paths and lists are on a separate page.
+/// Reads one suspect. Its text is on the index page. Its paths and lists are on a separate page.
 fn suspect(section: &str, page: &mut dyn FnMut(&str) -> Result<String>) -> Result<Suspect> {
     let (_, section) = section.split_once("</h3>").unwrap_or(("", section));
     let text = section

@@ -123,9 +123,9 @@ impl Program {
     }
 }
 
-/// The flags make the heap small, so that differences in memory outside of the heap are visible. They let a single JIT
-/// compiler compile all methods, and a thread waits while its method is compiled. This minimises the differences
-/// between JVMs with the same flags.
+/// JVM flags that make measurements comparable. A small heap makes differences in memory outside of the heap visible.
+/// With a single JIT compiler, and with threads that wait while a method is compiled, JVMs with the same flags differ
+/// less.
 const FLAGS: [&str; 4] = ["-Xms256m", "-Xmx256m", "-XX:-TieredCompilation", "-Xbatch"];
 
 /// A running JVM that waits for its next slice of the work. It is killed and reaped when dropped.
@@ -134,7 +134,7 @@ pub(super) struct Running {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
-    /// Each slice has this many times fewer operations than normal.
+    /// The normal number of operations in a slice is divided by this number.
     part: u32,
     /// The GC log.
     log: PathBuf,

@@ -10,7 +10,7 @@ use super::figures::{Figures, median};
 use super::program::Program;
 
 /// Returns the table of one program on one JDK. The column `overhead` compares medians with the median without a tool.
-/// The spread is the range of the overheads of the single rounds.
+/// The spread is the range from the lowest to the highest overhead of a round.
 pub(super) fn of(
     jdk: &Jdk,
     program: &Program,

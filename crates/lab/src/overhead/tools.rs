@@ -14,8 +14,7 @@ pub(super) struct Tool {
     pub(super) ours: bool,
     /// Mean number of allocated bytes between two samples, if the tool has a sampling interval.
     pub(super) interval: Option<u64>,
-    /// The number of operations in a slice is divided by this number, because the tool slows the program down by about
-    /// this factor.
+    /// Divisor for the number of operations in a slice: about the factor by which the tool slows down the program.
     pub(super) part: u32,
 }
 
@@ -70,7 +69,7 @@ pub(super) fn all(
                 vec![flag(&[&"-agentpath:", &agent, &"=", &options])],
             )
         });
-        // This configuration samples at the same interval, and also writes a trace. Each JVM writes to a new file.
+        // Use the same sampling interval, but let the agent also write a trace. Each JVM writes to a new file.
         let trace = scratch.join(format!("trace-{kib}-{}.db", jdk.major()));
         for end in ["", "-wal", "-shm"] {
             let mut file = trace.clone().into_os_string();
@@ -105,7 +104,7 @@ pub(super) fn all(
             });
         }
     }
-    // This configuration records fewer frames. It shows how much time a shorter stack walk saves.
+    // Record fewer frames for each sample, to show how much time a shorter stack walk saves.
     tools.push(Tool {
         ours: true,
         interval: Some(64 << 10),
@@ -114,7 +113,7 @@ pub(super) fn all(
             vec![flag(&[&"-agentpath:", &agent, &"=interval=64k,depth=16"])],
         )
     });
-    // These configurations count every allocation, with samples at the default interval and with almost no samples.
+    // Measure the effect of counting every allocation, with samples at the default interval and with almost no samples.
     for options in [
         "interval=512k,count=on",
         "interval=512k,count=jdk",

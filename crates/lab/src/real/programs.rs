@@ -1,9 +1,9 @@
 //! The published programs, and the right report on each.
 
-/// A published program and the right report on it.
+/// A published program with the report that is expected for it.
 pub(super) struct Program {
     pub(super) name: &'static str,
-    /// Name and version of the library, and what the program makes it do.
+    /// Name and version of the library, and how the program uses it.
     pub(super) about: &'static str,
     pub(super) source: &'static str,
     /// If the library itself leaked: its last version with the leak, and its first version without the leak.
@@ -14,7 +14,7 @@ pub(super) struct Program {
     pub(super) classes: &'static [&'static str],
     /// A method of the program that occurs in the stack that allocated most of the growth.
     pub(super) allocator: &'static str,
-    /// What a user of the program learns from the report.
+    /// The conclusion that a user of the program draws from the report.
     pub(super) verdict: &'static str,
 }
 

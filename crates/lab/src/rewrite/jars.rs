@@ -140,8 +140,8 @@ fn title(file: &Path) -> String {
     stem.to_string_lossy().into_owned()
 }
 
-/// Returns the classes of a jar with the Java version that each is for. Includes classes that loaders do not see
-/// (`.SCL.lombok`).
+/// Returns the classes of a jar. Each class has the Java version for which it is meant. Includes files with the
+/// extension `.lombok`, which are classes that normal class loaders do not find.
 fn classes(jar: &Path) -> Result<Vec<Class>> {
     let told = || jar.display().to_string();
     let mut archive = ZipArchive::new(File::open(jar).with_context(told)?).with_context(told)?;

@@ -25,7 +25,8 @@ const HOOKS: Hooks<'static> = Hooks {
 /// A class file in a jar.
 pub(super) struct Class {
     pub(super) path: String,
-    /// The first Java version for which this class replaces another one in a multi-release jar. 0 if it replaces none.
+    /// In a multi-release jar, the first Java version that uses this class in place of another one. 0 for a class that
+    /// replaces none.
     pub(super) version: u8,
     pub(super) bytes: Vec<u8>,
 }
@@ -64,7 +65,8 @@ struct Next {
 }
 
 impl Sites for Next {
-    /// Reports the result of every call whose number is a multiple of `CALLS`, whatever the call's target is.
+    /// Selects calls whose result is counted: every call whose number is a multiple of `CALLS`, whatever method it
+    /// calls.
     fn told(&mut self, _: &Call<'_>) -> Option<Told> {
         self.calls = self.calls.wrapping_add(1);
         let (hook, mark) = ("returned", 1);
@@ -121,7 +123,8 @@ pub(super) fn outcome(
     Ok(outcome)
 }
 
-/// Rewrites the classes, and writes all of them in the formats that the two Java programs of this test read.
+/// Rewrites the classes. Writes originals and rewritten classes to two files, one for each of the two Java programs of
+/// this test.
 fn written(classes: &[Class], all: &PathBuf, pairs: &PathBuf) -> Result<Outcome> {
     let mut outcome = Outcome {
         classes: classes.len(),

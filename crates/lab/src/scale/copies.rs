@@ -117,7 +117,7 @@ impl Model {
             }
         }
         let mut model = Self {
-            // Leave room for the highest object, up to 256 MiB, because its size is unknown. Round up to a page.
+            // Leave 256 MiB for the object with the highest address, because its size is unknown. Round up to a page.
             span: (highest - lowest + (256 << 20)).next_multiple_of(4096),
             lowest,
             class_objects,

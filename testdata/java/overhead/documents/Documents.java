@@ -8,10 +8,10 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Reads and writes documents with Jackson: as beans, as trees and as maps in turn.
+ * Reads and writes documents with Jackson: in turn as beans, as trees and as maps.
  *
- * <p>Reads commands from standard input: {@code N} handles N documents and prints {@code DONE N CPU BYTES}: the processor
- * time of the whole process in nanoseconds that they took, collector and agents included, and what this thread
+ * <p>Reads commands from standard input: {@code N} handles N documents and prints {@code DONE N CPU BYTES}. CPU is the
+ * processor time of the whole process in nanoseconds, including GC and agents. BYTES is the number of bytes that this thread
  * allocated.
  */
 public class Documents {

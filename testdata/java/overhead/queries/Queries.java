@@ -6,11 +6,11 @@ import java.sql.ResultSet;
 import java.sql.Statement;
 
 /**
- * A shop's books in H2, in memory: each operation puts an order in and takes an old one out, raises an account, reads a
- * customer's orders with their sum, and now and then asks a question that is parsed anew.
+ * A shop's data in an in-memory H2 database. Each operation inserts an order, deletes an old one, updates an account, and reads the orders
+ * of a customer with their sum. Some operations also run a query that must be parsed again.
  *
- * <p>Reads commands from standard input: {@code N} does N operations and prints {@code DONE N CPU BYTES}: the processor
- * time of the whole process in nanoseconds that they took, collector and agents included, and what this thread
+ * <p>Reads commands from standard input: {@code N} runs N operations and prints {@code DONE N CPU BYTES}. CPU is the
+ * processor time of the whole process in nanoseconds, including GC and agents. BYTES is the number of bytes that this thread
  * allocated.
  */
 public class Queries {

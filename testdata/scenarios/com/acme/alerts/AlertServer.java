@@ -7,7 +7,7 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 
-/** Alerts are kept by their level, in an enum map of lists. */
+/** Keeps alerts by level, in an enum map of lists. */
 class AlertServer {
     private static final int ALERTS = 10_000;
 

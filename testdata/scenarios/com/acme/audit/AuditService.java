@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 
-/** Writes an audit trail; when it leaks, the events are kept in a static list after they are stored. */
+/** Writes an audit trail. In leak mode, events stay in a static list after they are stored. */
 class AuditService {
     private static final int EVENTS = 12_000;
 
@@ -80,7 +80,7 @@ class Account {
     }
 }
 
-/** A cache that is bounded as it should be. */
+/** A cache with a correct size limit. */
 class LruMap<K, V> extends LinkedHashMap<K, V> {
     private final int limit;
 

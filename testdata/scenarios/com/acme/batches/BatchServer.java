@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.ArrayList;
 import java.util.List;
 
-/** A queue has two lists of tickets. The list of open tickets is emptied; the list of closed ones is not. */
+/** A queue has two lists of tickets. Open tickets are removed from their list. Closed tickets are never removed. */
 class BatchServer {
     private static final int TICKETS = 8_000;
 

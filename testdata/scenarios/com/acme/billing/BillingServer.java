@@ -9,8 +9,8 @@ import java.util.Map;
 import java.util.Random;
 
 /**
- * Invoices by tenant and month: a map of maps of lists. When it leaks, invoices stay after they are sent;
- * the growth is spread over all tenants, no single list is large.
+ * Keeps invoices by tenant and month, in a map of maps of lists. In leak mode, invoices stay after they are sent. The growth is spread over
+ * all tenants, so no single list is large.
  */
 class BillingServer {
     private static final int INVOICES = 15_000;

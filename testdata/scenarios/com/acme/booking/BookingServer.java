@@ -9,8 +9,8 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * Each booking has a virtual thread, and few of them at a time may ask the backend. When it leaks, permits are not
- * given back after a failure, and every later booking waits for one for ever. JDK 21 and later.
+ * Starts a virtual thread for each booking. A semaphore allows few of them to call the backend at the same time. In leak mode, a failure
+ * does not release the permit, so every later booking waits for ever. JDK 21 and later.
  */
 class BookingServer {
     private static final int BOOKINGS = 2_500;
@@ -22,7 +22,7 @@ class BookingServer {
 
     private BookingServer(boolean leak) throws ReflectiveOperationException {
         backend = new Backend(leak);
-        // Compiled for JDK 17, which has no virtual threads.
+        // Uses reflection, because the program is compiled for JDK 17, which has no virtual threads.
         start = Thread.class.getMethod("startVirtualThread", Runnable.class);
         for (int i = 0; i < 15_000; i++) {
             hotels.put(i, "hotel " + i);

@@ -7,8 +7,8 @@ import java.util.LinkedList;
 import java.util.Map;
 
 /**
- * Messages wait in a queue and are found by id in a table: two holders, neither of which dominates. When
- * it leaks, a message that is delivered but not acknowledged stays in both.
+ * Keeps messages in a queue, and in a table by ID: two holders, neither of which dominates the messages. In leak mode, a message that is
+ * delivered but not acknowledged stays in both.
  */
 class MessageBroker {
     private static final int MESSAGES = 12_000;

@@ -8,7 +8,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Consumer;
 
-/** Each page subscribes lambdas at an event bus that keeps lists of them by kind of event. */
+/** Each page subscribes lambdas to an event bus, which keeps a list of them for each kind of event. */
 class ShopFloor {
     private static final int PAGES = 1_500;
 

@@ -8,7 +8,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 
-/** A set of carts whose hash code takes in what may change: a cart that changed is not found when it is removed. */
+/** Keeps carts in a hash set. Their hash code depends on their content, so a changed cart is not found and not removed. */
 class CartServer {
     private static final int CARTS = 10_000;
 

@@ -7,7 +7,7 @@ import java.util.Iterator;
 import java.util.Map;
 import java.util.Random;
 
-/** Caches every price it has been asked for; when it leaks, without evicting any. */
+/** Caches every requested price. In leak mode, the cache evicts nothing. */
 class PriceService {
     private static final int REQUESTS = 9_000;
     private static final int LIMIT = 5_000;
@@ -27,7 +27,7 @@ class PriceService {
     private void work() {
         day++;
         for (int i = 0; i < REQUESTS; i++) {
-            // The day is part of the key, so no key ever comes back.
+            // The day is part of the key, so no key is used again.
             String key = articles.get(i) + "@" + day;
             cache.get(key, random.nextInt(100_000));
         }

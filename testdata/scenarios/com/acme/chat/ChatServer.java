@@ -6,7 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 
-/** 1,500 rooms, each with a list of what was said; when it leaks, each grows by a little. */
+/** Has 1,500 rooms, each with a list of messages. In leak mode, each list grows by a little. */
 class ChatServer {
     private static final int ROOMS = 1_500;
     private static final int MESSAGES = 15_000;

@@ -6,7 +6,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Uploads are read into direct buffers, which stay in a list of open chunks after the upload has ended. */
+/** Reads uploads into direct buffers, which stay in a list of open chunks after the upload has ended. */
 class ChunkServer {
     private static final int UPLOADS = 100;
     private static final int BYTES = 64 << 10;

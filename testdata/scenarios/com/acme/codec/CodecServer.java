@@ -9,8 +9,8 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * Codecs release native memory by a cleaner. When it leaks, one of its actions waits for a device that never
- * answers, and all later actions queue up behind it.
+ * Codecs release native memory by a cleaner. In leak mode, one cleaning action waits for a device that never answers, and all later actions
+ * wait behind it.
  */
 class CodecServer {
     private static final int CODECS = 10_000;

@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.ArrayList;
 import java.util.List;
 
-/** A ring of 50 consoles is never larger, but the lines of each are never cut. */
+/** Keeps 50 consoles in a ring of constant size. The lines of each console are never removed. */
 class ConsoleServer {
     private static final int LINES = 12_000;
 

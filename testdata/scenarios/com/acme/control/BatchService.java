@@ -5,10 +5,10 @@ import java.io.InputStreamReader;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Collects orders and writes them in batches of 20,000, so that what waits rises and falls. */
+/** Collects orders and writes them in batches of 20,000, so the number of waiting orders rises and falls. */
 class BatchService {
     private static final int BATCH = 20_000;
-    /** Orders of each phase: 4,000 wait, then 18,000, 9,000 after a batch, 15,000. */
+    /** New orders of each phase. 4,000 orders wait at first, then 18,000, then 9,000 after a batch, then 15,000. */
     private static final int[] ORDERS = {4_000, 14_000, 11_000, 6_000};
 
     private final OrderBatch batch = new OrderBatch();

@@ -5,7 +5,7 @@ import com.github.benmanes.caffeine.cache.Caffeine;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** A Caffeine cache of at most 10,000 offers: half full, then full, while offers come and go. */
+/** Has a Caffeine cache of at most 10,000 offers: half full, then full, while offers are replaced. */
 class BoundedCacheService {
     private static final int OFFERS = 5_000;
 

@@ -6,7 +6,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Random;
 
-/** 10,000 sessions at any time; each phase ends most of them and begins as many. */
+/** Has 10,000 sessions at any time. Each phase ends most of them and begins as many. */
 class ChurnService {
     private static final int SESSIONS = 10_000;
     private static final int CHANGES = 30_000;

@@ -8,7 +8,7 @@ import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
 
-/** A pool makes direct buffers on demand, 40 at most, and uses them again. */
+/** A pool creates direct buffers on demand, at most 40, and reuses them. */
 class DirectPoolService {
     private static final int[] NEEDED = {20, 40, 40, 30};
 

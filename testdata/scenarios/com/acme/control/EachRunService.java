@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.LongUnaryOperator;
 
-/** Keeps 15,000 accounts, and as many in each run: the dumps are of different runs. */
+/** Keeps 15,000 accounts in each run. The compared dumps are from different runs. */
 class EachRunService {
     private final Map<String, KeptAccount> accounts = new HashMap<>();
     private final List<LongUnaryOperator> rates = new ArrayList<>();

@@ -7,7 +7,7 @@ import java.io.InputStreamReader;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Tickets expire two phases after they are issued, by a clock that the program sets: level from the second. */
+/** Tickets expire two phases after they are issued, by a clock that the program sets. Their number is constant from the second phase on. */
 class ExpiringCacheService {
     private static final int TICKETS = 6_000;
 

@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** A cache that drops the eldest of 12,000 is full at the first dump; each phase replaces two thirds. */
+/** Has a cache that evicts the eldest of 12,000 entries. The cache is full at the first dump, and each phase replaces two thirds. */
 class FullCacheService {
     private static final int ANSWERS = 8_000;
 

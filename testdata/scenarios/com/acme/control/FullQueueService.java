@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.Queue;
 import java.util.concurrent.ArrayBlockingQueue;
 
-/** A bounded queue of 9,000 letters is full from the second phase on; letters wait their turn in it. */
+/** Has a bounded queue of 9,000 letters, which is full from the second phase on. Each letter waits for its turn. */
 class FullQueueService {
     private static final int[] POSTED = {4_000, 9_000, 6_000, 6_000};
 

@@ -7,7 +7,7 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** 5,000 answers are awaited at any time: those awaited before have come. */
+/** Waits for 5,000 answers at any time. The answers that were awaited before have arrived. */
 class FutureService {
     private static final int ANSWERS = 5_000;
 

@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Makes much garbage, some megabytes in each phase, and keeps its 6,000 contracts and no more. */
+/** Allocates some megabytes of garbage in each phase, and keeps only its 6,000 contracts. */
 class GarbageService {
     private final List<KeptContract> contracts = new ArrayList<>();
     private long sum;

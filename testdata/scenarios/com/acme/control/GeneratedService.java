@@ -8,7 +8,7 @@ import java.lang.invoke.MethodHandles;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Generates 300 hidden classes anew in each phase: as many, but each with a name of its own. */
+/** Generates 300 new hidden classes in each phase, which replace the old ones. Each class has a new name. */
 class GeneratedService {
     private static final int CLASSES = 300;
 

@@ -5,7 +5,7 @@ import com.google.common.cache.CacheBuilder;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** A Guava cache of at most 8,000 routes that is full at the first dump already; all of them are replaced. */
+/** Has a Guava cache of at most 8,000 routes, which is already full at the first dump. All routes are replaced. */
 class GuavaCacheService {
     private static final int ROUTES = 16_000;
 

@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Loads its prices and then does nothing at all. */
+/** Loads its prices, and then does nothing. */
 class IdleService {
     private final Map<String, IdlePrice> prices = new HashMap<>();
 

@@ -7,7 +7,7 @@ import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
 
-/** A pool of 200 buffers. Workers have most of them at the first dump and give them back by and by. */
+/** Has a pool of 200 buffers. Workers use most of them at the first dump, and return them gradually. */
 class LentBufferService {
     private static final int BUFFERS = 200;
     private static final int[] LENT = {180, 120, 60, 10};

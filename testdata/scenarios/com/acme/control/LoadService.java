@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Requests in flight: twice as many from the second phase on, since the load is twice as high. */
+/** Has requests in flight: twice as many from the second phase on, because the load is twice as high. */
 class LoadService {
     private static final int[] LOAD = {4_000, 8_000, 8_000, 8_000};
 

@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** A cache of at most 20,000 quotes that evicts the least recently used: half full, then full for good. */
+/** Has a cache of at most 20,000 quotes that evicts the least recently used: half full, and then always full. */
 class LruService {
     private static final int REQUESTS = 10_000;
 

@@ -9,7 +9,7 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** Maps a journal that grows in the file, not in the heap: four parts, larger ones in each phase. */
+/** Maps a journal into memory. The journal grows in its file, not in the heap: it has four parts, which are larger in each phase. */
 class MappedFileService {
     private static final int PARTS = 4;
 

@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.HashMap;
 import java.util.Map;
 
-/** A full cache of 10,000 orders, three of which are added before they are evicted at each phase. */
+/** Has a full cache of 10,000 orders. At some dumps it has a few orders more, which are not evicted yet. */
 class NoisyCacheService {
     private static final int[] ENTRIES = {10_000, 10_003, 10_006, 10_004};
 

@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.ArrayList;
 import java.util.List;
 
-/** A report at the end of the month takes 30,000 lines for a while, in the second phase only. */
+/** A report at the end of a month needs 30,000 lines for a while, in the second phase only. */
 class PeakService {
     private static final int[] LINES = {3_000, 30_000, 3_000, 3_000};
 

@@ -7,7 +7,7 @@ import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
 
-/** A pool makes connections on demand, 60 at most; load rises until it is exhausted, and then falls. */
+/** A pool creates connections on demand, at most 60. The load rises until the pool is exhausted, and then falls. */
 class PoolService {
     private static final int[] LOAD = {25, 60, 60, 40};
 

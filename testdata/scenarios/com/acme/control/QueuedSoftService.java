@@ -8,7 +8,7 @@ import java.lang.ref.SoftReference;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Soft values whose references go to a queue, so that entries go with their values. Memory is ample. */
+/** Keeps soft values. Their references are enqueued when they are cleared, so that entries are removed, too. Memory is ample. */
 class QueuedSoftService {
     private static final int PAGES = 1_000;
 

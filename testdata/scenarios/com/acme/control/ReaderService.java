@@ -3,7 +3,7 @@ package com.acme.control;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** A linked queue of 12,000 jobs that another thread goes through all the time, also while it is dumped. */
+/** Has a linked queue of 12,000 jobs. Another thread iterates over it all the time, also during a dump. */
 class ReaderService {
     private static final int JOBS = 12_000;
 
@@ -15,7 +15,7 @@ class ReaderService {
             first = new QueuedJob("job " + i + " of " + phase, first);
         }
         queue.first = first;
-        // So that the reader has left the jobs before.
+        // Wait until the reader has left the previous jobs.
         Thread.sleep(200);
     }
 

@@ -7,7 +7,7 @@ import java.io.InputStreamReader;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Ten modules are deployed anew in each phase, with new class loaders; the old ones go. */
+/** Deploys ten modules again in each phase, with new class loaders. The old loaders become unreachable. */
 class RedeployService {
     private static final int MODULES = 10;
 

@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Some 12,200 members; in the third phase they pass what their table holds, and it becomes twice as long. */
+/** Keeps about 12,200 members in a hash table. In the third phase they exceed its threshold, and its length doubles. */
 class RehashService {
     private static final int[] MEMBERS = {12_100, 12_200, 12_400, 12_300};
 

@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 
-/** Times of 40 operations are sampled into reservoirs of 500 each: half full, then full. */
+/** Samples the times of 40 operations into reservoirs of 500 times each: half full, then full. */
 class ReservoirService {
     private final Map<String, Reservoir> reservoirs = new HashMap<>();
     private final Random random = new Random(7);

@@ -3,7 +3,7 @@ package com.acme.control;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** A ring of the last 16,000 measurements is full at the first dump and overwritten from then on. */
+/** Has a ring buffer of the last 16,000 measurements. It is full at the first dump and overwritten from then on. */
 class RingService {
     private static final int MEASURED = 20_000;
 

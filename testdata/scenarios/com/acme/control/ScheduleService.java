@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 
-/** 3,000 reminders are scheduled at any time: each phase cancels all and schedules as many. */
+/** Has 3,000 scheduled reminders at any time. Each phase cancels all and schedules as many. */
 class ScheduleService {
     private static final int REMINDERS = 3_000;
 

@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.ArrayDeque;
 import java.util.Deque;
 
-/** Visits expire after two phases' time, so they add up over two phases and are as many from then on. */
+/** Visits expire after two phases, so their number rises in two phases and is constant from then on. */
 class SessionService {
     private static final int VISITS = 8_000;
 

@@ -6,7 +6,7 @@ import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** 5,000 sessions with attributes at any time; most are new in each phase, and what they hold varies. */
+/** Has 5,000 sessions with attributes at any time. Most sessions are new in each phase, and their content varies. */
 class SessionStoreService {
     private static final int SESSIONS = 5_000;
     private static final int CHANGES = 12_000;

@@ -3,7 +3,7 @@ package com.acme.control;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** An array of eight slots, three, five, six and six of which have a session. */
+/** Has an array of eight slots for sessions. In the four phases, three, five, six and six slots are used. */
 class SlotService {
     private static final int[] USED = {3, 5, 6, 6};
 

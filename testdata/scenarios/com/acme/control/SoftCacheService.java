@@ -6,7 +6,7 @@ import java.lang.ref.SoftReference;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Keeps thumbnails behind soft references, which the collector clears when memory runs short; it never does here. */
+/** Keeps thumbnails by soft references, which the GC clears when memory runs short. Here this never happens. */
 class SoftCacheService {
     private static final int IMAGES = 400;
 

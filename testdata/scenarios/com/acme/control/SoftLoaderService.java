@@ -8,7 +8,7 @@ import java.net.URLClassLoader;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Class loaders that only soft references hold. Memory is ample, so none is cleared. */
+/** Holds class loaders by soft references only. Memory is ample, so no reference is cleared. */
 class SoftLoaderService {
     private static final int LOADERS = 40;
 

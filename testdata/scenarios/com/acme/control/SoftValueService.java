@@ -5,7 +5,7 @@ import com.google.common.cache.CacheBuilder;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** Guava keeps pictures behind soft values; memory is ample, so none is cleared. */
+/** Keeps pictures as soft values of a Guava cache. Memory is ample, so no value is cleared. */
 class SoftValueService {
     private static final int PICTURES = 300;
 

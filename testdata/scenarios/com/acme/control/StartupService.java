@@ -18,9 +18,9 @@ import java.util.stream.Stream;
 import javax.xml.parsers.DocumentBuilderFactory;
 
 /**
- * Loads 500 classes, and 1,000 more when features are used for the first time, as programs do when they start;
- * all of them stay, and no more come. Then it works on for as long as it has taken to load them: less would not show
- * whether more come.
+ * Loads 500 classes, and 1,000 more when features are used for the first time, as programs do at startup. All classes stay, and no
+ * more are loaded. Then it continues to work for as long as the loading took. A shorter time would not show whether more classes are
+ * loaded.
  */
 class StartupService {
     private static final int[] LOADED = {500, 1_500, 1_500, 1_500};
@@ -45,7 +45,7 @@ class StartupService {
 
     private void use(int count) throws Exception {
         for (int i = features.size(); i < count; i++) {
-            // From both ends: the core of the JDK is at one, what few programs need at the other.
+            // Take classes from both ends of the list: one end has the core of the JDK, and the other has classes that few programs need.
             String name = i % 2 == 0 ? names.get(i / 2) : names.get(names.size() - 1 - i / 2);
             features.add(new Feature(name, Class.forName(name, false, null)));
         }

@@ -6,8 +6,8 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Loads its table of exchange rates once, when it is first asked for: one jump, and no more. Each phase converts
- * amounts: of a program that does nothing after its table is loaded nobody could tell that the growth is over.
+ * Loads its table of exchange rates once, at the first use: the heap grows once and not again. Each phase converts amounts. A program that
+ * does nothing after the load would not show that the growth is over.
  */
 class TableService {
     private static final int REQUESTS = 20_000;

@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Some 20,000 guests at any time, three in a hundred more or fewer; nobody stays from one dump to the next. */
+/** Has about 20,000 guests at any time, 3 % more or fewer. No guest stays from one dump to the next. */
 class TurnoverService {
     private static final int[] GUESTS = {20_000, 20_700, 21_300, 20_400};
 

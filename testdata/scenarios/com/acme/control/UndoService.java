@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.ArrayDeque;
 import java.util.Deque;
 
-/** Undoes 5,000 steps at most: the deque is full at the first dump, and what is in it is replaced. */
+/** Can undo at most 5,000 steps. The deque of steps is full at the first dump, and its content is replaced. */
 class UndoService {
     private static final int STEPS = 7_000;
 

@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.HashMap;
 import java.util.Map;
 
-/** 10,000 orders at any time, nine tenths of them new in each phase; the third dump comes soon after the second. */
+/** Has 10,000 orders at any time, and 90 % of them are new in each phase. The third dump comes soon after the second. */
 class UnevenService {
     private static final int ORDERS = 10_000;
     private static final int[] SECONDS = {0, 5, 1, 1};

@@ -10,8 +10,8 @@ import java.util.Map;
 import java.util.function.IntUnaryOperator;
 
 /**
- * Warms up: reflection makes itself accessors after some calls, lambdas are linked at first use, strings are
- * interned until all words are known, small results are remembered. All of it comes to an end by itself.
+ * Warms up: reflection generates accessors after some calls, lambdas are linked at first use, strings are interned until all words are
+ * known, and small results are cached. All of this growth ends by itself.
  */
 class WarmService {
     private static final int WORDS = 12_000;

@@ -7,7 +7,7 @@ import java.util.Deque;
 import java.util.Map;
 import java.util.WeakHashMap;
 
-/** Remembers something of each open document, in a weak map as it should be: values do not refer to keys. */
+/** Caches data of each open document in a weak map. The map is used correctly: values do not refer to keys. */
 class WeakCacheService {
     private static final int DOCUMENTS = 9_000;
     private static final int OPEN = 3_000;
@@ -24,7 +24,7 @@ class WeakCacheService {
                 open.remove();
             }
         }
-        // Cleared entries leave the map when it is used next, and once the JVM has queued them.
+        // Cleared entries leave the map at its next use, after the JVM has enqueued their references.
         while (layouts.size() > open.size()) {
             System.gc();
             Thread.sleep(5);

@@ -5,7 +5,7 @@ import com.github.benmanes.caffeine.cache.Caffeine;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** Notes on 8,000 parcels that live as long as the program, under weak keys; each phase writes all anew. */
+/** Keeps notes on 8,000 parcels in a weak map. The parcels live as long as the program. Each phase replaces all notes. */
 class WeakKeyService {
     private final Parcel[] parcels = new Parcel[8_000];
     private final Cache<Parcel, ParcelNote> notes =

@@ -6,7 +6,7 @@ import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.List;
 
-/** 2,000 open windows listen weakly at a model; each phase closes them and opens as many. */
+/** Has 2,000 open windows. A model refers to them as listeners by weak references. Each phase closes all windows and opens as many. */
 class WeakListenerService {
     private static final int WINDOWS = 2_000;
 

@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.NavigableMap;
 import java.util.concurrent.ConcurrentSkipListMap;
 
-/** The last 10,000 bids by time in a skip list: what is older leaves as new ones come. */
+/** Keeps the last 10,000 bids by time in a skip list. New bids replace the oldest ones. */
 class WindowService {
     private static final int BIDS = 14_000;
 

@@ -7,7 +7,7 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 
-/** A pool that grows with its load to ten threads, each with a buffer in a thread local that it keeps by intent. */
+/** Has a thread pool that grows with its load to ten threads. Each thread keeps a buffer in a thread local, by intent. */
 class WorkerPoolService {
     private static final int[] BUSY = {4, 10, 10, 10};
 
@@ -25,7 +25,7 @@ class WorkerPoolService {
                 workers.execute(() -> {
                     all.countDown();
                     try {
-                        // So that each task has a thread of its own.
+                        // Wait, so that each task gets its own thread.
                         all.await();
                     } catch (InterruptedException e) {
                         return;

@@ -6,7 +6,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** Customers are in two static indexes; when it leaks, they leave neither, and neither dominates them. */
+/** Keeps customers in two static indexes, neither of which dominates them. In leak mode, customers are removed from neither. */
 class CrmServer {
     private static final int CUSTOMERS = 8_000;
 

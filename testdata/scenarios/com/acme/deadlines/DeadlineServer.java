@@ -4,7 +4,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.util.PriorityQueue;
 
-/** Contracts wait in a heap for their deadline, also those that were cancelled long before. */
+/** Contracts wait in a priority queue for their deadline. Contracts that were cancelled long before wait, too. */
 class DeadlineServer {
     private static final int CONTRACTS = 8_000;
 

@@ -4,7 +4,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.util.BitSet;
 
-/** Numbers that were seen are bits of one set, which is never begun anew: one array that grows. */
+/** Marks seen numbers in one bit set, which is never cleared: one array that grows. */
 class DedupServer {
     private static final int NUMBERS = 8 << 20;
 

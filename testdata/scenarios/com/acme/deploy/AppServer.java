@@ -10,8 +10,8 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
 /**
- * Deploys a module anew, each time with a new class loader, and lets a pooled thread run it. When it leaks,
- * the thread keeps each module in a thread local, and with the module its loader.
+ * Deploys a module again and again, each time with a new class loader, and runs it on a pooled thread. In leak mode, the thread keeps each
+ * module in a thread local, and so its class loader.
  */
 class AppServer {
     private static final int DEPLOYMENTS = 120;
@@ -46,7 +46,7 @@ class AppServer {
                 }).get();
             }
         }
-        // What the worker ran last stays on its stack otherwise.
+        // Run an empty task, because otherwise the last module stays on the worker's stack.
         workers.submit(() -> {}).get();
     }
 
@@ -79,7 +79,7 @@ class ModuleLoader extends ClassLoader {
 class OrderModule implements Runnable, AutoCloseable {
     private static final ThreadLocal<OrderModule> CURRENT = new ThreadLocal<>();
 
-    /** What makes a forgotten module dear. */
+    /** Makes a leaked module large. */
     private final byte[] buffer = new byte[8_000];
 
     @Override

@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Terms that users look up are kept for good. An import looks up many of them at once. */
+/** Keeps each term that users look up for ever. An import looks up many terms at once. */
 class DictionaryServer {
     private static final int[] TERMS = {200, 84_000, 4_000};
 

@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.ArrayDeque;
 import java.util.Deque;
 
-/** Every stroke can be undone, back to the first: a deque of edits with what was there before. */
+/** Can undo every stroke, back to the first: a deque of edits holds the content before each edit. */
 class DrawServer {
     private static final int STROKES = 6_000;
 

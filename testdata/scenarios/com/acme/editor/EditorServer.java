@@ -6,7 +6,7 @@ import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.List;
 
-/** A document knows its panes weakly, as it should; the task that closes a pane holds it after all. */
+/** A document holds its panes by weak references, but the task that closes a pane holds it strongly. */
 class EditorServer {
     private static final int PANES = 5_000;
 

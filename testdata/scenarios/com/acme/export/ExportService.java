@@ -6,7 +6,7 @@ import java.io.InputStreamReader;
 import java.util.LinkedList;
 import java.util.List;
 
-/** Writes exports to temporary files; when it leaks, it asks the JVM to delete each of them on exit. */
+/** Writes exports to temporary files. In leak mode, it registers each file for deletion at exit, and the JVM keeps the paths. */
 class ExportService {
     private static final int EXPORTS = 9_000;
 

@@ -5,7 +5,7 @@ import com.google.common.cache.CacheBuilder;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** Fares are cached by Guava without any bound. */
+/** Caches fares in a Guava cache without a size limit. */
 class FareServer {
     private static final int QUOTES = 8_000;
 

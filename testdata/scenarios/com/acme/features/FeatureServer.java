@@ -7,8 +7,8 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 
 /**
- * Requests wait for the next configuration. When it leaks, none ever comes, and what is to be done for each request
- * hangs on the future that would bring it.
+ * Requests wait for the next configuration. In leak mode no configuration arrives, and the future for it keeps a callback for each
+ * request.
  */
 class FeatureServer {
     private static final int REQUESTS = 10_000;

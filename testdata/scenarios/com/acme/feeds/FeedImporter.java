@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Each import registers a shutdown hook that would remove its leavings; when it leaks, none is taken back. */
+/** Each import registers a shutdown hook that removes its temporary data. In leak mode, no hook is deregistered. */
 class FeedImporter {
     private static final int IMPORTS = 1_500;
 

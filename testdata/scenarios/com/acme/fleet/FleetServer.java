@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.NavigableMap;
 import java.util.concurrent.ConcurrentSkipListMap;
 
-/** Positions older than a minute are to leave a skip list of all positions; nobody asks it to. */
+/** Keeps all positions in a skip list. Positions older than a minute should be removed, but nothing does that. */
 class FleetServer {
     private static final int POSITIONS = 9_000;
 

@@ -8,7 +8,7 @@ import java.lang.invoke.MethodHandles;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Compiles each formula to a hidden class, whose static field has the formula's table, and keeps the classes by text. */
+/** Compiles each formula to a hidden class with a table in a static field, and keeps the classes by the formula's text. */
 class FormulaServer {
     private static final int FORMULAS = 300;
 

@@ -8,7 +8,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 
-/** Each call has a time-out that is cancelled when the answer comes; by default it stays scheduled all the same. */
+/** Each call schedules a time-out, and cancels it when the answer comes. By default, a cancelled task stays in the queue. */
 class Gateway {
     private static final int CALLS = 12_000;
 

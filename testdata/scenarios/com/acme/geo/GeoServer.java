@@ -7,7 +7,7 @@ import java.io.InputStreamReader;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Places are cached by Caffeine without any bound: every address asked for stays. */
+/** Caches places in a Caffeine cache without a size limit: every requested address stays. */
 class GeoServer {
     private static final int LOOKUPS = 8_000;
 

@@ -8,8 +8,8 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * Images release native memory in a finalizer. When it leaks, one finalizer waits for a lock that is never
- * free, and every later image queues up behind it.
+ * Images release native memory in a finalizer. In leak mode, one finalizer waits for a lock that is never released, and every later image
+ * waits in the finalizer queue.
  */
 class ThumbnailServer {
     private static final int IMAGES = 10_000;

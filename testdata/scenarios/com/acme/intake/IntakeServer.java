@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 
-/** A bounded queue is full of 60 batches, and each batch goes on taking forms. */
+/** A bounded queue is full with 60 batches, but each batch receives more and more forms. */
 class IntakeServer {
     private static final int FORMS = 12_000;
 

@@ -9,7 +9,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** One thread mails all invoices; when it leaks, the mail server does not answer it and the executor's queue fills. */
+/** One thread mails all invoices. In leak mode, the mail server does not answer, so the executor's queue grows. */
 class InvoiceMailer {
     private static final int INVOICES = 12_000;
 

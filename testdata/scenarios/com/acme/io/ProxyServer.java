@@ -8,8 +8,8 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Copies through pooled direct buffers; when it leaks, buffers come back to the pool but are never taken
- * from it again. On the heap only the small buffer objects grow.
+ * Copies data through pooled direct buffers. In leak mode, buffers return to the pool but are never reused. On the heap, only the small
+ * buffer objects grow in number.
  */
 class ProxyServer {
     private static final int REQUESTS = 8_000;

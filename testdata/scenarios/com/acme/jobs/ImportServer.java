@@ -8,8 +8,8 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Every import registers a clean-up for shutdown; the lambda captures the import and all its rows. When
- * it leaks, the clean-up is not taken back once the import is done.
+ * Every import registers a clean-up for shutdown. The lambda captures the import and all its rows. In leak mode, the clean-up is not
+ * deregistered when the import is done.
  */
 class ImportServer {
     private static final int IMPORTS = 3_000;

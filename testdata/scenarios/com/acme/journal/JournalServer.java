@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** A chain of entries that is never cut. A cache of the last 100 refers to its end. */
+/** Keeps a chain of entries whose start is never cut off. A cache of the last 100 entries refers to its end. */
 class JournalServer {
     private static final int ENTRIES = 10_000;
 

@@ -3,7 +3,7 @@ package com.acme.ledger;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** A linked journal that another thread reads through, slowly and again and again, also while it is dumped. */
+/** Has a linked journal. Another thread reads it slowly, again and again, also during a dump. */
 class LedgerServer {
     private static final int ENTRIES = 10_000;
 
@@ -20,7 +20,7 @@ class LedgerServer {
                 journal.last = null;
             }
         }
-        // So that the auditor has left what is no longer there.
+        // Wait until the auditor has left removed entries.
         Thread.sleep(200);
     }
 

@@ -7,8 +7,8 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * A cache of covers fills in the first two phases and is level then. Beside it, when it leaks, loans stay after the
- * book is back: less than the cache at first, but more with every phase.
+ * Has a cache of covers that fills in the first two phases, and then keeps its size. In leak mode, loans also stay after the book is
+ * returned: fewer bytes than the cache at first, but more with every phase.
  */
 class LibraryServer {
     private static final int COVERS = 1_500;

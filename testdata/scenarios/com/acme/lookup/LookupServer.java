@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** A linked map that evicts its eldest entry, by a limit that it compares with the wrong number. */
+/** Has a linked map that should evict its eldest entry, but compares its limit with the wrong number. */
 class LookupServer {
     private static final int LOOKUPS = 9_000;
 

@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.HashMap;
 import java.util.Map;
 
-/** A hand-made linked queue; when it leaks, the consumer takes one mail for four that arrive. */
+/** Has its own linked queue. In leak mode, the consumer takes one mail for every four that arrive. */
 class MailRelay {
     private static final int MAILS = 16_000;
 

@@ -7,8 +7,8 @@ import java.util.Map;
 import java.util.WeakHashMap;
 
 /**
- * A weak map meant to forget a table with its schema; when it leaks, the value refers to the key, so no
- * key ever becomes weakly reachable.
+ * Has a weak map that should drop a table together with its schema. In leak mode, the value refers to the key, so no key becomes weakly
+ * reachable.
  */
 class SchemaServer {
     private static final int TABLES = 9_000;

@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Readings stay, as many in each second; the third dump comes soon after the second. */
+/** Keeps the same number of new readings in each second. The third dump comes soon after the second. */
 class MeterServer {
     private static final int SECOND = 1_500;
 

@@ -7,7 +7,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.LongAdder;
 
-/** Counts requests by path; when it leaks, the path has the order's number in it, so each request has a counter. */
+/** Counts requests by path. In leak mode, the path contains the order's number, so each request has its own counter. */
 class ApiServer {
     private static final int REQUESTS = 10_000;
 

@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.ArrayList;
 import java.util.List;
 
-/** A program that starts with much and goes on to keep more. */
+/** Keeps many names from the start, and later adds more. */
 class NameServer {
     private static final int[] NAMES = {6_000, 30_000, 12_000};
 

@@ -9,8 +9,8 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Keeps the headers of messages for a trace. When it leaks, a header is a slice of the whole message, and no
- * trace is ever dropped; else it is a copy, and the last few hundred are kept.
+ * Keeps the headers of messages for a trace. In leak mode, a header is a slice of the whole message, and no trace is dropped. In fixed
+ * mode, a header is a copy, and only the last few hundred are kept.
  */
 class MessageServer {
     private static final int MESSAGES = 500;

@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.WeakHashMap;
 
-/** A weak map whose keys, the open documents, live as long as the program; the notes of each add up. */
+/** Has a weak map whose keys, the open documents, live as long as the program. The notes of each document add up. */
 class NoteServer {
     private static final int DOCUMENTS = 300;
     private static final int NOTES = 12_000;

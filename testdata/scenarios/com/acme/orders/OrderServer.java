@@ -7,7 +7,7 @@ import java.util.Deque;
 import java.util.HashSet;
 import java.util.Set;
 
-/** Connections are taken from a pool and not given back, so it makes new ones; it remembers all it gave out. */
+/** Takes connections from a pool and does not return them, so the pool creates new ones. The pool keeps all that it handed out. */
 class OrderServer {
     private static final int ORDERS = 300;
 

@@ -6,7 +6,7 @@ import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.Map;
 
-/** A session of a mapper is never closed: it keeps each entity, and its state when it was loaded. */
+/** Never closes a session of an object-relational mapper. The session keeps each entity, and the state in which it was loaded. */
 class BatchImport {
     private static final int ROWS = 6_000;
 

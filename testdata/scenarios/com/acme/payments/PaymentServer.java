@@ -7,7 +7,7 @@ import java.util.Deque;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Keeps what went wrong, stack traces and all, for a page that shows the last few; when it leaks, it keeps all. */
+/** Keeps exceptions with their stack traces for a page with the last few. In leak mode, it keeps all exceptions. */
 class PaymentServer {
     private static final int PAYMENTS = 3_000;
     private static final int DEPTH = 12;

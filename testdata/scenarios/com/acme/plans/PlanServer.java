@@ -7,7 +7,7 @@ import java.io.InputStreamReader;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodHandles.Lookup.ClassOption;
 
-/** Compiles a hidden class for each query. The option STRONG keeps each class for as long as its loader. */
+/** Compiles a hidden class for each query. The lookup option STRONG keeps each class as long as its class loader. */
 class PlanServer {
     private static final int QUERIES = 300;
 

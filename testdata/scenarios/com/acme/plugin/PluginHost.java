@@ -9,7 +9,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Redeploys a plug-in, each time with a new class loader; when it leaks, old ones stay registered. */
+/** Redeploys a plug-in, each time with a new class loader. In leak mode, old plug-ins stay registered. */
 class PluginHost {
     private static final int DEPLOYMENTS = 150;
 
@@ -80,7 +80,7 @@ class PluginLoader extends ClassLoader {
 }
 
 class ReportPlugin implements Runnable {
-    /** What makes a forgotten loader dear: the statics of its classes. */
+    /** Static data that makes a leaked class loader large. */
     static final List<byte[]> templates = new ArrayList<>();
 
     @Override

@@ -6,7 +6,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** Sessions with attributes and notes stay in the manager's map: one leak, however many maps are in it. */
+/** Keeps sessions with attributes and notes in the manager's map. This is one leak, although the sessions contain many maps. */
 class PortalServer {
     private static final int VISITS = 3_000;
 

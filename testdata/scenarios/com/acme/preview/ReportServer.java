@@ -9,8 +9,8 @@ import java.util.Map;
 import java.util.Random;
 
 /**
- * Keeps the first rows of each report for a preview. When it leaks, they are a view of all rows, and the
- * previews of closed reports stay.
+ * Keeps the first rows of each report for a preview. In leak mode, these rows are a view of all rows, and the previews of closed reports
+ * stay.
  */
 class ReportServer {
     private static final int REPORTS = 120;

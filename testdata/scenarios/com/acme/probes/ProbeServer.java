@@ -6,7 +6,7 @@ import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 
-/** Each device that connects is probed every hour, and goes on being when it has left. */
+/** Probes each connected device every hour, and continues after the device has disconnected. */
 class ProbeServer {
     private static final int DEVICES = 5_000;
 

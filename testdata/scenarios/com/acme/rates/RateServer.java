@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.HashMap;
 import java.util.Map;
 
-/** A table has a maximum, a limit and a capacity, none of which anything looks at. */
+/** Has a table with fields for a maximum, a limit and a capacity, but nothing reads these fields. */
 class RateServer {
     private static final int REQUESTS = 9_000;
 

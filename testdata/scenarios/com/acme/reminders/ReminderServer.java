@@ -7,7 +7,7 @@ import java.util.Map;
 import java.util.Timer;
 import java.util.TimerTask;
 
-/** Guests are reminded a day later, unless they leave: a cancelled timer task stays in the queue until it is due. */
+/** Schedules a reminder for each guest a day later. If the guest leaves, the cancelled timer task stays in the queue until it is due. */
 class ReminderServer {
     private static final int GUESTS = 10_000;
 
@@ -50,7 +50,7 @@ class Reminders {
     private final Timer timer = new Timer("reminders", true);
 
     Reminders() {
-        // The first in the queue is the one that the timer's thread waits for and would take out if cancelled.
+        // The timer's thread waits for the first task of the queue, and would remove this task if it were cancelled.
         timer.schedule(new Reminder(0, "night audit"), DAY / 2);
     }
 

@@ -8,7 +8,7 @@ import java.lang.reflect.Proxy;
 import java.util.ArrayDeque;
 import java.util.Deque;
 
-/** Each call makes a proxy with a handler of its own; a journal keeps them. */
+/** Creates a proxy with its own handler for each call, and keeps the proxies in a journal. */
 class RemoteServer {
     private static final int CALLS = 6_000;
 

@@ -10,7 +10,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 
-/** Pooled workers trace each request in a thread local; when it leaks, nobody clears the trace. */
+/** Pooled workers trace each request in a thread local. In leak mode, the trace is never cleared. */
 class RenderServer {
     private static final int REQUESTS = 3_000;
     private static final int SPANS = 5;

@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Appends to a trace; when it leaks, the text is never flushed. Few objects, one that grows. */
+/** Appends to a trace. In leak mode, its text is never flushed: few objects, one of which grows. */
 class ReportServer {
     private final TraceLog trace = new TraceLog();
     private final Map<String, Long> totals = new HashMap<>();

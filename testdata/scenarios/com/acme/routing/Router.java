@@ -6,7 +6,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Objects;
 
-/** Looks routes up by a key class; when it leaks, the key has no equals, so no look-up ever hits. */
+/** Looks up routes by a key class. In leak mode, the key has no equals method, so no look-up finds an entry. */
 class Router {
     private static final int LOOKUPS = 12_000;
     private static final int DESTINATIONS = 400;

@@ -8,7 +8,7 @@ import java.lang.invoke.MethodHandles;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Each rule becomes a hidden class, and a list keeps them all: their names are made by the JVM. */
+/** Compiles each rule to a hidden class, whose name the JVM generates. A list keeps all classes. */
 class RuleServer {
     private static final int RULES = 400;
 

@@ -4,7 +4,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.util.concurrent.CompletableFuture;
 
-/** Steps are chained, each to the one before, behind a future that is never completed. */
+/** Chains steps, each to the previous one. The first step waits for a future that is never completed. */
 class SagaServer {
     private static final int STEPS = 6_000;
 

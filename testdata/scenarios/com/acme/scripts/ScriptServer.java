@@ -7,7 +7,7 @@ import java.io.InputStreamReader;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Every script is compiled anew, by a loader of its own: 250 loaders of one class in each phase. */
+/** Compiles every script again, with its own class loader: 250 loaders of one class in each phase. */
 class ScriptServer {
     private static final int SCRIPTS = 250;
 

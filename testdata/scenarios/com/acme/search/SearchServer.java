@@ -7,7 +7,7 @@ import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
 
-/** Indexes documents by time; when it leaks, expired ones leave the store but not the index. */
+/** Indexes documents by time. In leak mode, expired documents leave the store but not the index. */
 class SearchServer {
     private static final int DOCUMENTS = 12_000;
     private static final int KEPT = 10_000;

@@ -3,7 +3,7 @@ package com.acme.seats;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** A hash table of the program's own serves three purposes, one of which only ever adds. */
+/** Has its own hash table class with three instances. One of them only adds entries. */
 class SeatServer {
     private static final int BOOKINGS = 8_000;
 
@@ -44,7 +44,7 @@ class Theatre {
     final LongTable<SeatBooking> bookings = new LongTable<>();
 }
 
-/** Open addressing; keys are not removed one by one. */
+/** Uses open addressing. Single keys cannot be removed. */
 class LongTable<V> {
     private long[] keys = new long[16];
     private Object[] values = new Object[16];

@@ -6,7 +6,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
 
-/** Settings fall back to those before the reload, and those to the ones before: a chain of optionals. */
+/** Settings fall back to the settings before the reload, which fall back to earlier ones: a chain of optionals. */
 class SettingsServer {
     private static final int RELOADS = 500;
 

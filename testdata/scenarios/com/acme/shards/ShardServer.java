@@ -6,7 +6,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** The limits are those of the table of names and of the bytes of one shard. Nothing limits the table of shards. */
+/** The size of the table of names is limited, and so is the number of bytes in one shard. The table of shards has no limit. */
 class ShardServer {
     private static final int SHARDS = 8_000;
 

@@ -8,7 +8,7 @@ import java.io.InputStreamReader;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Each view of a sheet listens to its changes, and no view that is closed stops to. */
+/** Each view of a sheet listens to its changes. A closed view does not remove its listener. */
 class SheetServer {
     private static final int VIEWS = 3_000;
 
@@ -38,7 +38,7 @@ class SheetServer {
 class Sheet {
     PropertyChangeSupport changes = new PropertyChangeSupport(this);
 
-    /** The support copies its array with each listener, so it is filled at once. */
+    /** PropertyChangeSupport copies its array for each new listener, so all listeners are added at once. */
     PropertyChangeSupport withListeners(List<SheetView> views, boolean leak) {
         for (SheetView view : views) {
             changes.addPropertyChangeListener(view);

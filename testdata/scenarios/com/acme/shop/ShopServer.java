@@ -9,7 +9,7 @@ import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** A shop whose sessions are registered at login and, when it leaks, never removed at logout. */
+/** Registers sessions at login. In leak mode, sessions are not removed at logout. */
 class ShopServer {
     private static final int LOGINS = 5_000;
 
@@ -94,7 +94,7 @@ class Product {
     }
 }
 
-/** Large and steady: products are replaced when their price changes. */
+/** A large map of constant size. A product is replaced when its price changes. */
 class Catalogue {
     private final Map<String, Product> bySku = new HashMap<>();
     private final List<String> skus = new ArrayList<>();

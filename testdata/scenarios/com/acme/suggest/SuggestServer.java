@@ -7,7 +7,7 @@ import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
 
-/** Learns what people search for, in a trie of its own; when it leaks, terms are never forgotten. */
+/** Learns search terms in its own trie. In leak mode, terms are never removed. */
 class SuggestServer {
     private static final int TERMS = 3_000;
     private static final int LENGTH = 7;

@@ -5,7 +5,7 @@ import com.google.common.collect.ListMultimap;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** Articles are kept by their tags in a Guava multimap. */
+/** Keeps articles by tag in a Guava multimap. */
 class TagServer {
     private static final int ARTICLES = 8_000;
 

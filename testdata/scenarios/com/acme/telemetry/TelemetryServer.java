@@ -8,7 +8,7 @@ import java.util.Random;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** Readings by region, device and time, in maps of three kinds; when it leaks, old readings stay. */
+/** Keeps readings by region, device and time, in maps of three kinds. In leak mode, old readings stay. */
 class TelemetryServer {
     private static final int READINGS = 12_000;
     private static final int REGIONS = 8;

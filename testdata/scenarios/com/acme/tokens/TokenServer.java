@@ -6,7 +6,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.util.concurrent.TimeUnit;
 
-/** Tokens expire an hour after they are issued, and no number bounds them: the cache fills all that hour. */
+/** Tokens expire an hour after they are issued, and their number is not limited, so the cache grows all that hour. */
 class TokenServer {
     private static final int TOKENS = 7_000;
 

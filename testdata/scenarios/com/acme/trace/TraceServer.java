@@ -6,7 +6,7 @@ import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 
-/** Each request adds a handler to the logger, to collect its own lines, and leaves it there. */
+/** Each request adds a handler to the logger to collect its log lines, and does not remove the handler. */
 class TraceServer {
     private static final int REQUESTS = 2_000;
 

@@ -4,7 +4,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import org.eclipse.collections.impl.list.mutable.FastList;
 
-/** Trades stay in a list of a published library of collections. */
+/** Keeps trades in a list class of a collections library. */
 class TradeServer {
     private static final int TRADES = 9_000;
 

@@ -7,7 +7,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Has two leaks that have nothing to do with one another: searches in a static list, tickets in a map. */
+/** Has two independent leaks: searches in a static list, and tickets in a map. */
 class TravelServer {
     private static final int REQUESTS = 8_000;
 

@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.Random;
 import java.util.TreeMap;
 
-/** Panels listen to prices; when it leaks, a closed panel forgets to unsubscribe. */
+/** Panels listen to prices. In leak mode, a closed panel does not unsubscribe. */
 class DashboardApp {
     private static final int PANELS = 4_000;
 

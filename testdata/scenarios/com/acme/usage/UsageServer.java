@@ -5,7 +5,7 @@ import java.io.InputStreamReader;
 import java.util.ArrayList;
 import java.util.List;
 
-/** What is known of a class hangs on the class by a ClassValue, and a list there takes every call. */
+/** Stores data of each class in a ClassValue. Each call adds an element to a list in this data. */
 class UsageServer {
     private static final int CALLS = 12_000;
     private static final Class<?>[] TYPES = {String.class, Integer.class, Thread.class, UsageServer.class};

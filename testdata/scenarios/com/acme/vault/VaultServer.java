@@ -6,7 +6,7 @@ import java.lang.ref.SoftReference;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Values are soft, but keys, entries and references stay when the values have been cleared: no queue removes them. */
+/** Has a cache with soft values. Keys, entries and references stay after values are cleared, because there is no reference queue. */
 class VaultServer {
     private static final int DOCUMENTS = 12_000;
 

@@ -7,7 +7,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 
-/** Strings are made unique by a table of their own, which forgets none; no two are alike. */
+/** Interns strings in its own table, which never drops any. No two strings are equal. */
 class WordServer {
     private static final int WORDS = 12_000;
 

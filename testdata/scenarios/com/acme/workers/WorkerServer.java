@@ -6,7 +6,7 @@ import java.util.HashSet;
 import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 
-/** Each upload starts a thread that waits for an end that nobody tells it of. */
+/** Starts a thread for each upload, which waits for the upload's end. Nothing signals this end. */
 class WorkerServer {
     private static final int UPLOADS = 60;
 

@@ -9,7 +9,7 @@ import java.util.stream.Collectors;
 /** A suspect, and the number of rounds in which its content grew. */
 final class Growth {
     private final Suspect suspect;
-    /** Number of the {@code measured} rounds in which the content grew. */
+    /** Number of measured rounds in which the content grew. */
     private final int growing;
     /** Number of measured rounds (rounds with a snapshot of their own), or 0 if no round was measured. */
     private final int measured;
@@ -20,14 +20,14 @@ final class Growth {
         this.measured = measured;
     }
 
-    /** Returns all suspects of a report, before any round is measured. */
+    /** Returns all suspects of a report, without measured rounds. */
     static List<Growth> of(Map<?, ?> report) {
         return Suspect.all(report).stream().map(suspect -> new Growth(suspect, 0, 0)).collect(Collectors.toList());
     }
 
     /**
-     * Counts the growing rounds in a report. In this report, exactly one round lies between any two consecutive snapshots of the last
-     * {@code rounds + 1} ones.
+     * Returns a copy with the number of the last {@code rounds} rounds in which the content grew. {@code report} is a comparison whose last
+     * {@code rounds + 1} snapshots were taken with one round between two consecutive snapshots.
      */
     Growth measuredIn(Map<?, ?> report, int rounds) {
         return new Growth(suspect, suspect.growingRounds(report, rounds), rounds);
@@ -44,7 +44,7 @@ final class Growth {
         if (ofSteps.isPresent()) {
             return ofSteps;
         }
-        // Shares such as 0.1 have no exact binary value, so allow a tiny rounding error.
+        // Allow a tiny rounding error, because shares such as 0.1 have no exact binary value.
         if (growing + 1e-9 < options.minGrowingShare() * measured) {
             return Optional.of(String.format(
                     Locale.ROOT, "it grew in only %s, and minGrowingShare is %s", inRounds(), options.minGrowingShare()));

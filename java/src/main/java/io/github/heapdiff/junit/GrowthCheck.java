@@ -14,15 +14,16 @@ import org.junit.jupiter.api.function.Executable;
  * <p>The first step decides whether anything can grow. If so, the second step takes a snapshot after each round.
  */
 final class GrowthCheck {
-    /** Maximum number of rounds after which a snapshot is taken. Without this limit, a check with many rounds would take too long. */
+    /** Maximum number of rounds that are each followed by a snapshot. With more snapshots, a check of many rounds would take too long. */
     static final int MOST_MEASURED = 50;
 
-    /** Maximum time for the additional rounds that run if an earlier check left added objects in the heap. */
+    /** Maximum time for additional rounds. They run if an earlier check left objects in the heap. */
     private static final long EXTRA_NANOS = 10_000_000_000L;
 
     /**
-     * The largest number of rounds of an earlier check that found growth and left its objects in the heap, or 0. A later test may add the
-     * same keys to the same map. Then its first rounds only replace entries, and the map does not grow until the keys are new.
+     * Some earlier checks found growth, and their objects are still in the heap. This is the largest number of rounds that one of these
+     * checks ran, or 0 if there is none. A later test may add the same keys to the same map. Then its first rounds only replace entries,
+     * and the map grows only when the keys are new.
      */
     private static volatile int roundsOfGrowthLeft;
 
@@ -106,9 +107,10 @@ final class GrowthCheck {
     }
 
     /**
-     * Returns the growth above noise after the first step if no holder can have grown in most rounds. Then the second step is not needed.
+     * Returns the growth above the noise limit if the first step already shows that no holder can have grown in most rounds. Then the
+     * second step is not needed. Otherwise returns an empty value.
      *
-     * <p>No method that takes snapshots may hold the report in a local variable, because the report would count as growth of the heap.
+     * <p>A method that takes snapshots must not hold the report in a local variable, because the report would count as growth of the heap.
      */
     private Optional<List<Growth>> withoutSecondStep(Path first, Path middle) {
         Map<?, ?> step = program.compare(snapshots.folder(), List.of(first, middle));
@@ -118,7 +120,7 @@ final class GrowthCheck {
         return Optional.of(Growth.of(step));
     }
 
-    /** Fails the test if some growth is excused by no rule. Otherwise prints the growth. */
+    /** Fails the test if there is growth without a reason to accept it. Otherwise prints the growth. */
     private void decide(List<Growth> found) {
         int count = rounds - measuredFrom;
         List<Growth> failing = found.stream().filter(growth -> growth.fails(options)).collect(Collectors.toList());
@@ -131,7 +133,10 @@ final class GrowthCheck {
                 .forEach(growth -> System.out.println(GrowthMessage.ofPassing(growth, count, options)));
     }
 
-    /** Runs as many rounds as the earlier check that left objects in the heap, so that the following rounds use new keys. */
+    /**
+     * Runs at most {@code extra} more rounds: as many as the earlier check that left objects in the heap. The following rounds then use new
+     * keys.
+     */
     private void repeatPastGrowthLeft(int extra) throws Throwable {
         long end = System.nanoTime() + EXTRA_NANOS;
         for (int round = 0; round < extra; round++) {

@@ -8,8 +8,8 @@ import org.opentest4j.TestAbortedException;
 /** Assertions about the growth of this JVM's heap. */
 public final class Heap {
     /**
-     * Admits one check at a time, because otherwise each of two checks would see the other's objects. A lock that refers to its owner
-     * thread is unsuitable, because reports would show the lock as a holder of all objects that the thread reaches.
+     * Lets only one check run at a time, because each of two parallel checks would see the other's objects. This is a semaphore and not a
+     * lock, because a lock refers to its owner thread: reports would show the lock as a holder of all objects that the thread reaches.
      */
     private static final Semaphore ONE_AT_A_TIME = new Semaphore(1);
 
@@ -18,7 +18,7 @@ public final class Heap {
 
     private Heap() {}
 
-    /** Fails if something in the heap grows with the rounds of the work. Uses {@link GrowthOptions#defaults()}. */
+    /** Fails if repeating the work makes the content of some holder grow. Uses {@link GrowthOptions#defaults()}. */
     public static void assertNoGrowth(Executable work) throws Throwable {
         assertNoGrowth(GrowthOptions.defaults(), work);
     }

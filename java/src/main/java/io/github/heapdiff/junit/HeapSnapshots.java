@@ -18,8 +18,8 @@ import java.util.stream.Stream;
 /**
  * Dumps and summaries of this JVM in a new folder, which is deleted by {@link #close} or when the JVM ends.
  *
- * <p>Forked children write all dumps, or the JVM writes all dumps. The two kinds are not mixed, because a child's dump lacks the hidden
- * threads of the JVM, so these threads would count as growth in a later dump by the JVM.
+ * <p>Either forked children write all dumps, or the JVM writes all dumps. The two kinds are not mixed, because a child's dump lacks the
+ * hidden threads of the JVM. In a later dump by the JVM, these threads would count as growth.
  */
 final class HeapSnapshots implements AutoCloseable {
     /** Maximum time to wait until the JVM has processed the references that a GC cleared. */
@@ -113,14 +113,14 @@ final class HeapSnapshots implements AutoCloseable {
         count = 0;
     }
 
-    /** Thrown if the JVM would have to write the next dump itself, although children wrote the earlier ones. */
+    /** Thrown if children wrote the earlier dumps, but no further child can be forked. The JVM would have to write the next dump. */
     static final class KindChangedException extends RuntimeException {
         private static final long serialVersionUID = 1L;
     }
 
     /** Lets a forked child write the reachable objects. If that fails, returns the reason. */
     private static Optional<String> forked(HeapdiffProgram program, Path dump) {
-        // A fork needs an explicit GC before it. Without this GC, cleaners would still hold objects that are no longer reachable.
+        // A fork needs an explicit GC before it. Without this GC, cleaners still hold objects that are otherwise unreachable.
         if (!HotSpot.collectsWhenAsked()) {
             return Optional.of("explicit GC is disabled (-XX:+DisableExplicitGC)");
         }
@@ -153,7 +153,7 @@ final class HeapSnapshots implements AutoCloseable {
         PhantomReference<Object> sentinel = new PhantomReference<>(new Object(), queue);
         System.gc();
         try {
-            // If explicit GC is disabled, no reference is enqueued within this time. Then the GC of the dump must suffice.
+            // If explicit GC is disabled, no reference is enqueued within this time. The JVM runs a GC anyway when it writes the dump.
             queue.remove(SETTLE_MILLIS);
             long until = System.nanoTime() + SETTLE_MILLIS * 1_000_000;
             while (ManagementFactory.getMemoryMXBean().getObjectPendingFinalizationCount() > 0 && System.nanoTime() < until) {

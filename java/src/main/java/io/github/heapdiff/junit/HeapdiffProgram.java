@@ -21,7 +21,7 @@ final class HeapdiffProgram {
 
     private static final long END_MILLIS = 2000;
 
-    /** The JVM clears soft references when memory is short, so objects that only soft references hold are not a leak. */
+    /** Objects that only soft references hold are not a leak, because the JVM clears soft references when memory is short. */
     private static final List<String> REFERENCES = List.of("--refs", "strong");
 
     private final Path file;
@@ -33,8 +33,8 @@ final class HeapdiffProgram {
     }
 
     /**
-     * Returns the program that the options name. If they name none, returns the program of the environment variable HEAPDIFF, or else the
-     * program on the PATH.
+     * Returns the heapdiff program: the one in the options, or else the one in the environment variable HEAPDIFF, or else the one on the
+     * PATH.
      */
     static HeapdiffProgram find(GrowthOptions options) {
         return find(options, System.getenv());
@@ -70,7 +70,7 @@ final class HeapdiffProgram {
         return file;
     }
 
-    /** Lets the agent fork this JVM. The forked child writes the reachable objects. If that fails, returns the reason. */
+    /** Lets the agent fork this JVM. The forked child writes the reachable objects to a file. If that fails, returns the reason. */
     Optional<String> dumpForked(Path dump) {
         Path complaints = dump.resolveSibling("dump.txt");
         String pid = Long.toString(ProcessHandle.current().pid());

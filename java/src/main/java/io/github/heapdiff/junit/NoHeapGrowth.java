@@ -10,11 +10,11 @@ import org.junit.jupiter.api.parallel.ResourceLock;
 import org.junit.jupiter.api.parallel.Resources;
 
 /**
- * Fails a test method, or each test method of a class, if something in the heap grows with its rounds.
+ * Fails a test method if repeating it makes something in the heap grow. On a class, applies to each test method.
  *
- * <p>The method runs at most {@code warmUp + 2 * rounds} times, on one instance of its class. If an earlier check in this JVM found
- * growth, the method may run that many rounds more. The methods before and after each test run once. No other test of this JVM
- * runs at the same time.
+ * <p>The method runs at most {@code warmUp + 2 * rounds} times, on one instance of its class. If an earlier check in this JVM found growth,
+ * the method may run more often: by the number of rounds that the earlier check ran. The methods that JUnit runs before and after each test
+ * run only once. No other test of this JVM runs at the same time.
  */
 @Target({ElementType.TYPE, ElementType.METHOD})
 @Retention(RetentionPolicy.RUNTIME)
@@ -29,8 +29,8 @@ public @interface NoHeapGrowth {
     int warmUp() default GrowthOptions.WARM_UP;
 
     /**
-     * The test fails if the content of one holder grows in at least this share of the measured rounds. The share is above 0 and at
-     * most 1. In the second step, at most 50 rounds are measured one by one.
+     * Minimum share of growing rounds: the test fails if the content of one holder grows in at least this share of the measured rounds. The
+     * share is above 0 and at most 1. At most 50 rounds of the second step are measured.
      */
     double minGrowingShare() default GrowthOptions.MIN_GROWING_SHARE;
 

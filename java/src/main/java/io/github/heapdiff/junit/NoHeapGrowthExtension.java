@@ -32,7 +32,7 @@ final class NoHeapGrowthExtension implements InvocationInterceptor {
         try {
             Heap.assertNoGrowth(options(method), rounds);
         } finally {
-            // Skip the invocation, because JUnit requires that each invocation is either run or skipped.
+            // Skip this invocation explicitly, because JUnit requires that each invocation is either run or skipped.
             rounds.skipUnlessRun();
         }
     }

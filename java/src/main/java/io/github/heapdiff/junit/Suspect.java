@@ -9,8 +9,7 @@ import java.util.Optional;
 /** One suspect of a heapdiff report. */
 final class Suspect {
     /**
-     * Divisor of the growth in a step: if something leaks, the last step adds at least 1/4 of the amount that any other step of equal work
-     * adds.
+     * A divisor: in a leak, the last step adds at least 1/4 of the amount that any other step of equal work adds.
      */
     private static final long LEAST_PART_OF_STEP = 4;
 
@@ -32,8 +31,8 @@ final class Suspect {
     }
 
     /**
-     * Returns true if the growth, which is below the noise limit after the first step, could exceed this limit after a second step of equal
-     * work.
+     * Returns true if a second step of equal work could raise the growth above the noise limit. {@code report} compares the snapshots
+     * before and after the first step.
      */
     static boolean mayAppear(Map<?, ?> report) {
         Object delta = report.get("delta");
@@ -47,8 +46,8 @@ final class Suspect {
     }
 
     /**
-     * Returns true if no rule on the verdict or on the steps excuses the growth. Then the number of growing rounds decides whether the test
-     * fails.
+     * Returns true if neither the verdict nor the growth in each step is a reason to accept the growth. Then the number of growing rounds
+     * decides whether the test fails.
      */
     boolean growsInEachStep() {
         return excuse().isEmpty();
@@ -66,15 +65,18 @@ final class Suspect {
         if (Collections.min(added) <= 0) {
             return Optional.of("in at least one step of the work, its " + figure().replace("_", " ") + " did not grow");
         }
-        // A cache that fills with random keys adds less and less. This rule does not apply if the last step adds more, because its rounds
-        // are measured one by one.
+        // Accept growth if the last step adds much less than another step, as in a cache that fills with random keys. A last step that adds
+        // more than the others is no reason to accept, because its rounds are measured one by one.
         if (added.get(added.size() - 1) < Collections.max(added) / LEAST_PART_OF_STEP) {
             return Optional.of("the second step added less than a quarter of what the first step added");
         }
         return Optional.empty();
     }
 
-    /** Returns the JSON key of the growing quantity: the number of objects, or the bytes if the same objects grew, as a buffer does. */
+    /**
+     * Returns the JSON key of the quantity that grows: the number of objects. If this number is constant, as for a buffer that grows,
+     * returns the key of the bytes.
+     */
     private String figure() {
         return steps("objects").stream().allMatch(added -> added == 0) ? "retained_bytes" : "objects";
     }
@@ -82,7 +84,7 @@ final class Suspect {
     /**
      * Returns the number of rounds in which the content became larger than in all rounds before.
      *
-     * <p>A pool or a queue goes up and down, and rarely exceeds its own maximum. A leak exceeds it in each round that leaks.
+     * <p>A pool or a queue grows and shrinks, and rarely exceeds its own maximum. A leak exceeds its maximum in each round that leaks.
      *
      * @param report a comparison whose last {@code rounds + 1} snapshots enclose one round each
      */
@@ -100,8 +102,8 @@ final class Suspect {
                 return growing;
             }
         }
-        // With more snapshots, heapdiff may name another holder for the same objects, so the report may not contain this holder. Then use
-        // the number of added objects, which is an upper limit of the number of growing rounds.
+        // The report may not contain this holder, because with more snapshots heapdiff may name another holder for the same objects. Then
+        // use the number of added objects, which is an upper limit of the number of growing rounds.
         List<Long> added = steps(figure());
         return (int) Math.min(rounds, added.get(added.size() - 1));
     }

@@ -69,7 +69,7 @@ class ForkedTest {
         Path third = watched("[ $1 = dump ] && [ $(grep -c dump log.txt) = 3 ] && exit 3");
         String said = OneCheck.in(List.of(agent(), "-Dheapdiff.program=" + third), folder, "leakSession");
         assertTrue(said.contains("leakSession: failed: the heap grows") && said.contains("+10 objects"), said);
-        // The first comparison is of two forked dumps. After the fork has failed, the library compares only dumps that the JVM wrote.
+        // The first comparison uses two forked dumps. The third fork fails, and then the library compares only dumps that the JVM wrote.
         assertEquals(
                 List.of("dump", "dump", "diff", "dump", "diff", "summarize", "summarize", "summarize", "summarize", "diff", "diff"),
                 asked());

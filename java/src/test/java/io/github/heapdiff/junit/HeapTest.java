@@ -98,7 +98,7 @@ class HeapTest {
         Heap.assertNoGrowth(Programs.loadClassesAt(12));
     }
 
-    /** The second check starts with the same keys as the first one, so the map does not grow in its first rounds. */
+    /** The second check starts with the same keys as the first one, so the first rounds of the second check do not make the map grow. */
     @Test
     void aLeakThatAnEarlierCheckWarmedUpFails() throws Throwable {
         assertContains(failure(TEN_ROUNDS, Programs.newKeys()), "Programs.PRICES grew by");
@@ -119,7 +119,7 @@ class HeapTest {
         assertEquals("", printed(GrowthOptions.defaults(), Programs::closeSession));
     }
 
-    /** If there are more rounds than snapshots, only the last rounds are measured one by one. */
+    /** If a check has more rounds than snapshots, only its last rounds are measured one by one. */
     @Test
     void manyRoundsAreNotAllMeasured() {
         GrowthOptions many = GrowthOptions.defaults().withWarmUp(0).withRounds(2 * GrowthCheck.MOST_MEASURED);
@@ -168,7 +168,7 @@ class HeapTest {
 
     @Test
     void nothingOfTheLibrarysIsNamedAsHolder(@TempDir Path folder) throws Exception {
-        // The check runs in a JVM without a test runner, because a test runner also refers to threads.
+        // The check runs in a JVM without a test runner, because a test runner has references to threads, too.
         String said = OneCheck.in(List.of(), folder, "neverCleaned");
         assertContains(said, "neverCleaned: failed: the heap grows with each round: io.github.heapdiff.junit.Programs.CLEANER grew by");
     }

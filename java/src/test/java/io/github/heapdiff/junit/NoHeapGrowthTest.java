@@ -66,7 +66,7 @@ class NoHeapGrowthTest {
         run(WarmedUp.class).assertStatistics(counts -> counts.started(3).succeeded(0).failed(3));
     }
 
-    /** Runs tests of two classes in parallel. One class leaks, but no leak happens during a check of the other class. */
+    /** Runs the tests of two classes in parallel. One class leaks. Its tests must not run during a check of the other class. */
     @Test
     void noOtherTestRunsMeanwhile() {
         EngineTestKit.engine("junit-jupiter")
@@ -101,7 +101,7 @@ class NoHeapGrowthTest {
     static class Watched {
         @Test
         void closes() {
-            // The work takes so long that other tests would start during it if the check did not prevent that.
+            // The work takes so long that other tests would run at the same time if the annotation did not prevent that.
             Watched.work();
         }
 

@@ -53,7 +53,7 @@ final class Programs {
         SESSIONS.remove(SESSIONS.size() - 1);
     }
 
-    /** Leaks a hundred sessions in each of the rounds with these numbers. */
+    /** Returns work that leaks a hundred sessions in each round whose number is given. */
     static Executable at(Integer... rounds) {
         int[] round = {0};
         return () -> {
@@ -73,7 +73,7 @@ final class Programs {
         buffer = new byte[200_000];
     }
 
-    /** Fills a cache with random keys, so that fewer and fewer keys are new. */
+    /** Returns work that fills a cache with random keys. Fewer and fewer keys are new. */
     static Executable randomKeys() {
         Random random = new Random(7);
         return () -> {
@@ -87,7 +87,7 @@ final class Programs {
         return someOf(1, 1);
     }
 
-    /** Adds a new key in {@code leaking} out of every {@code all} rounds. */
+    /** Returns work that adds a new key in the first {@code leaking} of every {@code all} rounds. */
     static Executable someOf(int leaking, int all) {
         int[] key = {0};
         return () -> {
@@ -122,7 +122,7 @@ final class Programs {
         };
     }
 
-    /** Loads classes in the rounds with these numbers, and keeps the classes. */
+    /** Returns work that loads classes in each round whose number is given, and keeps the classes. */
     static Executable loadClassesAt(Integer... rounds) {
         int[] round = {0};
         return () -> {

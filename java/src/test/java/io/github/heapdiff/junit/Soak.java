@@ -17,7 +17,7 @@ final class Soak {
     /** Number of runs between two lines of output. */
     private static final int PROGRESS = 100;
 
-    /** Number of checks with few rounds, and of checks with many rounds. Their difference shows the time of a round. */
+    /** Number of pairs of checks: one with few rounds, and one with many. The difference between their times gives the time of a round. */
     private static final int ROUND_RUNS = 3;
 
     private static final int FEW_ROUNDS = 5;
@@ -82,8 +82,8 @@ final class Soak {
     }
 
     /**
-     * Returns estimates of the time of one measured round. Each is the difference in time between a check with many rounds and one with
-     * few, divided by the difference in rounds.
+     * Returns estimates of the time of one measured round. Each estimate compares a check with many rounds and one with few: the difference
+     * in time is divided by the difference in rounds.
      */
     private static List<Long> measuredRounds() throws Throwable {
         List<Long> millis = new ArrayList<>();

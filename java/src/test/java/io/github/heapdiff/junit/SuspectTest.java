@@ -34,7 +34,7 @@ class SuspectTest {
     void theLastStepAddsAQuarterOfTheFirst() throws Exception {
         assertEquals(1, growing("leak", "[0,40,50]", "[0,500,1000]", OPTIONS).size());
         assertEquals(0, growing("leak", "[0,50,60]", "[0,500,1000]", OPTIONS).size());
-        // The content grew in each of the last rounds, so it does not matter how much a single round added.
+        // The last step may add more than the first one, because its rounds are measured one by one.
         assertEquals(1, growing("leak", "[0,10,60]", "[0,500,1000]", OPTIONS).size());
     }
 
@@ -43,16 +43,15 @@ class SuspectTest {
         assertEquals(5, growingRounds("[0,3,4,5,6,7,8]", 5));
         assertEquals(4, growingRounds("[0,3,4,5,5,7,8]", 5));
         assertEquals(1, growingRounds("[0,3,3,3,3,3,8]", 5));
-        // In these cases, the content goes up and down.
+        // Here the content grows and shrinks.
         assertEquals(2, growingRounds("[0,3,9,3,8,3,10]", 5));
         assertEquals(3, growingRounds("[0,3,5,4,6,5,7]", 5));
-        // Only the last rounds have a snapshot each, and only they count.
+        // Only the last two rounds are followed by a snapshot each, so only these rounds count.
         assertEquals(2, growingRounds("[0,3,50,51,52]", 2));
         // Here the number of objects does not change, but their bytes grow.
         assertEquals(3, Suspect.all(report("leak", "[1,1,1]", "[0,500,1000]", "[]")).get(0).growingRounds(
                 report("leak", "[1,1,1,1,1]", "[0,500,600,900,1000]", "[]"), 3));
-        // If the other report does not contain the holder, the number of added objects limits the number of growing
-        // rounds.
+        // This report does not contain the holder. Then the number of added objects limits the number of growing rounds.
         Suspect suspect = Suspect.all(report("leak", "[0,5,9]", "[0,500,1000]", "[]")).get(0);
         assertEquals(4, suspect.growingRounds(Map.of(), 50));
         assertEquals(3, suspect.growingRounds(Map.of(), 3));
