@@ -6,7 +6,6 @@ use clap::Args;
 use heapdiff_model::paths::{Hidden, PathLine, PathsReport};
 use heapdiff_report::{Report, Viewed};
 use hprof::answers::{Merge, PathNode, PathOptions, Selector};
-use hprof::records::Reference;
 use hprof::{ObjectIndex, Progress, Snapshot};
 
 use super::describe::totals;
@@ -98,13 +97,7 @@ fn line(snapshot: &Snapshot, node: &PathNode, id: Option<String>) -> PathLine {
         depth: node.depth,
         root: (node.depth == 0).then(|| node.root.map_or("static", |kind| kind.name())),
         via: node.via.map(|via| snapshot.via_name(via)),
-        strength: match node.strength {
-            Reference::No => "strong",
-            Reference::Soft => "soft",
-            Reference::Final => "final",
-            Reference::Weak => "weak",
-            Reference::Phantom => "phantom",
-        },
+        strength: node.strength.strength(),
         class: snapshot.name(node.object),
         id,
         objects: node.objects,

@@ -13,7 +13,6 @@ use heapdiff_report::{Report, Viewed};
 use hprof::answers::{
     Content, Contents, ContentsKind, FieldValue, Record, Referrer, Referrers, Selector, Value,
 };
-use hprof::records::Reference;
 use hprof::{ObjectId, ObjectIndex, Progress, Snapshot};
 use rayon::prelude::*;
 
@@ -211,13 +210,7 @@ fn shown_referrer(
 ) -> Option<ShownReferrer> {
     Some(ShownReferrer {
         via: snapshot.via_name(referrer.via),
-        strength: match referrer.strength {
-            Reference::No => "strong",
-            Reference::Soft => "soft",
-            Reference::Weak => "weak",
-            Reference::Phantom => "phantom",
-            Reference::Final => "final",
-        },
+        strength: referrer.strength.strength(),
         object: mentions.of(referrer.from)?,
     })
 }

@@ -52,6 +52,20 @@ pub enum Reference {
     Phantom,
 }
 
+impl Reference {
+    /// Returns the strength of a reference from such an object to its referent: `strong`, `soft`, `final`, `weak` or
+    /// `phantom`.
+    pub const fn strength(self) -> &'static str {
+        match self {
+            Self::No => "strong",
+            Self::Soft => "soft",
+            Self::Final => "final",
+            Self::Weak => "weak",
+            Self::Phantom => "phantom",
+        }
+    }
+}
+
 /// A class of the dump.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
