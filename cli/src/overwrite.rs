@@ -226,8 +226,8 @@ fn target(path: &Path) -> PathBuf {
     }
 }
 
-/// Returns the file to which a file belongs according to its name: the trace of a log, or the dump of a segment or an
-/// index.
+/// Returns the file that a file belongs to, according to its name. A SQLite log belongs to its trace. A segment, an
+/// index or a summary belongs to its dump.
 fn whole(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

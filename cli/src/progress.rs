@@ -244,7 +244,7 @@ impl Progress for Meter {
             self.bar.set_position(done);
         }
         if let Some((watch, dump)) = &self.watch {
-            // The lock is released before the watch writes, because the client may read slowly.
+            // The lock on the phase is released before the follower writes, because a client may read slowly.
             let phase = {
                 let phase = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
                 phase.as_ref().map(|phase| (phase.name, phase.total))

@@ -63,12 +63,13 @@ pub(super) enum State {
     NotLoaded,
     /// The agent is loaded, but its version does not report its state.
     Unknown,
-    /// The sum of [`attach::SAMPLES`], [`attach::COUNTS`] and [`attach::TRACES`].
+    /// What the agent does: the sum of the flags [`attach::SAMPLES`], [`attach::COUNTS`] and [`attach::TRACES`] that
+    /// apply.
     Does(i32),
 }
 
 impl State {
-    /// True if the agent has all abilities in `what`, which is a sum as in [`Self::Does`].
+    /// True if the agent does everything in `what`, which is a sum of the flags in [`Self::Does`].
     pub(super) fn does(self, what: i32) -> bool {
         matches!(self, Self::Does(all) if all & what == what)
     }
@@ -90,7 +91,7 @@ pub(super) enum Loaded {
 /// Loads the agent. An agent that is already sampling keeps its options.
 pub(super) fn load(jvm: &Jvm<'_>, library: &Path, options: &str, wanted: Wanted) -> Result<Loaded> {
     let visible = visible(jvm, library)?;
-    // The JVM does not need the file after loading it, so the copy may be removed when this function returns.
+    // After loading the library, the JVM does not need its file. So the copy may be removed when this function returns.
     told(jvm, &visible.path, options, wanted)
 }
 
@@ -231,8 +232,7 @@ fn not_loaded_by(process: &str, why: &str, is_musl: bool) -> Failure {
             .with_hint("restart the JVM with -XX:+EnableDynamicAgentLoading, or start it with the agent (-agentpath)");
     }
     if is_musl {
-        // Without this message, the user would see the dynamic linker's message, which is only a list of missing
-        // symbols.
+        // Print this message in place of the dynamic linker's message, which is only a list of missing symbols.
         return refused(format!(
             "{process} did not load the agent: its C library is musl, and the agent was built for glibc"
         ))

@@ -174,8 +174,8 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// Returns the message about a child whose state is checked five times a second, as in these tests. `letters` are
-    /// the observed states. `ticks` and `bytes` are the values at the end of the window.
+    /// Returns the message about a child whose state is checked five times a second. `letters` are the observed states,
+    /// which repeat until the end of the window. `ticks` and `bytes` are the values at the end of the window.
     fn told(letters: &str, ticks: u64, bytes: u64) -> Option<String> {
         let state = |letter, ticks| State {
             letter,

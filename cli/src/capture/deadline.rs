@@ -22,8 +22,8 @@ use super::process::Process;
 const THREADS: [&str; 2] = ["Attach Listener", "VM Thread"];
 /// The time over which processor time is measured.
 const WINDOW: Duration = Duration::from_millis(400);
-/// A thread counts as working if it uses at least this much processor time: in percent of the measured time, and in
-/// ticks.
+/// A thread counts as working if it uses at least [`SHARE`] percent of the measured time, and at least [`TICKS`] ticks
+/// of processor time.
 const SHARE: u64 = 5;
 const TICKS: u64 = 2;
 

@@ -209,7 +209,7 @@ fn tell(dump: &DumpResult, wanted: Wanted) {
     }
 }
 
-/// Adds to a failure the names of the hunt's files that exist although the JVM has ended.
+/// Adds a hint to the failure of a hunt whose JVM has ended. The hint names the hunt's files that exist.
 fn left_behind(failure: Failure, dumps: &[PathBuf; 2], trace: Option<&Path>) -> Failure {
     let mut left = Vec::new();
     // The agent may have ended before it wrote anything.

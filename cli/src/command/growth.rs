@@ -116,7 +116,7 @@ pub(super) fn formats(format: Format) -> bool {
     text_and_json(format) || format.is_of_stacks() || is_document
 }
 
-/// Converts reports of different kinds to one [`Report`].
+/// Converts each report to a [`Report`] with the function `report`.
 pub(super) fn each<R>(reports: Vec<R>, report: impl Fn(Box<R>) -> Report) -> Vec<Report> {
     reports.into_iter().map(|r| report(Box::new(r))).collect()
 }

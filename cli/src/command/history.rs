@@ -73,9 +73,9 @@ pub(super) fn tell(trace: &Trace, report: &mut Report) -> Result<Option<String>>
     Ok(None)
 }
 
-/// If growth had continued at the earlier rate, the level end of a history would contain at least this many more
-/// samples. With a lower expectation, a level end is no evidence: random variation alone leaves it without a sample in
-/// more than 5 % of all cases (Poisson: e^-3 = 5 %).
+/// Minimum number of samples that growth at the earlier rate would have added during the level end of a history (its
+/// last points, which no longer rise). With fewer expected samples, a level end is no evidence that growth has ended:
+/// random variation alone leaves it without a sample in more than 5 % of all cases (Poisson: e^-3 = 5 %).
 const EXPECTED_SAMPLES: f64 = 3.0;
 
 /// True if the growth has ended. If there are few samples, the result is false, because a level end may then be random
@@ -227,7 +227,7 @@ mod tests {
         let (verdict, reasons) = judged(Verdict::Growth, 800, trace::Verdict::Warmup);
         assert_eq!(verdict, Verdict::Warmup);
         assert!(reasons.contains("grew at the start"), "{reasons}");
-        // The trace contradicts the shape of the growth in the dumps, so the verdict is only growth.
+        // The dumps show a warm-up, but the trace contradicts this. So the verdict is `Growth`.
         assert_eq!(
             judged(Verdict::Warmup, 800, trace::Verdict::Leak).0,
             Verdict::Growth

@@ -21,8 +21,8 @@ use crate::style::When;
 
 /// Minimum number of threads.
 const THREADS: usize = 8;
-/// For each byte of the dumps, this many bytes of free memory are required. The arrays of an analysis take half a byte
-/// for each byte of a dump. Pages of the mapped files are counted as free memory.
+/// Required free memory, in bytes for each byte of the dumps. The arrays of an analysis take half a byte for each byte
+/// of a dump. Free memory includes the pages of the mapped files.
 const FREE: u64 = 2;
 
 /// True if it is faster to open both dumps at the same time. This is the case if both have to be read, and if there are

@@ -101,7 +101,7 @@ impl Sites {
         self.by.map_or(!self.allocated, |by| by == SitesBy::Frame)
     }
 
-    /// Returns the view of allocation sites; `allocated` has all stacks if the format shows them.
+    /// Returns the view of a report on allocation sites. For formats that show stacks, `allocated` contains all stacks.
     pub(super) fn view(&self, setup: &Setup, allocated: Option<Allocated>) -> View {
         View {
             verbose: setup.progress.verbose,

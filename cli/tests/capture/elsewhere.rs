@@ -15,7 +15,8 @@ use crate::support::{
 };
 use crate::trace::library;
 
-/// Returns the same command, to be run as another user. heapdiff is copied to a place where that user may run it.
+/// Returns `command`, changed so that it runs as another user. heapdiff is copied to a place where that user may run
+/// it.
 pub(crate) fn as_nobody(command: &Command) -> Command {
     let home = command.get_current_dir().expect("a folder");
     let program = home.join("heapdiff-copy");

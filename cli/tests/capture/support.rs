@@ -122,7 +122,7 @@ pub(crate) fn start(folder: &Path, args: &[&str]) -> Child {
     begun(folder, &heapdiff(folder, args), &[])
 }
 
-/// Starts any command in the same way, with environment variables given as `NAME=VALUE`.
+/// Like [`start`], but runs any command. `variables` are environment variables, given as `NAME=VALUE`.
 pub(crate) fn begun(folder: &Path, plain: &Command, variables: &[String]) -> Child {
     Command::new("env")
         .arg("--default-signal=INT")

@@ -343,7 +343,7 @@ fn sarif_holds_to_its_schema() {
             .map(|e| format!("{}: {e}", e.instance_path()))
             .collect();
         assert_eq!(faults, [] as [String; 0], "{args:?}");
-        // Locations are relative to a folder that readers of the file know.
+        // Locations are relative to a folder that readers of the file know. So no location is an absolute `file:` URL.
         let text = log.to_string();
         assert!(
             !text.contains("file:") && text.contains("heapdiff"),

@@ -511,7 +511,7 @@ fn the_agent_does_not_show() {
         let text = text(args);
         assert!(shows(&text), "{args:?}\n{text}");
     }
-    // The counts match the objects that are shown.
+    // `histo` and `show` count the same objects.
     let json = |args: &[&str]| -> serde_json::Value {
         serde_json::from_str(&text(&[args, &["--format", "json"]].concat())).expect("JSON")
     };

@@ -244,7 +244,7 @@ fn what_is_old_goes() {
         "{}",
         report["window"]
     );
-    // Objects that were alive before that time are included in the live bytes.
+    // The live bytes include objects that were alive before the start of the window.
     let taxes = report["candidates"].as_array().expect("a list").iter();
     let taxes = taxes.filter(|c| c["class"] == "com.acme.Tax");
     assert_eq!(

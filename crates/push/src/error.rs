@@ -107,7 +107,7 @@ impl TlsFault {
             return Self::Other;
         };
         match bad {
-            // If a signature is wrong, another authority has the same name as a trusted one.
+            // A wrong signature means that the issuer has the name of a trusted authority, but is another authority.
             Bad::UnknownIssuer | Bad::BadSignature => Self::Authority,
             Bad::NotValidForName | Bad::NotValidForNameContext { .. } => Self::Name,
             Bad::Expired

@@ -11,7 +11,8 @@ pub struct Header {
     pub(crate) value: HeaderValue,
 }
 
-/// Headers that every request already has, and headers that describe how the body is encoded.
+/// Headers that users cannot add: headers that every request already has, and headers that describe how the body is
+/// encoded.
 const OWN: [&str; 6] = [
     "connection",
     "content-encoding",

@@ -15,8 +15,8 @@ use crate::text::{self, cut};
 use crate::traces::{Traces, Unanswered};
 use crate::view::{Life, MOST_LINES, Question};
 
-/// Maximum number of rows that are taken from each run before the rows of all runs are merged. Only for these rows,
-/// names are read.
+/// Maximum number of rows that are taken from each run before the rows of all runs are merged. Names are read for these
+/// rows only.
 const MOST_NAMED: usize = 400;
 
 /// The answer to a `between` request.

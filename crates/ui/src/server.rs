@@ -173,7 +173,7 @@ impl Drop for Server {
     }
 }
 
-/// One of a limited number of places. Dropping this value frees the place for others.
+/// One of a limited number of listeners. Dropping this value allows another listener.
 struct Place(Arc<AtomicUsize>);
 
 impl Place {

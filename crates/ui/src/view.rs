@@ -24,8 +24,8 @@ pub(crate) const MOST_LINES: usize = 50;
 const MOST_COLLECTIONS: usize = 1000;
 /// Maximum number of marks for dumps, and for notes.
 const MOST_NOTES: usize = 100;
-/// Maximum number of lines that are taken from each run before the lines of all runs are merged. Only for these lines,
-/// names are read.
+/// Maximum number of lines that are taken from each run before the lines of all runs are merged. Names are read for
+/// these lines only.
 const MOST_NAMED: usize = 400;
 
 /// A request of the page.
@@ -53,7 +53,7 @@ pub(crate) struct View {
     /// The times of the points.
     x: Vec<i64>,
     lines: Vec<Drawn>,
-    /// The number of all lines, whether they are drawn or not.
+    /// The number of all lines, including those that are not drawn.
     all_lines: usize,
     heap: Vec<Heap>,
     collections: Vec<Collection>,
@@ -207,7 +207,7 @@ impl Life {
     }
 }
 
-/// A run, with those of its ticks that are in the window.
+/// A run, and its ticks within the window.
 struct Part {
     life: Life,
     timeline: Timeline,

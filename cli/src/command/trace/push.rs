@@ -417,7 +417,7 @@ fn cut(text: &str) -> String {
 /// The holders of the objects that each stack allocates, according to a report.
 #[derive(Debug, Default)]
 struct Holders {
-    /// The holder of each stack. It is stored with the bytes that the report gives for the stack.
+    /// For each stack: the bytes that the report gives for it, and its holder.
     by_stack: HashMap<String, (u64, String)>,
 }
 
