@@ -39,7 +39,7 @@ const CODES: [(i32, &str, Option<&str>); 7] = [
         "the JVM is still starting, so the agent was not loaded",
         Some("run the command again in a few seconds"),
     ),
-    // Error codes of JVMTI, which agents other than ours return unchanged.
+    // JVMTI error codes. Agents other than ours return them unchanged.
     (98, OTHER_SAMPLER, None),
     (
         99,
@@ -248,7 +248,7 @@ fn outcome(answer: &Answer) -> std::result::Result<i32, String> {
     let number = last.strip_prefix("return code:").unwrap_or(last).trim();
     match (answer.code, number.parse()) {
         (0, Ok(code)) => Ok(code),
-        // Some JDK versions send the agent's return code as the code of the answer.
+        // With some JDK versions, the code of the answer is the agent's return code, too.
         (code, Ok(number)) if number != 0 || code == 0 => Ok(number),
         _ => Err(answer.line()),
     }
@@ -297,7 +297,7 @@ pub(super) fn visible(jvm: &Jvm<'_>, library: &Path) -> Result<Visible> {
     })
 }
 
-/// True if the JVM sees the same file under this path and may read it.
+/// True if the JVM sees the same file under this path as heapdiff does, and may read it.
 fn is_seen(jvm: &Jvm<'_>, library: &Path) -> bool {
     let ours = fs::metadata(library).map(|meta| (meta.dev(), meta.ino()));
     let theirs = jvm.root.identity_of(library);

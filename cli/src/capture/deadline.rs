@@ -17,8 +17,8 @@ use heapdiff_agent::State;
 
 use super::process::Process;
 
-/// Names, since JDK 9, of two HotSpot threads: the one that runs attach commands, and the one that runs the VM
-/// operations of these commands.
+/// Names that two HotSpot threads have since JDK 9: the thread that runs attach commands, and the thread that runs the
+/// VM operations of these commands.
 const THREADS: [&str; 2] = ["Attach Listener", "VM Thread"];
 /// The time over which processor time is measured.
 const WINDOW: Duration = Duration::from_millis(400);

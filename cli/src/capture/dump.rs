@@ -296,7 +296,7 @@ impl Written {
         Ok(bytes)
     }
 
-    /// Writes the dump to `out`, after unlinking its file.
+    /// Unlinks the file of the dump, and then writes the content of the open file to `out`.
     fn hand_on(self, out: impl Write, meter: &Meter) -> io::Result<u64> {
         drop(self.part);
         copied(self.file, self.bytes, self.to_compress, out, meter)

@@ -88,7 +88,8 @@ impl PerfData {
             let bytes = self.0.get(&name).copied().unwrap_or(0);
             u64::try_from(bytes).unwrap_or(0)
         });
-        // With G1, the maximum size of each generation is nearly that of the whole heap.
+        // With G1, the maximum size of each generation is nearly that of the whole heap, so the two sizes are not
+        // added.
         let max = if young > 0 && young.abs_diff(eden) <= PADDING {
             old & !(PADDING - 1)
         } else {

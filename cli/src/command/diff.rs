@@ -31,10 +31,10 @@ use crate::progress::Meter;
 use crate::report_file::is_json;
 
 pub(super) const SUSPECTS: usize = 10;
-/// Maximum number of changed classes in text. The JSON report contains all of them.
+/// Maximum number of classes in the text report of a single dump. The JSON report contains all of them.
 pub(super) const CLASSES: usize = 15;
-/// Maximum number of changed classes in the text report of a comparison. The number is small because the report
-/// consists mainly of suspects.
+/// Maximum number of changed classes in the text report of a comparison. The number is small because suspects are the
+/// main content of the report.
 const CHANGED_CLASSES: usize = 6;
 
 const HELP: &str = "\

@@ -97,7 +97,7 @@ impl Question {
         self.gates().any() || both || self.ignore_file.is_some()
     }
 
-    /// Returns the view that all outputs of a comparison or of one dump share.
+    /// Returns the parts of a view that do not depend on the output. Used for comparisons and for reports of one dump.
     pub(super) fn view(&self, setup: &Setup) -> View {
         View {
             verbose: setup.progress.verbose,

@@ -128,7 +128,8 @@ fn judge(suspect: &mut Suspect, trending: &Trending, moments: u64, is_over: bool
     suspect.reasons.push(reason);
 }
 
-/// Returns the JVM's run in the trace that belongs to the last dump with data of an agent.
+/// Returns the run of the dumped JVM in the trace. The last dump with data of an agent identifies this run by its
+/// process id and its start time.
 fn run_of<'a>(runs: &'a [Run], report: &Report) -> Option<&'a Run> {
     let agent = report
         .snapshots

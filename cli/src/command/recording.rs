@@ -296,7 +296,7 @@ fn info(path: &Path, recording: &Recording, warnings: Vec<String>) -> RecordingI
     }
 }
 
-/// Returns all lines, for profiles and flame graphs.
+/// Returns the sums for all stacks and classes, for profiles and flame graphs.
 fn all(
     recording: &Recording,
     by_site: &BTreeMap<(StackId, NameId), Line>,

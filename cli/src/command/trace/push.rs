@@ -304,7 +304,7 @@ impl Profile {
         })
     }
 
-    /// A text that distinguishes this profile from other profiles of the same trace.
+    /// Returns the run and the time of this profile. They distinguish it from other profiles of the same trace.
     fn moment(&self) -> (i64, u64) {
         (self.run.id, self.time_ms)
     }

@@ -22,7 +22,7 @@ use crate::time::Moment;
 
 /// Default number of rows of a list, in text and in other formats.
 const ROWS: [usize; 2] = [10, 100];
-/// Maximum number of points in time of a series in a report.
+/// Maximum number of points of a time series in a report.
 const MOMENTS: usize = 60;
 /// Maximum number of notes of a run that are listed. If there are more, the last notes are listed.
 const NOTES: usize = 50;

@@ -1,4 +1,4 @@
-//! Tests that the answer of a tool is the report of the command, and short.
+//! Tests that the answer of a tool is short, and equals the report of the command.
 
 use std::fs;
 
