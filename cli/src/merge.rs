@@ -21,7 +21,7 @@ pub(crate) enum Merged {
 }
 
 impl Merged {
-    /// Returns the name in reports. Stacks are called "site", as in reports of older versions.
+    /// Returns the name of this kind in reports. Stacks are called "site", as in reports of older versions.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Frame => "frame",

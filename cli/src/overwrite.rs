@@ -49,7 +49,8 @@ pub(crate) struct Rule {
 pub(crate) enum Replaces {
     #[default]
     Never,
-    /// Such files are replaced only with `--force`. The command has this option, but the user has not given it.
+    /// Heap dumps, JFR recordings and traces are replaced only with `--force`. The command has this option, but the
+    /// user has not given it.
     WithForce,
     Always,
 }

@@ -78,8 +78,8 @@ pub(super) enum Sign {
 pub(super) struct Progress {
     pid: i32,
     bytes: u64,
-    /// The last measurement of processor time: its time, its subject (the whole process or only its command threads),
-    /// and the number of ticks.
+    /// The last measurement of processor time: when it was made, what was measured (the whole process or only its
+    /// command threads), and the number of ticks.
     measured: Option<(Instant, Sign, u64)>,
     threads: Vec<i32>,
 }

@@ -12,11 +12,11 @@ use super::protocol::Jvm;
 use super::request::LONGEST_ARGUMENT;
 use crate::failure::{Failure, Result};
 
-/// Hint for a dump that a forked child cannot write.
+/// Hint if a forked child cannot write a dump.
 const ORDINARY: &str =
     "leave out --fork: the JVM then writes the dump itself, and is paused while it writes";
 
-/// Hint for the same case with `--no-files`.
+/// Hint if a forked child cannot send a dump, for a command with `--no-files`.
 const WITH_FILES: &str = "leave out --no-files: the JVM then writes the dumps to files itself, and is paused while it writes";
 
 /// The reason why the agent wrote no dump.

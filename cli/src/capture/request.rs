@@ -12,7 +12,7 @@ use regex::Regex;
 /// Size of the buffer to which the JVM copies each argument of a command, in bytes.
 pub(crate) const LONGEST_ARGUMENT: usize = 1024;
 
-/// A process as a user names it.
+/// The user's choice of a process: its id, or a part of a name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Target {
     Pid(u32),

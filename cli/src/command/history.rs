@@ -78,12 +78,12 @@ pub(super) fn tell(trace: &Trace, report: &mut Report) -> Result<Option<String>>
 /// random variation alone leaves it without a sample in more than 5 % of all cases (Poisson: e^-3 = 5 %).
 const EXPECTED_SAMPLES: f64 = 3.0;
 
-/// True if the growth has ended. If there are few samples, the result is false, because a level end may then be random
-/// variation.
+/// True if the growth has ended. If there are few samples, the result is false, because the missing growth at the end
+/// may be random variation.
 #[allow(clippy::cast_precision_loss, reason = "counts of samples and moments")]
 fn is_over(samples: u64, live_bytes: &[u64]) -> bool {
     let last = live_bytes.last().copied().unwrap_or(0);
-    // Some objects may be freed at any time. So an end that changes by at most 5 % counts as level.
+    // Points at most 5 % below the last point count as level, because some objects may be freed at any time.
     let is_full = |bytes: &u64| *bytes >= last - last / 20;
     let rising = live_bytes.iter().position(is_full);
     let Some(rising) = rising.map(|at| at.max(1)) else {

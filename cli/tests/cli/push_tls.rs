@@ -77,8 +77,8 @@ fn what_is_not_trusted_gets_nothing() {
     let (folder, authority) = prepared();
     let home = folder.path();
     let nothing = |received: Vec<Received>| assert_eq!(received, [Received::default()]);
-    // The certificate was issued by another authority. In one case, this authority has a different name, and in the
-    // other case the same name.
+    // The certificate was issued by an authority that is not trusted. In the first case, its name differs from that of
+    // the trusted authority. In the second case, both names are the same.
     for name in ["Other Root", COMPANY] {
         let server = StubServer::encrypted(vec![ok()], Authority::new(name).server("localhost"));
         let (said, received) = refused(server, home, &["--cacert", CACERT], None);

@@ -12,7 +12,7 @@ use crate::{Added, FleetError, Labels};
 
 const HOUR_MS: u64 = 3_600_000;
 
-/// A site, with its names in the form that the rows contain.
+/// An allocation site, with the strings that its rows contain.
 struct Named {
     id: i64,
     class: String,

@@ -27,7 +27,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 pub struct Patience {
     /// The time limit of one request, from the DNS lookup to the end of the answer.
     pub answer: Duration,
-    /// The number of attempts after temporary failures. At least one.
+    /// Maximum number of attempts if all failures are temporary. At least one.
     pub tries: u32,
     /// The pause before the second attempt. The pause doubles before each later attempt.
     pub pause: Duration,
@@ -175,7 +175,7 @@ impl Endpoint {
                 Err((error, _)) if !error.may_pass() => return Err(error),
                 Err(failed) => failed,
             };
-            // The server refused the connection, and would also refuse another attempt in a moment.
+            // The server refused the connection. Another attempt a moment later would fail in the same way.
             if matches!(error, PushError::Unreachable { .. }) {
                 return Err(error);
             }

@@ -7,7 +7,7 @@ const shown = {
   by: "frame",
   measure: "bytes",
   top: 10,
-  /** null for the whole time, {last} for the last milliseconds, or {from, to}. */
+  /** The time window: null for the whole time, {last} for the last milliseconds, or {from, to}. */
   window: null,
   /** The two marked moments. */
   marks: { a: null, b: null },

@@ -240,7 +240,7 @@ impl Grid {
         Self((1..=steps).map(end).collect())
     }
 
-    /// Returns the first point at or after a time.
+    /// Returns the index of the first point at or after a time.
     fn place(&self, ms: i64) -> usize {
         self.0.partition_point(|&x| x < ms)
     }

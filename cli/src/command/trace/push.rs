@@ -26,9 +26,9 @@ use crate::merge::in_focus;
 use crate::messages;
 use crate::report_file::{self, ReportFile};
 
-/// Maximum number of stacks in a profile, which is below the default limits of servers: 16,000 stacks and 4 MiB.
+/// Maximum number of stacks in a profile. By default, servers accept at most 16,000 stacks and 4 MiB.
 const STACKS: usize = 10_000;
-/// The name of the entry that represents all stacks above the maximum.
+/// The name of the entry into which all stacks beyond the maximum are merged.
 const OTHERS: &str = "(other stacks)";
 /// Maximum number of bytes of a label: half of what servers accept by default.
 const LABEL: usize = 1024;

@@ -157,7 +157,7 @@ fn arguments_that_do_not_fit_are_told() {
 fn what_is_no_request_is_refused_and_the_next_answered() {
     let folder = folder();
     let mut client = Client::start(folder.path(), &[]);
-    // Errors before the initialization must not end the server either.
+    // Errors before the initialization must not end the server.
     client.send_line(br#"{"jsonrpc":"2.0","id":"first","method":"initialize","params":{}}"#);
     let first = client.receive();
     assert_eq!(
