@@ -141,7 +141,8 @@ impl Meter {
         }
     }
 
-    /// Starts a wait until the time `until`. Without a bar, prints `message` once.
+    /// Shows a wait that takes `span`. `until` describes the end of the wait, such as `until the second dump`. Without
+    /// a bar, prints `message` once.
     pub(crate) fn countdown(&self, span: Span, until: &str, message: &str) {
         if self.bar.is_hidden() {
             if !self.quiet {

@@ -239,8 +239,8 @@ fn or_without(failure: Failure, hint: &str) -> Failure {
     }
 }
 
-/// Waits until the growth is large enough, the time is over, the user ends the wait, or the JVM ends. Returns which of
-/// these happened.
+/// Waits until the growth is large enough, the time is over, or the user ends the wait. Returns a description of which
+/// of these happened. It is an error if the JVM ends.
 pub(super) fn wait(
     jvm: &Jvm<'_>,
     span: Span,

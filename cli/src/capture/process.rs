@@ -280,7 +280,7 @@ fn with_sudo() -> String {
 struct Status {
     name: String,
     state: char,
-    /// Use the id of the process. The requested id may be that of one of its threads.
+    /// The id of the process itself. The requested id may be that of one of its threads.
     process: u32,
     inner_pid: u32,
     user: User,
@@ -591,7 +591,8 @@ fn listed(head: &str, jvms: &[Listed]) -> String {
     lines.collect::<Vec<_>>().join("\n          ")
 }
 
-/// Returns the only JVM whose main class or jar contains the name.
+/// Returns the process id of the only JVM whose main class or jar contains the name. It is an error if no JVM or
+/// several JVMs match.
 fn find_by_name(name: &str) -> Result<u32> {
     let (named, all): (Vec<_>, Vec<_>) =
         jvms().into_iter().partition(|jvm| jvm.main.contains(name));

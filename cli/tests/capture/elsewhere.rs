@@ -273,7 +273,7 @@ fn a_jvm_in_a_chroot() {
     }
 }
 
-/// Enters a user namespace whose root is an ordinary user outside, as in rootless containers.
+/// Shell commands that enter a user namespace whose root is an ordinary user outside, as in rootless containers.
 const AS_INNER_ROOT: &str = "\
 holder=$(unshare --user sleep 20 </dev/null >/dev/null 2>&1 & echo $!)
 tries=0

@@ -219,7 +219,7 @@ pub(crate) fn is_root() -> bool {
     root
 }
 
-/// Starts a program as an ordinary user who shares no group with us.
+/// The words before a command that run the command as an ordinary user, who shares no group with us.
 pub(crate) const AS_NOBODY: [&str; 4] = [
     "setpriv",
     "--reuid=65534",

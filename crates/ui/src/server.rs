@@ -43,7 +43,7 @@ pub enum Subject {
 /// The reason why the server could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum UiError {
-    /// A file is not a trace.
+    /// One of the traces cannot be read.
     #[error(transparent)]
     Trace(#[from] heapdiff_trace::TraceError),
     /// The port cannot be used. Another program may use it.

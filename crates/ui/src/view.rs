@@ -88,7 +88,7 @@ struct Drawn {
     grown_bytes: i64,
 }
 
-/// The basis of verdicts.
+/// The figures on which the verdicts of a run are based.
 #[derive(Debug, Serialize)]
 struct VerdictBasis {
     basis: &'static str,
@@ -356,7 +356,8 @@ impl VerdictBasis {
 }
 
 impl View {
-    /// Computes the maximum of the used heap around each point.
+    /// Adds the heap and metaspace of a run. The value at a point is the maximum over the ticks since the point before
+    /// it.
     fn heap(&mut self, Part { life, timeline }: &Part, grid: &Grid) {
         let none = || vec![None; grid.0.len()];
         let mut heap = Heap {
