@@ -171,7 +171,7 @@ fn not_written(shown: &Path, error: &io::Error) -> Failure {
     failed_to_write(shown.display(), error)
 }
 
-/// A dump that the JVM has written to a temporary file.
+/// A dump that the JVM, or a child of it, has written to a temporary file.
 #[derive(Debug)]
 struct Written {
     part: PartialDump,

@@ -322,7 +322,8 @@ fn default_folder(pid: u32) -> PathBuf {
         .unwrap_or_default()
 }
 
-/// Removes this folder when it is dropped, if the folder is empty.
+/// The folder of a hunt. If the hunt created the folder, dropping this value removes the folder, provided that it is
+/// empty.
 struct Made<'a> {
     folder: Option<&'a Path>,
 }

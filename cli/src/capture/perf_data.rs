@@ -30,7 +30,8 @@ const LONG: u8 = b'J';
 pub(super) struct PerfData(HashMap<String, i64>);
 
 impl PerfData {
-    /// Reads the counters of a process from the file with this name; `None` if this user may not read them.
+    /// Reads the counters of a process from the file with this name; `None` if this user may not read the file, or if
+    /// it is malformed.
     pub(super) fn read(pid: u32, file: &str) -> Option<Self> {
         Self::parse(&read(pid, Path::new(file)).ok()?)
     }

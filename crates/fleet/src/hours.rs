@@ -56,7 +56,7 @@ struct Live {
     variance: f64,
 }
 
-/// The activity of a site in one hour.
+/// The activity of a site in one hour, and its live objects at the end of the hour.
 #[derive(Clone, Copy)]
 struct Hour {
     start_ms: u64,

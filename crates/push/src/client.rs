@@ -134,7 +134,8 @@ impl Endpoint {
     /// Sends a profile. Retries after temporary failures.
     ///
     /// # Errors
-    /// Returns the error of the last attempt.
+    /// Returns the error of the last attempt. If the server supports neither interface, returns the error of the first
+    /// interface.
     pub fn push(&mut self, series: &Series<'_>) -> Result<(), PushError> {
         if self.interface != Interface::Ingest {
             let missing = match self.tried(&push(series)) {
@@ -175,7 +176,7 @@ impl Endpoint {
                 Err((error, _)) if !error.may_pass() => return Err(error),
                 Err(failed) => failed,
             };
-            // The server refused the connection. Another attempt a moment later would fail in the same way.
+            // The server cannot be reached, and another attempt a moment later would fail in the same way.
             if matches!(error, PushError::Unreachable { .. }) {
                 return Err(error);
             }
@@ -185,7 +186,8 @@ impl Endpoint {
         self.once(request).map_err(|(error, _)| error)
     }
 
-    /// Sends a request once. If the server requests a pause before the next attempt, the error includes this pause.
+    /// Sends a request once. If the server requests a pause before the next attempt, the pause is returned with the
+    /// error.
     fn once(&self, request: &Request) -> Result<(), (PushError, Option<Duration>)> {
         let url = format!("{}{}", self.base, request.path);
         // Messages do not contain the query part of the URL, because users cannot change it.

@@ -28,10 +28,10 @@ pub enum PushError {
     Unreachable {
         /// The URL.
         url: String,
-        /// The message of the operating system.
+        /// The problem.
         why: String,
     },
-    /// The file contains no CA certificates.
+    /// The CA certificates of the file cannot be read, or there are none.
     #[error("{}: cannot read CA certificates: {why}", .file.display())]
     Authorities {
         /// The file.

@@ -27,7 +27,7 @@ impl Header {
     /// `Debug` output does not contain the value.
     ///
     /// # Errors
-    /// The header is invalid. The error does not contain the value.
+    /// Returns an error if the header is invalid. The error does not contain the value.
     pub fn parse(text: &str, place: &str) -> Result<Self, PushError> {
         let wrong = |why| PushError::Header {
             place: place.to_owned(),

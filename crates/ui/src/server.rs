@@ -97,7 +97,8 @@ impl Server {
     /// Starts a server on 127.0.0.1. If `port` is 0, the system chooses a free port.
     ///
     /// # Errors
-    /// Returns an error if one of the traces cannot be read, the port is taken, or the system has no more threads.
+    /// Returns an error if one of the traces cannot be read, if the port is taken, or if the system provides no random
+    /// bytes or no thread.
     pub fn start(subject: Subject, port: u16) -> Result<Self, UiError> {
         let shown = match subject {
             Subject::Traces { files, names } => Shown::Traces {

@@ -38,8 +38,9 @@ impl Slots {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a slot for a connection. If no slot is free, ends another connection to free its slot, and waits for
-    /// this at most [`GRACE`]. Returns `None` if all slots belong to clients that wait for the server.
+    /// Returns a slot for a connection. If no slot is free, waits at most [`GRACE`] until one of these happens: a slot
+    /// becomes free, or the server has waited for some client longer than [`GRACE`]. In the second case, that client's
+    /// connection is ended. Returns `None` if neither happens.
     pub(crate) fn take(self: &Arc<Self>, stream: &TcpStream, number: u64) -> Option<Slot> {
         let stream = stream.try_clone().ok()?;
         let end = Instant::now() + GRACE;

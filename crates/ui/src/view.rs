@@ -65,7 +65,7 @@ pub(crate) struct View {
     lost_bytes: i64,
     /// The number of implausible figures.
     odd: u64,
-    /// True if some marks were left out because there were too many.
+    /// True if some marks for GCs were left out because there were too many.
     cut: bool,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct View {
 struct Drawn {
     /// The key of the line, by which the page recognizes the same line in each answer.
     key: String,
-    /// The sites of the line. The page uses them to request the stacks of the line.
+    /// If the line is a stack, its sites. The page uses them to request the stacks of the line.
     at: Vec<String>,
     class: String,
     place: Option<String>,
@@ -146,7 +146,7 @@ pub(crate) struct Life {
     pub(crate) key: Key,
     pub(crate) run: Run,
     started: i64,
-    /// The times of the first and the last tick.
+    /// The start of the first tick, and the end of the last tick.
     pub(crate) first: i64,
     pub(crate) last: i64,
 }
@@ -396,12 +396,12 @@ impl View {
         self.heap.push(heap);
     }
 
-    /// Adds marks for GCs. There are at most as many marks as points, because more marks would overlap on the screen.
+    /// Adds marks for GCs. GCs whose marks would overlap on the screen share one mark.
     fn collections(&mut self, Part { life, timeline }: &Part, points: usize) {
         let (Some(first), Some(last)) = (timeline.ticks().first(), timeline.ticks().last()) else {
             return;
         };
-        // GCs of the same kind (full or not) at nearly the same time share a mark. The mark shows the one with the
+        // GCs of the same kind (full or not) at nearly the same time share a mark. The mark shows the GC with the
         // longest pause.
         let from = first.uptime_ms.saturating_sub(first.span_ms);
         let most = points.min(MOST_COLLECTIONS / 2) as u64;
@@ -467,7 +467,8 @@ impl View {
 
 impl Drawn {
     fn new(line: &Line, by: By) -> Self {
-        /// Maximum number of sites in `at`. For a line with more sites, the page requests stacks by class and frame.
+        /// Maximum number of sites in `at`. If lines are not stacks, `at` is empty, and the page requests stacks by
+        /// class and frame.
         const NAMED: usize = 200;
         let named = if by == By::Stack { NAMED } else { 0 };
         let at = line.sites.iter().take(named);
