@@ -199,7 +199,8 @@ pub(crate) struct Hunted {
     pub(crate) trace: Option<PathBuf>,
 }
 
-/// Checks the length of the agent's options, which the protocol limits. The agent checks the rest.
+/// Checks that the agent's options are not too long for the protocol, and contain no control characters. The agent
+/// checks the rest.
 pub(crate) fn agent_options(text: &str) -> Result<String, String> {
     if text.len() >= LONGEST_ARGUMENT {
         return Err(format!(

@@ -98,7 +98,7 @@ impl<'a> TraceNotes<'a> {
     fn add(&self, note: &TraceNote) -> bool {
         let process = self.jvm.process;
         let added = |path: &Path| {
-            // Other programs in the JVM may have databases, too.
+            // Other libraries in the JVM may have databases open, too.
             let Ok(Some(mut trace)) = SideWriter::open(path, process.inner_pid) else {
                 return false;
             };

@@ -25,8 +25,8 @@ const THREADS: usize = 8;
 /// of a dump. Free memory includes the pages of the mapped files.
 const FREE: u64 = 2;
 
-/// True if it is faster to open both dumps at the same time. This is the case if both have to be read, and if there are
-/// enough threads and enough memory.
+/// True if it is faster to open both dumps at the same time. This is the case if the earlier dump has no cached
+/// summary, if there are enough threads and enough memory, and if memory is not limited by an option.
 pub(super) fn is_better(setup: &Setup, dumps: [&Path; 2]) -> bool {
     let is_limited = setup.analysis.max_memory.is_some();
     !is_limited

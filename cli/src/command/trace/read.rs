@@ -88,7 +88,7 @@ pub(crate) fn open_named(mapping: Option<&Arc<dyn NameMapping>>, path: &Path) ->
     Ok(trace)
 }
 
-/// Checks that a path leads to a readable file, because the error messages of SQLite are vague.
+/// Checks that a file exists and is not a folder, because the error messages of SQLite are vague.
 pub(crate) fn readable(path: &Path) -> Result<()> {
     let file = std::fs::metadata(path).map_err(|e| {
         let why = plain(&e);
@@ -103,7 +103,8 @@ pub(crate) fn readable(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the run with this number, process id or uid, or the last run if none is given.
+/// Returns the run with this number, process id or uid, or the last run if none is given. Also returns the number of
+/// the run.
 pub(super) fn chosen(trace: &Trace, wanted: Option<&str>) -> Result<(u64, Run)> {
     let runs = trace.runs().map_err(|e| Failure::trace(&e))?;
     let count = runs.len();
