@@ -126,8 +126,8 @@ fn named(mut dump: OsString, refs: Refs, extension: &str) -> OsString {
     dump
 }
 
-/// Returns the user's cache folder. It contains files that can be created again: indexes that cannot be written beside
-/// their dumps, and the agent library.
+/// Returns the user's cache folder. It contains files that can be created again: indexes and summaries that cannot be
+/// written beside their dumps, and the agent library.
 pub(crate) fn cache() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).map(PathBuf::from);
     let absolute = |path: &PathBuf| path.is_absolute();

@@ -212,7 +212,8 @@ mod linux {
         found.err() == Some(rustix::io::Errno::NOENT)
     }
 
-    /// Deletes the files in a folder that a killed run made for a dump.
+    /// Deletes the dumps of a killed run in a folder. Returns `None`, and deletes nothing, if the folder belongs to
+    /// another user, may be in use, or contains other files.
     fn emptied(folder: impl AsFd, name: &CStr) -> Option<()> {
         let opened = openat(folder, name, FOLDER | OFlags::NOFOLLOW, Mode::empty()).ok()?;
         let opened = File::from(opened);

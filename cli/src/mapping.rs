@@ -12,7 +12,7 @@ use hprof::NameMapping;
 
 use crate::failure::{Failure, Result, plain};
 
-/// Maximum number of bytes of a mapping.
+/// Maximum number of bytes of a mapping file.
 const MOST: u64 = 2 << 30;
 
 /// Reads all files into one mapping. Different files may be for different parts of a program. Returns `None` if there

@@ -36,7 +36,7 @@ const ENDINGS: [&str; 9] = [
 /// Extensions of the files that heapdiff reads in a folder of classes.
 const CLASSES: [&str; 3] = ["class", "jar", "jmod"];
 
-/// The files of the command line.
+/// The inputs of this process, and when its outputs may replace heap dumps, recordings and traces.
 #[derive(Debug, Default)]
 pub(crate) struct Rule {
     /// The files and folders to read.
