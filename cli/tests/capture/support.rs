@@ -255,7 +255,8 @@ pub(crate) fn lonely(folder: &Path) -> PathBuf {
     program
 }
 
-/// Compiles an agent that returns the number that its options give.
+/// Compiles the test agent `agent.c` and returns its library. Its options choose the code that it returns, a file that
+/// it writes, and a file that it waits for.
 pub(crate) fn agent(jdk: &Jdk, folder: &Path) -> PathBuf {
     let library = folder.join("libheapdiff_agent.so");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/capture/agent.c");

@@ -51,7 +51,7 @@ fn text(bytes: Vec<u8>) -> String {
 fn go_reads_the_profile() {
     let folder = folder();
     let [before, after] = DUMPS;
-    // Dumps whose names have the reverse order of their times are sorted by time.
+    // The second run gets the dumps in the reverse order. heapdiff sorts them by time.
     for (name, dumps) in [
         ("up.pb.gz", [before, after]),
         ("again.pprof", [after, before]),

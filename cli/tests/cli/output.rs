@@ -462,7 +462,7 @@ fn every_shell_gets_its_script() {
     }
 }
 
-/// The agent's objects are not part of the program's heap, so reports include them only if an option requests it.
+/// The agent's objects are not part of the program's heap, so reports include them only if the selector names them.
 #[test]
 fn the_agent_does_not_show() {
     let folder = folder();

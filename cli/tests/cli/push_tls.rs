@@ -25,7 +25,8 @@ fn url(server: &StubServer) -> String {
     format!("https://localhost:{}", server.port())
 }
 
-/// Runs a push. No proxies or certificate authorities from the environment are used.
+/// Runs a push. `file` is the value of `SSL_CERT_FILE` for this run. No other certificate authorities from the
+/// environment are used.
 fn push(folder: &Path, url: &str, args: &[&str], file: Option<&str>) -> Output {
     let all = [&["trace", "push", "shop.db", url], args].concat();
     let mut command = command(folder, &all);

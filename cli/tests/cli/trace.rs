@@ -1,4 +1,4 @@
-//! Tests that other programs can read the exports of a trace.
+//! Tests exports of traces, which other programs read, and traces that were imported or pruned.
 
 use std::fs;
 use std::path::Path;

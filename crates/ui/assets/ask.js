@@ -14,7 +14,7 @@ const shown = {
   paused: false,
 };
 
-/** Sends a request. A newer request of the same kind aborts it. */
+/** The last request of each kind. A newer request of the same kind aborts it. */
 const asked = new Map();
 const ask = async (question, params) => {
   asked.get(question)?.abort();

@@ -3,10 +3,10 @@
 let view = null;
 /** The key of the chosen line. */
 let chosen = null;
-/** The series nearest to the pointer. */
+/** The index of the series nearest to the pointer. */
 let near = null;
 
-/** Assigns a colour to each line of the graph. A line keeps its colour while it is shown. */
+/** The colour number of each line of the graph, by key. A line keeps its colour while it is shown. */
 const colours = new Map();
 const giveColours = (lines) => {
   const keys = new Set(lines.map((line) => line.key));

@@ -136,7 +136,7 @@ mod tests {
         assert!(begun.elapsed() < GRACE * 20);
         drop(at_first);
         assert_eq!(first.read(&mut [0]).unwrap(), 0, "it was ended");
-        // No client keeps the server waiting.
+        // The server works on the requests of both clients, so it ends neither connection.
         c.works();
         assert!(slots.take(&second, 4).is_none());
         drop(a);

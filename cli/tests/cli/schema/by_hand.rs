@@ -1,5 +1,5 @@
-//! The schemas were first written by hand and are now generated. Both must accept and reject the same reports. Keys
-//! that were added since then are not compared.
+//! Compares two versions of the JSON schemas for reports: the first were written by hand, the current ones are
+//! generated. Both must accept and reject the same reports. Keys that were added since then are not compared.
 
 use std::collections::BTreeSet;
 use std::io::Read;
