@@ -1,5 +1,5 @@
-/* An agent for tests. Its options: "return=N" is the code that it returns, "mark=FILE" writes the options to a file, and
-   "hold=FILE" waits until a file exists. */
+/* An agent for tests. Its options: "return=N" is the code that it returns, "mark=FILE" writes the options to a file,
+   and "hold=FILE" waits until a file exists. */
 #include <jvmti.h>
 #include <stdio.h>
 #include <stdlib.h>
