@@ -96,7 +96,8 @@ impl Sites {
         self.by == Some(SitesBy::Class)
     }
 
-    /// True if rows of text are allocating frames. This is possible only for live objects of dumps.
+    /// True if each row of the text report is for one frame that allocates. This is possible only for live objects of
+    /// dumps.
     fn by_frame(&self) -> bool {
         self.by.map_or(!self.allocated, |by| by == SitesBy::Frame)
     }

@@ -148,8 +148,8 @@ fn an_export_holds_what_reports_say() {
             rows.map(|row| (row.0.to_owned(), row.1, row.2)).collect()
         };
         assert_eq!(without_retained(&from_file), without_retained(&one_name));
-        // The retained bytes of the class in the table are a sum over the instances that no other instance retains.
-        // This sum is a lower bound.
+        // The retained bytes of a class in the table are the sum over those of its instances that no other of its
+        // instances retains. This sum is a lower bound.
         for (of_table, of_set) in from_file.iter().zip(&one_name) {
             assert!(of_table.3 <= of_set.3, "{of_table:?} {of_set:?}");
         }

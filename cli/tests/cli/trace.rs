@@ -123,7 +123,7 @@ fn slices_are_profiles() {
         );
         String::from_utf8(done.stdout).expect("text")
     };
-    // 160 buffers of 2064 bytes in each of 100 ticks.
+    // The leak: 160 buffers of 2064 bytes in each of 100 ticks.
     let last = pprof(&["-top", "-sample_index=inuse_space"], &names[3..]);
     let leak = last
         .lines()

@@ -18,7 +18,7 @@ struct Service {
     hosts: usize,
     leaking: usize,
     leak: SceneSite<'static>,
-    /// The other sites: caches, sessions, tables, short-lived strings.
+    /// Allocation sites that do not leak: of caches, sessions, tables and short-lived strings.
     rest: &'static [SceneSite<'static>],
 }
 
