@@ -57,7 +57,7 @@ pub(crate) enum Replaces {
 
 static RULE: OnceLock<Rule> = OnceLock::new();
 
-/// Sets the files of the command line, once per process.
+/// Sets the rule for the outputs of this process. Called once.
 pub(crate) fn set(rule: Rule) {
     let _ = RULE.set(rule);
 }

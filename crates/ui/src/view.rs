@@ -467,8 +467,8 @@ impl View {
 
 impl Drawn {
     fn new(line: &Line, by: By) -> Self {
-        /// Maximum number of sites in `at`. If lines are not stacks, `at` is empty, and the page requests stacks by
-        /// class and frame.
+        /// Maximum number of sites of a line that are sent to the page (`at`). If lines are not stacks, no sites are
+        /// sent, and the page requests stacks by class and frame.
         const NAMED: usize = 200;
         let named = if by == By::Stack { NAMED } else { 0 };
         let at = line.sites.iter().take(named);
