@@ -22,7 +22,7 @@ use zip::ZipArchive;
 use crate::failure::{Failure, Result, plain};
 use image::Image;
 
-/// Maximum size of a class file in bytes. The largest that compilers write have a few megabytes.
+/// Maximum size of a class file in bytes. Compilers write class files of at most a few megabytes.
 const LARGEST_CLASS: u64 = 16 << 20;
 /// Maximum size in bytes of a jar within a jar, which is unpacked into memory.
 const LARGEST_JAR: u64 = 512 << 20;
@@ -48,7 +48,7 @@ struct Archive {
     classes: HashMap<String, usize>,
 }
 
-/// The entries of an archive, independent of the reader below it.
+/// The entries of an archive. As a trait object, it hides the type of the reader below it.
 trait Entries {
     fn name(&self, at: usize) -> String;
     /// Returns the content of an entry. Returns an error if the content is longer than `most` bytes.
@@ -86,7 +86,8 @@ impl Archive {
                 continue;
             };
             if let Some(class) = name.strip_suffix(".class") {
-                // The class name begins after the longest prefix that matches.
+                // Several folders can be a prefix of this path, because `""` is one of them. The class name begins
+                // after the longest prefix.
                 let folders = FOLDERS.iter().filter_map(|f| class.strip_prefix(f));
                 if let Some(class) = folders.min_by_key(|c| c.len()) {
                     classes.entry(class.replace('/', ".")).or_insert(at);

@@ -99,7 +99,7 @@ fn note(wanted: Wanted, usual: bool, index: &Path, what: &str) {
     }
 }
 
-/// Returns the possible paths of an index, the one beside the dump first. Links to a dump share its index.
+/// Returns the possible paths of an index or summary, the one beside the dump first. Links to a dump share its index.
 fn places(dump: &Path, refs: Refs, extension: &str) -> Vec<PathBuf> {
     let Ok(dump) = fs::canonicalize(dump) else {
         return Vec::new();
@@ -114,8 +114,8 @@ fn places(dump: &Path, refs: Refs, extension: &str) -> Vec<PathBuf> {
     std::iter::once(beside.into()).chain(cached).collect()
 }
 
-/// Returns the name of an index. The name shows which kinds of references retain objects, because each choice needs its
-/// own index.
+/// Returns the name of an index or summary. The name shows which kinds of references retain objects, because each
+/// choice needs a separate file.
 fn named(mut dump: OsString, refs: Refs, extension: &str) -> OsString {
     dump.push(match refs {
         Refs::Soft => ".",
@@ -126,8 +126,8 @@ fn named(mut dump: OsString, refs: Refs, extension: &str) -> OsString {
     dump
 }
 
-/// Returns the user's cache folder. It contains files that can be created again: indexes that cannot be written beside
-/// their dumps, and the agent library.
+/// Returns the user's cache folder. It contains files that can be created again: indexes and summaries that cannot be
+/// written beside their dumps, and the agent library.
 pub(crate) fn cache() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).map(PathBuf::from);
     let absolute = |path: &PathBuf| path.is_absolute();

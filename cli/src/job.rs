@@ -19,7 +19,7 @@ pub(crate) fn text_and_json(format: Format) -> bool {
     matches!(format, Format::Text | Format::Json)
 }
 
-/// The work of a command that ends in a report.
+/// The work of a command whose result is a report.
 pub(crate) trait Task: Debug + Send {
     /// Returns the formats of the report.
     fn formats() -> Formats
@@ -129,7 +129,7 @@ impl Setup {
         self.top.unwrap_or(default)
     }
 
-    /// Returns the view of a report of objects in a snapshot.
+    /// Returns the view of a report whose objects come from this snapshot.
     pub(crate) fn view(&self, snapshot: &Snapshot) -> View {
         View {
             verbose: self.progress.verbose,

@@ -212,7 +212,8 @@ mod linux {
         found.err() == Some(rustix::io::Errno::NOENT)
     }
 
-    /// Deletes the files in a folder that a killed run made for a dump.
+    /// Deletes the dumps of a killed run in a folder. Returns `None`, and deletes nothing, if the folder belongs to
+    /// another user, may be in use, or contains other files.
     fn emptied(folder: impl AsFd, name: &CStr) -> Option<()> {
         let opened = openat(folder, name, FOLDER | OFlags::NOFOLLOW, Mode::empty()).ok()?;
         let opened = File::from(opened);
@@ -387,7 +388,7 @@ mod tests {
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
         let kind = rustix::fs::FileType::Fifo;
         rustix::fs::mknodat(rustix::fs::CWD, at(pipe), kind, mode, 0).unwrap();
-        // A folder of another user. It is created only if this test may act as another user.
+        // A folder that belongs to another user, if this test may change the owner of files.
         let theirs = at(".heapdiff-3333333333333333");
         fs::create_dir(&theirs).unwrap();
         drop(made(&theirs.join("dump.hprof"), 90));
@@ -396,7 +397,7 @@ mod tests {
         sweep(folder.path());
         assert!(kept.exists() && at(pipe).exists());
         assert_eq!(theirs.exists(), is_theirs);
-        // The same case as above, but the file is replaced after the first check.
+        // The check of an open file refuses the pipe and the link, too. They may replace a file after the first check.
         let opened = |name: &str| linux::deserted(rustix::fs::CWD, at(name));
         assert!(opened(pipe).is_none());
         assert!(opened(".heapdiff-1111111111111111").is_none());

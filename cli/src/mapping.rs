@@ -12,7 +12,7 @@ use hprof::NameMapping;
 
 use crate::failure::{Failure, Result, plain};
 
-/// Maximum number of bytes of a mapping.
+/// Maximum number of bytes of a mapping file.
 const MOST: u64 = 2 << 30;
 
 /// Reads all files into one mapping. Different files may be for different parts of a program. Returns `None` if there
@@ -59,7 +59,7 @@ pub(crate) fn not_of_reports(report: &Path) -> Failure {
     Failure::usage(message).with_hint("use --mapping when you write the report: heapdiff BEFORE AFTER --mapping FILE -o report.json")
 }
 
-/// Returns a mapping in the form that traces, recordings and samples need.
+/// Converts the mapping to the interface through which traces, recordings and samples read original names.
 pub(crate) fn originals(mapping: Option<&Arc<dyn NameMapping>>) -> Option<Arc<dyn Originals>> {
     let mapping = Arc::clone(mapping?);
     Some(Arc::new(OriginalNames(mapping)))

@@ -8,7 +8,7 @@ use heapdiff_trace::Stacks;
 use heapdiff_trace::read::{Frame, Site};
 use regex::Regex;
 
-/// The kind of a line in a ranking.
+/// What each line of a ranking stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Merged {
     /// A class and the frame in application code that allocates it.
@@ -21,7 +21,7 @@ pub(crate) enum Merged {
 }
 
 impl Merged {
-    /// Returns the name in reports. Stacks are called "site", as in reports of older versions.
+    /// Returns the name of this kind in reports. Stacks are called "site", as in reports of older versions.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Frame => "frame",

@@ -36,7 +36,7 @@ const ENDINGS: [&str; 9] = [
 /// Extensions of the files that heapdiff reads in a folder of classes.
 const CLASSES: [&str; 3] = ["class", "jar", "jmod"];
 
-/// The files of the command line.
+/// The inputs of this process, and when its outputs may replace heap dumps, recordings and traces.
 #[derive(Debug, Default)]
 pub(crate) struct Rule {
     /// The files and folders to read.
@@ -49,14 +49,15 @@ pub(crate) struct Rule {
 pub(crate) enum Replaces {
     #[default]
     Never,
-    /// Such files are replaced only with `--force`. The command has this option, but the user has not given it.
+    /// Heap dumps, JFR recordings and traces are replaced only with `--force`. The command has this option, but the
+    /// user has not given it.
     WithForce,
     Always,
 }
 
 static RULE: OnceLock<Rule> = OnceLock::new();
 
-/// Sets the files of the command line, once per process.
+/// Sets the rule for the outputs of this process. Called once.
 pub(crate) fn set(rule: Rule) {
     let _ = RULE.set(rule);
 }
@@ -226,8 +227,8 @@ fn target(path: &Path) -> PathBuf {
     }
 }
 
-/// Returns the file to which a file belongs according to its name: the trace of a log, or the dump of a segment or an
-/// index.
+/// Returns the file that a file belongs to, according to its name. A SQLite log belongs to its trace. A segment, an
+/// index or a summary belongs to its dump.
 fn whole(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

@@ -141,7 +141,8 @@ impl Meter {
         }
     }
 
-    /// Starts a wait until the time `until`. Without a bar, prints `message` once.
+    /// Shows a wait that takes `span`. `until` describes the end of the wait, such as `until the second dump`. Without
+    /// a bar, prints `message` once.
     pub(crate) fn countdown(&self, span: Span, until: &str, message: &str) {
         if self.bar.is_hidden() {
             if !self.quiet {
@@ -244,7 +245,7 @@ impl Progress for Meter {
             self.bar.set_position(done);
         }
         if let Some((watch, dump)) = &self.watch {
-            // The lock is released before the watch writes, because the client may read slowly.
+            // The lock on the phase is released before the follower writes, because a client may read slowly.
             let phase = {
                 let phase = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
                 phase.as_ref().map(|phase| (phase.name, phase.total))

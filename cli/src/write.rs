@@ -64,7 +64,7 @@ pub(crate) fn no_rows(query: &PendingQuery, error: RowError) -> Failure {
     Failure::query(Path::new(&query.head.snapshot.path), query_error(error))
 }
 
-/// An error about rows has a cause in the query or in the writer. Returns the failure for this cause.
+/// Returns the cause of an error about the rows of a query: an error in the query or in the writer.
 fn query_error(error: RowError) -> QueryError {
     let output = |error| QueryError::Output(error);
     match error.downcast::<QueryError>() {

@@ -12,7 +12,8 @@ pub(crate) fn label(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Checks that Prometheus and Pyroscope accept the names of labels, and that heapdiff does not set these labels itself.
+/// Checks labels. Prometheus and Pyroscope must accept their names, heapdiff must not set them itself, and each must be
+/// given once and have a value.
 pub(crate) fn labels(all: &[(String, String)], own: &[&str]) -> Result<()> {
     for (at, (name, value)) in all.iter().enumerate() {
         let why = match &**name {

@@ -18,7 +18,7 @@ use crate::mapping;
 use crate::progress::Wanted;
 use crate::style::When;
 
-/// Explains the selectors of commands about objects.
+/// Help text that explains the selectors of objects.
 pub(crate) const SELECTOR_HELP: &str = "\
 SELECTOR: an object, class, field, frame or thread, written as in reports. The address, length or
 count that a report prints with a name may stay. An address selects this object only.
@@ -42,7 +42,8 @@ pub(crate) fn formats(of: Formats) -> impl TypedValueParser<Value = Format> {
         .map(|name| Format::by_name(&name).unwrap_or_default())
 }
 
-/// Replaces the list of formats in the help of a command: `mut_arg("format", listing(FORMATS))`.
+/// Makes the help of a command list only the formats for which `of` returns true. For use in `#[command]`:
+/// `mut_arg("format", listing(FORMATS))`.
 pub(crate) fn listing(of: Formats) -> impl FnOnce(Arg) -> Arg {
     move |arg| arg.value_parser(formats(of))
 }
@@ -157,7 +158,8 @@ fn frames(text: &str) -> std::result::Result<Frames, String> {
 }
 
 impl FramesArgs {
-    /// Returns the output with the chosen frames. Adds the user's frameworks to the known ones.
+    /// Returns `output` with the frames that `--frames` selects. Also adds the prefixes of `--framework` to the known
+    /// frameworks.
     fn choose(self, output: Output) -> Output {
         if !self.framework.is_empty() {
             heapdiff_diff::add_frameworks(self.framework);

@@ -39,7 +39,7 @@ const CODES: [(i32, &str, Option<&str>); 7] = [
         "the JVM is still starting, so the agent was not loaded",
         Some("run the command again in a few seconds"),
     ),
-    // Error codes of JVMTI, which agents other than ours return unchanged.
+    // JVMTI error codes. Agents other than ours return them unchanged.
     (98, OTHER_SAMPLER, None),
     (
         99,
@@ -63,12 +63,13 @@ pub(super) enum State {
     NotLoaded,
     /// The agent is loaded, but its version does not report its state.
     Unknown,
-    /// The sum of [`attach::SAMPLES`], [`attach::COUNTS`] and [`attach::TRACES`].
+    /// What the agent does: the sum of the flags [`attach::SAMPLES`], [`attach::COUNTS`] and [`attach::TRACES`] that
+    /// apply.
     Does(i32),
 }
 
 impl State {
-    /// True if the agent has all abilities in `what`, which is a sum as in [`Self::Does`].
+    /// True if the agent does everything in `what`, which is a sum of the flags in [`Self::Does`].
     pub(super) fn does(self, what: i32) -> bool {
         matches!(self, Self::Does(all) if all & what == what)
     }
@@ -90,7 +91,7 @@ pub(super) enum Loaded {
 /// Loads the agent. An agent that is already sampling keeps its options.
 pub(super) fn load(jvm: &Jvm<'_>, library: &Path, options: &str, wanted: Wanted) -> Result<Loaded> {
     let visible = visible(jvm, library)?;
-    // The JVM does not need the file after loading it, so the copy may be removed when this function returns.
+    // After loading the library, the JVM does not need its file. So the copy may be removed when this function returns.
     told(jvm, &visible.path, options, wanted)
 }
 
@@ -231,8 +232,7 @@ fn not_loaded_by(process: &str, why: &str, is_musl: bool) -> Failure {
             .with_hint("restart the JVM with -XX:+EnableDynamicAgentLoading, or start it with the agent (-agentpath)");
     }
     if is_musl {
-        // Without this message, the user would see the dynamic linker's message, which is only a list of missing
-        // symbols.
+        // Print this message in place of the dynamic linker's message, which is only a list of missing symbols.
         return refused(format!(
             "{process} did not load the agent: its C library is musl, and the agent was built for glibc"
         ))
@@ -248,7 +248,7 @@ fn outcome(answer: &Answer) -> std::result::Result<i32, String> {
     let number = last.strip_prefix("return code:").unwrap_or(last).trim();
     match (answer.code, number.parse()) {
         (0, Ok(code)) => Ok(code),
-        // Some JDK versions send the agent's return code as the code of the answer.
+        // With some JDK versions, the code of the answer is the agent's return code, too.
         (code, Ok(number)) if number != 0 || code == 0 => Ok(number),
         _ => Err(answer.line()),
     }
@@ -297,7 +297,7 @@ pub(super) fn visible(jvm: &Jvm<'_>, library: &Path) -> Result<Visible> {
     })
 }
 
-/// True if the JVM sees the same file under this path and may read it.
+/// True if the JVM sees the same file under this path as heapdiff does, and may read it.
 fn is_seen(jvm: &Jvm<'_>, library: &Path) -> bool {
     let ours = fs::metadata(library).map(|meta| (meta.dev(), meta.ino()));
     let theirs = jvm.root.identity_of(library);

@@ -174,8 +174,9 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// Returns the message about a child whose state is checked five times a second, as in these tests. `letters` are
-    /// the observed states. `ticks` and `bytes` are the values at the end of the window.
+    /// Returns the message about a child whose state is checked five times a second. `letters` are the observed states,
+    /// which repeat until the end of the window. `ticks` is the processor time that the child uses in the window.
+    /// `bytes` is the size of the dump at the end of the window; at the start, it is 7.
     fn told(letters: &str, ticks: u64, bytes: u64) -> Option<String> {
         let state = |letter, ticks| State {
             letter,

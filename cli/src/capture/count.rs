@@ -129,7 +129,7 @@ struct Changing<'a> {
     what: &'static str,
     token: String,
     /// The progress file of the agent (once it is found), the progress that was last read from it, and the time at
-    /// which the changes began.
+    /// which the agent began to change classes.
     seen: RefCell<(Option<File>, Counting, Instant)>,
 }
 
@@ -180,7 +180,7 @@ impl<'a> Changing<'a> {
     }
 }
 
-/// Waits for the time of the count. Ctrl-C ends the wait.
+/// Waits while allocations are counted. Ctrl-C ends the wait.
 fn wait(jvm: &Jvm<'_>, time: Span, meter: &Meter) -> Result<()> {
     let wait = Wait::start();
     let message = format!("heapdiff: counting for {time}; Ctrl-C ends the count now");
@@ -200,7 +200,7 @@ fn wait(jvm: &Jvm<'_>, time: Span, meter: &Meter) -> Result<()> {
     }
 }
 
-/// Returns the options of the count for the agent.
+/// Converts the arguments of a count to options for the agent.
 fn options(count: &CountRequest) -> Result<String> {
     let [seconds, jdk, include, exclude, sampled, token] = attach::COUNT_KEYS;
     let mut options = format!("{}{seconds}={}", attach::COUNT, count.time.0.as_secs() + 1);
@@ -214,8 +214,8 @@ fn options(count: &CountRequest) -> Result<String> {
             options += &format!(",{key}={}", pattern.as_str().replace(',', "\\,"));
         }
     }
-    // The limit is lower than the size of the buffer, because the 16 characters of the token and a longer prefix must
-    // fit, too.
+    // The limit is lower than the size of the JVM's buffer. The buffer must also hold the 16 characters of the token,
+    // and a prefix that is longer than the one used here.
     let more = token.len() + 18 + attach::COUNT_CLASSES.len();
     if options.len() + more < LONGEST_ARGUMENT {
         Ok(options)

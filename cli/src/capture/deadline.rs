@@ -17,13 +17,13 @@ use heapdiff_agent::State;
 
 use super::process::Process;
 
-/// Names, since JDK 9, of two HotSpot threads: the one that runs attach commands, and the one that runs the VM
-/// operations of these commands.
+/// Names that two HotSpot threads have since JDK 9: the thread that runs attach commands, and the thread that runs the
+/// VM operations of these commands.
 const THREADS: [&str; 2] = ["Attach Listener", "VM Thread"];
 /// The time over which processor time is measured.
 const WINDOW: Duration = Duration::from_millis(400);
-/// A thread counts as working if it uses at least this much processor time: in percent of the measured time, and in
-/// ticks.
+/// A thread counts as working if it uses at least [`SHARE`] percent of the measured time, and at least [`TICKS`] ticks
+/// of processor time.
 const SHARE: u64 = 5;
 const TICKS: u64 = 2;
 
@@ -78,8 +78,8 @@ pub(super) enum Sign {
 pub(super) struct Progress {
     pid: i32,
     bytes: u64,
-    /// The last measurement of processor time: its time, its subject (the whole process or only its command threads),
-    /// and the number of ticks.
+    /// The last measurement of processor time: when it was made, what was measured (the whole process or only its
+    /// command threads), and the number of ticks.
     measured: Option<(Instant, Sign, u64)>,
     threads: Vec<i32>,
 }

@@ -171,7 +171,7 @@ fn not_written(shown: &Path, error: &io::Error) -> Failure {
     failed_to_write(shown.display(), error)
 }
 
-/// A dump that the JVM has written to a temporary file.
+/// A dump that the JVM, or a child of it, has written to a temporary file.
 #[derive(Debug)]
 struct Written {
     part: PartialDump,
@@ -207,8 +207,8 @@ impl Written {
             }
             refused => refused.unwrap_or_else(Refused::nothing_written),
         };
-        // The child does not compress the dump. If the disk is too full for an uncompressed dump, a compressed dump by
-        // the JVM may still fit.
+        // The child does not compress the dump. If the disk is too full for an uncompressed dump, there may still be
+        // room for a compressed dump by the JVM.
         if forker.only || !(refused.ordinary || how.what.gzip.is_some()) {
             return Err(refused.failure(jvm.process));
         }
@@ -296,7 +296,7 @@ impl Written {
         Ok(bytes)
     }
 
-    /// Writes the dump to `out`, after unlinking its file.
+    /// Unlinks the file of the dump, and then writes the content of the open file to `out`.
     fn hand_on(self, out: impl Write, meter: &Meter) -> io::Result<u64> {
         drop(self.part);
         copied(self.file, self.bytes, self.to_compress, out, meter)
@@ -378,7 +378,7 @@ fn ask(jvm: &Jvm<'_>, part: &PartialDump, what: What, meter: &Meter) -> Result<A
         let bytes = part.size();
         meter.reached(bytes);
         jvm.process.check_alive()?;
-        // The JVM creates the file first, and runs a GC after that.
+        // An empty file also shows that the dump has begun: the JVM creates the file first, and then runs a GC.
         let has_begun = bytes > 0 || fs::symlink_metadata(&part.file).is_ok();
         Ok(if has_begun {
             Sign::Dump(bytes)
@@ -550,7 +550,8 @@ fn own(file: &File) -> io::Result<()> {
     }
 }
 
-/// Renames a dump. Returns an error if the name led to another file, because the JVM's user may have replaced the dump.
+/// Renames a dump. Returns an error if the renamed file is not the dump, because the JVM's user may have put another
+/// file in its place. That file is removed.
 fn rename_own(file: &File, from: &Path, to: &Path, replace: bool) -> io::Result<()> {
     rename(from, to, replace)?;
     let (ours, there) = (file.metadata()?, fs::symlink_metadata(to)?);

@@ -12,11 +12,11 @@ use super::protocol::Jvm;
 use super::request::LONGEST_ARGUMENT;
 use crate::failure::{Failure, Result};
 
-/// Hint for a dump that a forked child cannot write.
+/// Hint if a forked child cannot write a dump.
 const ORDINARY: &str =
     "leave out --fork: the JVM then writes the dump itself, and is paused while it writes";
 
-/// Hint for the same case with `--no-files`.
+/// Hint if a forked child cannot send a dump, for a command with `--no-files`.
 const WITH_FILES: &str = "leave out --no-files: the JVM then writes the dumps to files itself, and is paused while it writes";
 
 /// The reason why the agent wrote no dump.
@@ -47,12 +47,12 @@ impl Refused {
         }
     }
 
-    /// Returns the failure that ends the command.
+    /// Converts the reason to a failure that ends the command.
     pub(super) fn failure(self, process: &Process) -> Failure {
         refused(format!("{process}: {}", self.why)).with_hint(self.hint)
     }
 
-    /// Returns the failure that ends a command with `--no-files`.
+    /// Like [`Self::failure`], but for a command with `--no-files`. The hint differs.
     pub(super) fn without_files(self, process: &Process) -> Failure {
         self.hinting_at_files().failure(process)
     }
@@ -139,7 +139,8 @@ fn reason(code: i32) -> Option<Refused> {
     Some(Refused {
         why: why.to_owned(),
         hint,
-        // If the JVM writes the dump, it needs the same space, unless it compresses the dump.
+        // If the disk is too full for the child's dump, it is also too full for the JVM's dump, unless the JVM
+        // compresses the dump.
         ordinary: code != attach::NO_SPACE,
     })
 }

@@ -152,7 +152,8 @@ fn found(
             let read = (&shown).take(64).read_to_string(&mut text);
             if let (Ok(_), Some(end)) = (read, piped::end_of(&text)) {
                 let pipe = opened(&files.join(end.to_string()))?;
-                // The agent waits until this file is empty. It then knows that somebody reads the pipe.
+                // Empty the memory file that announces the pipe. The agent waits for this, because it shows that
+                // somebody reads the pipe.
                 shown.set_len(0)?;
                 return Ok(Some(pipe));
             }
@@ -280,8 +281,8 @@ fn fits(bytes: u64, left: u64) -> bool {
     left >= RESERVE.saturating_add(bytes)
 }
 
-/// Moves the last part of the stream to its place in the dump. That part belongs further to the front, but the child
-/// can only send it at the end.
+/// Moves the last part of the stream to its position in the dump. The child can send this part only at the end,
+/// although it belongs nearer to the start.
 fn completed(held: &File, bytes: u64) -> io::Result<()> {
     let broken = || io::Error::from(ErrorKind::UnexpectedEof);
     let mut trailer = [0; piped::TRAILER];
@@ -355,8 +356,8 @@ mod tests {
         assert_eq!((&came, sign.metadata().unwrap().len()), (b"dump", 0));
         assert!(found("another").is_none());
 
-        // When the path of the memory file is checked again, it leads to a different file: one with another name, or
-        // one in a folder.
+        // An ordinary file has taken the place of the memory file. It is refused and stays unchanged, even if its name
+        // has the expected prefix.
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("precious");
         fs::write(&file, &shown).unwrap();

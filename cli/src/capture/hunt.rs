@@ -209,7 +209,7 @@ fn tell(dump: &DumpResult, wanted: Wanted) {
     }
 }
 
-/// Adds to a failure the names of the hunt's files that exist although the JVM has ended.
+/// Adds a hint to the failure of a hunt whose JVM has ended. The hint names the hunt's files that exist.
 fn left_behind(failure: Failure, dumps: &[PathBuf; 2], trace: Option<&Path>) -> Failure {
     let mut left = Vec::new();
     // The agent may have ended before it wrote anything.
@@ -239,8 +239,8 @@ fn or_without(failure: Failure, hint: &str) -> Failure {
     }
 }
 
-/// Waits until the growth is large enough, the time is over, the user ends the wait, or the JVM ends. Returns which of
-/// these happened.
+/// Waits until the growth is large enough, the time is over, or the user ends the wait. Returns a description of which
+/// of these happened. It is an error if the JVM ends.
 pub(super) fn wait(
     jvm: &Jvm<'_>,
     span: Span,
@@ -322,7 +322,8 @@ fn default_folder(pid: u32) -> PathBuf {
         .unwrap_or_default()
 }
 
-/// Removes this folder when it is dropped, if the folder is empty.
+/// The folder of a hunt. If the hunt created the folder, dropping this value removes the folder, provided that it is
+/// empty.
 struct Made<'a> {
     folder: Option<&'a Path>,
 }

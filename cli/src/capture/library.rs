@@ -139,7 +139,7 @@ fn unpack(content: &[u8]) -> Result<PathBuf> {
             return Ok(path);
         }
     }
-    // Another user owns the folder with the usual name, so use a folder with a random name.
+    // The usual folders cannot be used, for example because another user owns them. So use a folder with a random name.
     tempfile::Builder::new()
         .prefix("heapdiff-")
         .tempdir()

@@ -30,7 +30,8 @@ const LONG: u8 = b'J';
 pub(super) struct PerfData(HashMap<String, i64>);
 
 impl PerfData {
-    /// Reads the counters of a process from the file with this name; `None` if this user may not read them.
+    /// Reads the counters of a process from the file with this name; `None` if this user may not read the file, or if
+    /// it is malformed.
     pub(super) fn read(pid: u32, file: &str) -> Option<Self> {
         Self::parse(&read(pid, Path::new(file)).ok()?)
     }
@@ -88,7 +89,8 @@ impl PerfData {
             let bytes = self.0.get(&name).copied().unwrap_or(0);
             u64::try_from(bytes).unwrap_or(0)
         });
-        // With G1, the maximum size of each generation is nearly that of the whole heap.
+        // With G1, the maximum size of each generation is nearly that of the whole heap, so the two sizes are not
+        // added.
         let max = if young > 0 && young.abs_diff(eden) <= PADDING {
             old & !(PADDING - 1)
         } else {

@@ -35,7 +35,7 @@ pub(crate) struct Process {
     handle: Option<OwnedFd>,
 }
 
-/// Part of the path of the file with the performance counters of a JVM.
+/// Part of the path of a JVM's performance counter file.
 const PERF_DATA: &str = "/hsperfdata_";
 
 /// How long a starting JVM may take to load its library, and then to install its signal handlers.
@@ -214,8 +214,8 @@ impl Process {
         Listed::read(self.pid)?.perf_data
     }
 
-    /// Returns at most `most` mapped files whose paths end with `end`, by their paths in `/proc`, without duplicates.
-    /// Deleted files and names with unusual characters are left out.
+    /// Returns the paths in `/proc/PID/maps` that end with `end`, at most `most` of them. Leaves out duplicates,
+    /// deleted files and names with unusual characters.
     pub(super) fn mapped(&self, end: &str, most: usize) -> Vec<String> {
         let mut files: Vec<String> = Vec::new();
         let found = mapped(self.pid, |path| {
@@ -280,7 +280,7 @@ fn with_sudo() -> String {
 struct Status {
     name: String,
     state: char,
-    /// Use the id of the process. The requested id may be that of one of its threads.
+    /// The id of the process itself. The requested id may be that of one of its threads.
     process: u32,
     inner_pid: u32,
     user: User,
@@ -591,7 +591,8 @@ fn listed(head: &str, jvms: &[Listed]) -> String {
     lines.collect::<Vec<_>>().join("\n          ")
 }
 
-/// Returns the only JVM whose main class or jar contains the name.
+/// Returns the process id of the only JVM whose main class or jar contains the name. It is an error if no JVM or
+/// several JVMs match.
 fn find_by_name(name: &str) -> Result<u32> {
     let (named, all): (Vec<_>, Vec<_>) =
         jvms().into_iter().partition(|jvm| jvm.main.contains(name));

@@ -81,7 +81,7 @@ impl<'a> Jvm<'a> {
         Ok(jvm)
     }
 
-    /// Begins a new step of the command. Each step has the whole time-out.
+    /// Restarts the time-out for the next step of a command.
     pub(super) fn restart(&self) {
         self.deadline.restart();
     }
@@ -92,7 +92,7 @@ impl<'a> Jvm<'a> {
     }
 
     /// Sends a command and waits for the answer. Calls `tick` a few times a second while waiting. `tick` returns its
-    /// observation of the JVM. If it returns an error, the command gives up.
+    /// observation of the JVM. If `tick` returns an error, the command gives up.
     pub(super) fn execute(
         &self,
         command: &str,

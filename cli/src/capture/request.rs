@@ -12,7 +12,7 @@ use regex::Regex;
 /// Size of the buffer to which the JVM copies each argument of a command, in bytes.
 pub(crate) const LONGEST_ARGUMENT: usize = 1024;
 
-/// A process as a user names it.
+/// The user's choice of a process: its id, or a part of a name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Target {
     Pid(u32),
@@ -199,7 +199,8 @@ pub(crate) struct Hunted {
     pub(crate) trace: Option<PathBuf>,
 }
 
-/// Checks the length of the agent's options, which the protocol limits. The agent checks the rest.
+/// Checks that the agent's options are not too long for the protocol, and contain no control characters. The agent
+/// checks the rest.
 pub(crate) fn agent_options(text: &str) -> Result<String, String> {
     if text.len() >= LONGEST_ARGUMENT {
         return Err(format!(

@@ -98,7 +98,7 @@ impl<'a> TraceNotes<'a> {
     fn add(&self, note: &TraceNote) -> bool {
         let process = self.jvm.process;
         let added = |path: &Path| {
-            // Other programs in the JVM may have databases, too.
+            // Other libraries in the JVM may have databases open, too.
             let Ok(Some(mut trace)) = SideWriter::open(path, process.inner_pid) else {
                 return false;
             };
@@ -127,8 +127,9 @@ impl TraceNote {
     }
 }
 
-/// Returns our path to the trace that the agent of a JVM is writing; `None` if the JVM runs in a container. Waits for
-/// an agent that was just loaded and is still creating its trace.
+/// Returns the path, in heapdiff's file system, of the trace that the agent of a JVM is writing. Returns `None` if
+/// there is no trace, or if the JVM runs in a container. Waits for an agent that was just loaded and is still creating
+/// its trace.
 pub(super) fn trace_of(jvm: &Jvm<'_>) -> Option<PathBuf> {
     let start = Instant::now();
     loop {
@@ -148,7 +149,8 @@ fn trace_now(jvm: &Jvm<'_>) -> Option<PathBuf> {
     open_databases(jvm).into_iter().find(is_trace)
 }
 
-/// Returns our paths to the databases that the JVM has open. For a database in a container, there is no such path.
+/// Returns the paths, in heapdiff's file system, of the databases that the JVM has open. Databases in a container have
+/// no such path and are left out.
 fn open_databases(jvm: &Jvm<'_>) -> Vec<PathBuf> {
     let (mapped, root) = (jvm.process.mapped(INDEX, MOST), jvm.process.root());
     let named = mapped.iter().filter_map(|path| path.strip_suffix(INDEX));

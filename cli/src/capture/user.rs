@@ -18,7 +18,8 @@ pub(super) struct User {
 }
 
 impl User {
-    /// True if this thread already runs as this user. HotSpot compares both ids with its own.
+    /// True if this thread already runs as this user. HotSpot compares both the user id and the group id of a client
+    /// with its own.
     fn is_us(&self) -> bool {
         self.uid == geteuid() && self.gid == getegid()
     }

@@ -15,7 +15,8 @@ use super::protocol::Jvm;
 use super::request::LONGEST_ARGUMENT;
 use crate::merge::{Groups, Merged, in_focus};
 
-/// Growth before this time is attributed to the start of the program, not to a leak.
+/// The time before the first check for growth. Earlier growth may belong to the start of the program, and not to a
+/// leak.
 const EARLIEST: Duration = Duration::from_secs(10);
 const PERIOD: Duration = Duration::from_secs(1);
 /// Maximum number of growing sites that are returned.

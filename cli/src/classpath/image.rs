@@ -7,7 +7,7 @@
 //! header | hash table | offsets of locations | locations | strings | resources
 //! ```
 //!
-//! All locations are read once; the hash table is not used.
+//! This module reads all locations once, and does not use the hash table.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -18,7 +18,7 @@ const HEADER: usize = 28;
 /// Maximum size of an index in bytes. The index of a complete JDK has 3 MB.
 const LARGEST_INDEX: u64 = 256 << 20;
 
-/// Codes of the attributes of a location.
+/// Codes of the attributes of a location. A location is the entry of one resource, such as a class file.
 mod attribute {
     pub(super) const END: u8 = 0;
     pub(super) const PARENT: usize = 2;

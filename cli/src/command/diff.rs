@@ -31,10 +31,10 @@ use crate::progress::Meter;
 use crate::report_file::is_json;
 
 pub(super) const SUSPECTS: usize = 10;
-/// Maximum number of changed classes in text. The JSON report contains all of them.
+/// Maximum number of classes in the text report of a single dump. The JSON report contains all of them.
 pub(super) const CLASSES: usize = 15;
-/// Maximum number of changed classes in the text report of a comparison. The number is small because the report
-/// consists mainly of suspects.
+/// Maximum number of changed classes in the text report of a comparison. The number is small because suspects are the
+/// main content of the report.
 const CHANGED_CLASSES: usize = 6;
 
 const HELP: &str = "\
@@ -169,7 +169,7 @@ pub(crate) fn run(
     report(setup, Compared::of(setup, dumps)?, trace, question)
 }
 
-/// Returns the summary of a dump in memory. That dump is gone when the next dump is taken.
+/// Returns the summary of a dump that is held in memory. The dump itself no longer exists when the next dump is taken.
 pub(crate) fn summary_of(setup: &Setup, dump: &Path, name: &Path) -> Result<Summary> {
     let (snapshot, meter) = open_called(setup, dump, name)?;
     summarize(setup, name, &snapshot, &meter)
@@ -253,7 +253,7 @@ pub(super) fn unused(classes: &Classes<'_>, snapshot: &Snapshot) -> Vec<String> 
     classes.unused(&loaded)
 }
 
-/// Returns the result in the form that each output needs.
+/// Returns a report for each output, with the content that the output's format needs.
 pub(super) fn shaped(
     setup: &Setup,
     found: Found,

@@ -97,7 +97,7 @@ impl Question {
         self.gates().any() || both || self.ignore_file.is_some()
     }
 
-    /// Returns the view that all outputs of a comparison or of one dump share.
+    /// Returns the parts of a view that do not depend on the output. Used for comparisons and for reports of one dump.
     pub(super) fn view(&self, setup: &Setup) -> View {
         View {
             verbose: setup.progress.verbose,
@@ -116,7 +116,7 @@ pub(super) fn formats(format: Format) -> bool {
     text_and_json(format) || format.is_of_stacks() || is_document
 }
 
-/// Converts reports of different kinds to one [`Report`].
+/// Converts each report to a [`Report`] with the function `report`.
 pub(super) fn each<R>(reports: Vec<R>, report: impl Fn(Box<R>) -> Report) -> Vec<Report> {
     reports.into_iter().map(|r| report(Box::new(r))).collect()
 }

@@ -67,7 +67,7 @@ fn run(setup: &Setup, dump: &Path, question: &Question) -> Result<Vec<DumpReport
     Ok(shaped(setup, heap, (more, allocated), question))
 }
 
-/// Returns the result in the form that each output needs.
+/// Returns a report for each output, with the content that the output's format needs.
 pub(super) fn shaped(
     setup: &Setup,
     heap: HeapReport,

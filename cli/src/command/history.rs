@@ -73,17 +73,17 @@ pub(super) fn tell(trace: &Trace, report: &mut Report) -> Result<Option<String>>
     Ok(None)
 }
 
-/// If growth had continued at the earlier rate, the level end of a history would contain at least this many more
-/// samples. With a lower expectation, a level end is no evidence: random variation alone leaves it without a sample in
-/// more than 5 % of all cases (Poisson: e^-3 = 5 %).
+/// Minimum number of samples that growth at the earlier rate would have added during the level end of a history (its
+/// last points, which no longer rise). With fewer expected samples, a level end is no evidence that growth has ended:
+/// random variation alone leaves it without a sample in more than 5 % of all cases (Poisson: e^-3 = 5 %).
 const EXPECTED_SAMPLES: f64 = 3.0;
 
-/// True if the growth has ended. If there are few samples, the result is false, because a level end may then be random
-/// variation.
+/// True if the growth has ended. If there are few samples, the result is false, because the missing growth at the end
+/// may be random variation.
 #[allow(clippy::cast_precision_loss, reason = "counts of samples and moments")]
 fn is_over(samples: u64, live_bytes: &[u64]) -> bool {
     let last = live_bytes.last().copied().unwrap_or(0);
-    // Some objects may be freed at any time. So an end that changes by at most 5 % counts as level.
+    // Points at most 5 % below the last point count as level, because some objects may be freed at any time.
     let is_full = |bytes: &u64| *bytes >= last - last / 20;
     let rising = live_bytes.iter().position(is_full);
     let Some(rising) = rising.map(|at| at.max(1)) else {
@@ -128,7 +128,8 @@ fn judge(suspect: &mut Suspect, trending: &Trending, moments: u64, is_over: bool
     suspect.reasons.push(reason);
 }
 
-/// Returns the JVM's run in the trace that belongs to the last dump with data of an agent.
+/// Returns the run of the dumped JVM in the trace. The last dump with data of an agent identifies this run by its
+/// process id and its start time.
 fn run_of<'a>(runs: &'a [Run], report: &Report) -> Option<&'a Run> {
     let agent = report
         .snapshots
@@ -227,7 +228,7 @@ mod tests {
         let (verdict, reasons) = judged(Verdict::Growth, 800, trace::Verdict::Warmup);
         assert_eq!(verdict, Verdict::Warmup);
         assert!(reasons.contains("grew at the start"), "{reasons}");
-        // The trace contradicts the shape of the growth in the dumps, so the verdict is only growth.
+        // The dumps show a warm-up, but the trace contradicts this. So the verdict is `Growth`.
         assert_eq!(
             judged(Verdict::Warmup, 800, trace::Verdict::Leak).0,
             Verdict::Growth

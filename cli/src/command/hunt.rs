@@ -173,7 +173,8 @@ impl Task for Hunt {
         Ok(reports)
     }
 
-    /// True if a report in this format is printed. Formats for other programs are only written beside the dumps.
+    /// True if a report in this format is printed. If a hunt writes files, formats such as HTML are only written beside
+    /// the dumps.
     fn is_shown(&self, format: Format) -> bool {
         !self.hunt.files || matches!(format, Format::Text | Format::Json | Format::Md)
     }
@@ -217,7 +218,8 @@ fn written(dumps: &[PathBuf], setup: &Setup) -> String {
     printable(&format!("wrote {}", names.join(", "))).into_owned()
 }
 
-/// Returns a sentence that names a suspect with too few samples, and the command for a hunt that takes more samples.
+/// If a suspect has too few samples, returns a sentence that says so, with the command for a hunt that takes more
+/// samples.
 fn few_samples(suspect: &Suspect, hunt: &capture::Hunt) -> Option<String> {
     let (samples, options) = (suspect.coverage.samples, &hunt.agent.as_ref()?.options);
     let option = |key: &str| {

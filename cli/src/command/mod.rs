@@ -119,7 +119,8 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Runs the command. `line` returns the whole command line, for completion scripts and the manual.
+    /// Runs the command. `line` returns clap's description of the command line, which completion scripts and the manual
+    /// need.
     pub(crate) fn run(self, line: fn() -> clap::Command) -> Result<Exit> {
         match self {
             Self::Diff(args) => report(&args.job()?),

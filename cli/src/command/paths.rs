@@ -86,7 +86,7 @@ fn merge(
         _ => None,
     };
     match single {
-        // If the user sets a smaller limit, the report shows the first lines of the same path.
+        // If the user's limit is below [`LINES`], the path is still shown object by object, but only its first lines.
         Some(path) if path.steps.len() - path.begin <= limit.max(LINES) => Merge::Object,
         _ => Merge::Class,
     }

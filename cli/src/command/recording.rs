@@ -55,7 +55,8 @@ struct Choice {
     measure: &'static str,
 }
 
-/// Chooses the samples: those of live objects if they were recorded with stacks, else those of allocations.
+/// Chooses the samples to report. Without `allocated`, these are the samples of live objects, if the recording has them
+/// with stacks. Otherwise they are the samples of allocations.
 fn chosen(
     recording: &Recording,
     path: &Path,
@@ -121,7 +122,7 @@ pub(crate) fn run(setup: &Setup, job: &Sites) -> Result<Viewed<RecordingReport, 
     let recording = jfr::open(setup, path)?;
     let mut warnings = jfr::warnings(&recording);
     let choice = chosen(&recording, path, job.allocated, &mut warnings)?;
-    // Allocations of TLABs and allocations outside of a TLAB are recorded as two kinds of events. Their samples are
+    // Allocations in new TLABs and allocations outside of TLABs are recorded as two kinds of events. Their samples are
     // added up.
     let is_of = |sample: &&Sample| match choice.event {
         Event::InBuffer | Event::Outside => {
@@ -296,7 +297,7 @@ fn info(path: &Path, recording: &Recording, warnings: Vec<String>) -> RecordingI
     }
 }
 
-/// Returns all lines, for profiles and flame graphs.
+/// Returns the sums for all stacks and classes, for profiles and flame graphs.
 fn all(
     recording: &Recording,
     by_site: &BTreeMap<(StackId, NameId), Line>,

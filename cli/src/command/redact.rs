@@ -122,7 +122,7 @@ fn redact(job: &Redact, to: &Place<'_>) -> Result<()> {
     let mut write = |out: &mut (dyn Write + Send)| {
         done = redaction.write(out, &meter)?;
         refused = job.strict && done.warnings.iter().any(|w| w.partial);
-        // If this call returns an error, the output file never appears under its final name.
+        // If this closure returns an error, the output file never appears under its final name.
         if refused {
             Err(io::Error::other("the dump is damaged"))
         } else {

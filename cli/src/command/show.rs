@@ -68,8 +68,8 @@ impl Task for Show {
         let elements = self.offset..self.offset.saturating_add(elements);
         let mut objects = show_all(&snapshot, &shown, &elements, selection.hidden());
         for (&object, row) in shown.iter().zip(&mut objects) {
-            // If a selector selects a single object, the selector is the name of the object in the suggested commands.
-            // Otherwise the address is the name.
+            // The name of the object in suggested commands: the selector if it selects only this object, otherwise the
+            // address.
             let name = match selection.objects.len() {
                 1 => self.selector.to_string(),
                 _ => row.id.clone(),

@@ -21,12 +21,12 @@ use crate::style::When;
 
 /// Minimum number of threads.
 const THREADS: usize = 8;
-/// For each byte of the dumps, this many bytes of free memory are required. The arrays of an analysis take half a byte
-/// for each byte of a dump. Pages of the mapped files are counted as free memory.
+/// Required free memory, in bytes for each byte of the dumps. The arrays of an analysis take half a byte for each byte
+/// of a dump. Free memory includes the pages of the mapped files.
 const FREE: u64 = 2;
 
-/// True if it is faster to open both dumps at the same time. This is the case if both have to be read, and if there are
-/// enough threads and enough memory.
+/// True if it is faster to open both dumps at the same time. This is the case if the earlier dump has no cached
+/// summary, if there are enough threads and enough memory, and if memory is not limited by an option.
 pub(super) fn is_better(setup: &Setup, dumps: [&Path; 2]) -> bool {
     let is_limited = setup.analysis.max_memory.is_some();
     !is_limited

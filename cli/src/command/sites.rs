@@ -96,12 +96,13 @@ impl Sites {
         self.by == Some(SitesBy::Class)
     }
 
-    /// True if rows of text are allocating frames. This is possible only for live objects of dumps.
+    /// True if each row of the text report is for one frame that allocates. This is possible only for live objects of
+    /// dumps.
     fn by_frame(&self) -> bool {
         self.by.map_or(!self.allocated, |by| by == SitesBy::Frame)
     }
 
-    /// Returns the view of allocation sites; `allocated` has all stacks if the format shows them.
+    /// Returns the view of a report on allocation sites. For formats that show stacks, `allocated` contains all stacks.
     pub(super) fn view(&self, setup: &Setup, allocated: Option<Allocated>) -> View {
         View {
             verbose: setup.progress.verbose,

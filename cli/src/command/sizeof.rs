@@ -31,8 +31,9 @@ const CLASSES: usize = 20;
 const UNKNOWN: usize = 5;
 /// Maximum number of lines of the tree.
 const LINES: usize = 30;
-/// To measure the selected objects one by one, at most this many objects are visited (or the number of objects in the
-/// dump, if that is larger). This takes a few seconds. The objects that retain the most are measured first.
+/// Maximum number of objects that are visited to measure the selected objects one by one. If the dump has more objects,
+/// their number is the limit. Visiting this many objects takes a few seconds. The objects that retain the most are
+/// measured first.
 const LOOKS: u64 = 5_000_000;
 
 const EXAMPLES: &str = "\
@@ -324,8 +325,8 @@ fn listed(
     .collect()
 }
 
-/// Returns totals by class name, over all loaders. The second part of the result is about the classes beyond the limit:
-/// their number, their objects and their bytes.
+/// Returns totals by class name, over all class loaders. Also returns a sum over the classes beyond `limit`: their
+/// number, objects and bytes.
 fn by_class(
     snapshot: &Snapshot,
     size: &DeepSize,

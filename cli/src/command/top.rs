@@ -144,8 +144,8 @@ fn below_node(
 /// Collects objects, and keeps only the `limit` largest.
 pub(crate) struct Best {
     limit: usize,
-    /// The smallest object is on top. If several objects are equally small, the one that comes last in the dump is on
-    /// top.
+    /// The smallest of the collected objects is on top. If several objects are equally small, the one that comes last
+    /// in the dump is on top.
     heap: BinaryHeap<Reverse<(u64, Reverse<u32>)>>,
 }
 

@@ -108,7 +108,7 @@ impl Ui {
     }
 }
 
-/// Checks that a file is a trace. For other files the error names the right command.
+/// Refuses heap dumps and JFR recordings. The hint names the right command.
 fn is_shown(path: &Path) -> Result<()> {
     readable(path)?;
     let shown = path.display();

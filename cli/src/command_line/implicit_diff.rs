@@ -29,8 +29,8 @@ pub(super) fn command_first(mut args: Vec<OsString>) -> Vec<OsString> {
     args
 }
 
-/// Returns an error if a word looks like a misspelt command: it is neither a command nor a file, but is similar to the
-/// name of a command.
+/// Returns the error for a word that looks like a command: no such file exists, and the word has no dot and no slash.
+/// The hint names the most similar command, if there is one.
 pub(super) fn no_command(dump: &Path) -> Option<Failure> {
     let word = dump.to_str()?;
     let error = dump.metadata().err()?;

@@ -71,8 +71,7 @@ pub(super) fn explain(mut error: Error, line: &mut Command, args: &[OsString]) -
     error
 }
 
-/// Returns the command that the arguments name. The first part of the result has the names of its parent commands and
-/// its own.
+/// Returns the command that the arguments name, and the names that lead to it: `trace top` gives `["trace", "top"]`.
 fn command_of<'c>(line: &'c Command, args: &[OsString]) -> (Vec<String>, &'c Command) {
     let (mut names, mut command) = (Vec::new(), line);
     for arg in args.iter().skip(1) {

@@ -22,7 +22,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Returns the style of text for a stream, with the user's choice of colours.
+    /// Returns the style `colours` with the user's choice of frames and internals.
     pub(crate) const fn style(&self, colours: Style) -> Style {
         colours
             .with_frames(self.frames)

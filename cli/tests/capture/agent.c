@@ -1,4 +1,5 @@
-/* An agent for tests: "return=N" is what attaching to it returns, "mark=FILE" makes a file, "hold=FILE" waits for one. */
+/* An agent for tests. Its options: "return=N" is the code that it returns, "mark=FILE" writes the options to a file,
+   and "hold=FILE" waits until a file exists. */
 #include <jvmti.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -15,7 +15,8 @@ use crate::support::{
 };
 use crate::trace::library;
 
-/// Returns the same command, to be run as another user. heapdiff is copied to a place where that user may run it.
+/// Returns `command`, changed so that it runs as another user. heapdiff is copied to a place where that user may run
+/// it.
 pub(crate) fn as_nobody(command: &Command) -> Command {
     let home = command.get_current_dir().expect("a folder");
     let program = home.join("heapdiff-copy");
@@ -272,7 +273,7 @@ fn a_jvm_in_a_chroot() {
     }
 }
 
-/// Enters a user namespace whose root is an ordinary user outside, as in rootless containers.
+/// Shell commands that enter a user namespace whose root is an ordinary user outside, as in rootless containers.
 const AS_INNER_ROOT: &str = "\
 holder=$(unshare --user sleep 20 </dev/null >/dev/null 2>&1 & echo $!)
 tries=0

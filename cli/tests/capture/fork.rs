@@ -262,7 +262,7 @@ fn a_hunt_has_children_write_where_they_can() {
             let done = run(home.path(), &[&hunt, agent, &more].concat()).well();
             assert_eq!(stops(&log), (forks, dumps), "{flag} {args}: {done:?}");
             let told = done.stderr.matches(STOOD_STILL).count();
-            // The reason for the first dump also holds for the second dump, so it is printed only once.
+            // Forking would fail again for the second dump, so the reason is printed only for the first dump.
             let is_told = forks == 0 && args.is_empty();
             assert_eq!(told, usize::from(is_told), "{flag} {args}: {done:?}");
             if is_told {

@@ -92,7 +92,7 @@ fn gates_and_formats_are_those_of_a_diff() {
     let report = fs::read_to_string(found.join("report.txt")).expect("a report");
     assert!(report.contains("Shelf.boxes"), "{report}");
 
-    // The next hunt uses another folder. It ends if its JVM ends.
+    // The next hunt uses another folder. A hunt ends if its JVM ends.
     let child = hunt(&["--for", "1h"]);
     let second = home.path().join(format!("hunt-{pid}-2"));
     until("a dump", || second.join("before.hprof").exists());

@@ -66,8 +66,8 @@ impl Laptop {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        // The commands must not inherit ignored interrupts, as in `support::start`. The same holds for the debug
-        // container.
+        // Interrupts must have an effect on these commands and on the debug container, even if the tests run with
+        // interrupts ignored (see `support::start`).
         let mut command = Command::new("env");
         let before = std::env::var("PATH").expect("a path");
         command

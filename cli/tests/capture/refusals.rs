@@ -113,7 +113,7 @@ fn attaching_that_is_off_is_told_without_a_signal() {
 fn a_jvm_that_does_not_answer_is_given_up() {
     for jdk in jdks() {
         let home = folder();
-        // The option is in a file, so that the command line does not show it.
+        // The JVM reads the option from a file, so its command line does not show the option.
         let options = home.path().join("options");
         fs::write(&options, "-XX:+DisableAttachMechanism").expect("a file");
         let mut target = ready(&shelf(&jdk).flag(format!("@{}", options.display())));

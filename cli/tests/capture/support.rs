@@ -122,7 +122,7 @@ pub(crate) fn start(folder: &Path, args: &[&str]) -> Child {
     begun(folder, &heapdiff(folder, args), &[])
 }
 
-/// Starts any command in the same way, with environment variables given as `NAME=VALUE`.
+/// Like [`start`], but runs any command. `variables` are environment variables, given as `NAME=VALUE`.
 pub(crate) fn begun(folder: &Path, plain: &Command, variables: &[String]) -> Child {
     Command::new("env")
         .arg("--default-signal=INT")
@@ -219,7 +219,7 @@ pub(crate) fn is_root() -> bool {
     root
 }
 
-/// Starts a program as an ordinary user who shares no group with us.
+/// The words before a command that run the command as an ordinary user, who shares no group with us.
 pub(crate) const AS_NOBODY: [&str; 4] = [
     "setpriv",
     "--reuid=65534",
@@ -255,7 +255,8 @@ pub(crate) fn lonely(folder: &Path) -> PathBuf {
     program
 }
 
-/// Compiles an agent that returns the number that its options give.
+/// Compiles the test agent `agent.c` and returns its library. Its options choose the code that it returns, a file that
+/// it writes, and a file that it waits for.
 pub(crate) fn agent(jdk: &Jdk, folder: &Path) -> PathBuf {
     let library = folder.join("libheapdiff_agent.so");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/capture/agent.c");

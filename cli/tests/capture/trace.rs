@@ -92,8 +92,8 @@ fn growth_that_begins_late_is_dated() {
             .unwrap_or_else(|| panic!("{history:#}"));
         let told = heapdiff_trace::Trace::open(&trace).expect("a trace");
         let id = told.runs().expect("runs")[0].id;
-        // The time may be wrong by at most three ticks. On a busy machine ticks are longer, so use the length that they
-        // really had.
+        // The time at which growth began may be wrong by at most three ticks. On a busy machine ticks are longer, so
+        // use the length that they really had.
         let ticks = told.ticks(id).expect("ticks");
         let near = ticks.iter().filter(|t| t.time_ms.abs_diff(began) < 10_000);
         let longest = near.map(|t| t.span_ms).max();

@@ -1,5 +1,5 @@
-//! Tests dumps and indexes that are truncated or overwritten while they are read. The run prints one line on standard
-//! error and no report, and its exit code is 3.
+//! Tests dumps and indexes that are truncated or overwritten while they are read. The run prints an error with a hint,
+//! and its exit code is 3.
 
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -77,7 +77,7 @@ fn cut(path: &Path) {
     file.set_len(4096).expect("a shorter file");
 }
 
-/// Overwrites the file with the same content, so that only its time changes.
+/// Overwrites a part of the file with the same bytes, so that only the time of the file changes.
 fn write_again(path: &Path) {
     let mut file = OpenOptions::new();
     let mut file = file.read(true).write(true).open(path).expect("the file");

@@ -51,7 +51,7 @@ fn text(bytes: Vec<u8>) -> String {
 fn go_reads_the_profile() {
     let folder = folder();
     let [before, after] = DUMPS;
-    // Dumps whose names have the reverse order of their times are sorted by time.
+    // The second run gets the dumps in the reverse order. heapdiff sorts them by time.
     for (name, dumps) in [
         ("up.pb.gz", [before, after]),
         ("again.pprof", [after, before]),
@@ -343,7 +343,7 @@ fn sarif_holds_to_its_schema() {
             .map(|e| format!("{}: {e}", e.instance_path()))
             .collect();
         assert_eq!(faults, [] as [String; 0], "{args:?}");
-        // Locations are relative to a folder that readers of the file know.
+        // Locations are relative to a folder that readers of the file know. So no location is an absolute `file:` URL.
         let text = log.to_string();
         assert!(
             !text.contains("file:") && text.contains("heapdiff"),

@@ -314,7 +314,7 @@ fn clean_deletes_indexes_and_nothing_else() {
     place.answer(&["top", DUMP]);
     place.answer(&[DUMP, DUMP, "--refs", "strong"]);
     fs::remove_file(place.at(DUMP)).expect("a removed dump");
-    // If a run is killed while it writes an index, such a file remains.
+    // This file has the name of an unfinished index that a killed run leaves behind.
     fs::copy(place.at("heap.hprof.hdx"), place.at(".heapdiff-x.hdx")).expect("a copy");
     let (said, _) = place.answer(&["index", "clean", "."]);
     assert!(said.starts_with("removed ./.heapdiff-x.hdx  "), "{said}");

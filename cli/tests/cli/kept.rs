@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use testdata::writer::{Elements, FieldType, HeapBuilder, Options, Root, Value};
 
-/// A folder with two or three dumps of one program, large enough for cached summaries.
+/// A folder with three dumps of one program, large enough for cached summaries.
 struct Place {
     folder: tempfile::TempDir,
 }
@@ -153,7 +153,8 @@ fn a_second_comparison_opens_the_last_dump_only_and_says_the_same() {
     assert_eq!(place.kept(), ["before.hprof.hds", "later.hprof.hds"]);
 }
 
-/// Returns dumps with samples. An unused name makes the dumps large enough for cached summaries.
+/// Writes two dumps with samples to the folder, and returns their file names. Each dump has a long string that is not
+/// used, which makes it large enough for a cached summary.
 fn sampled(place: &Place) -> [&'static str; 2] {
     let mut name = vec![1];
     name.extend(0_u32.to_be_bytes());

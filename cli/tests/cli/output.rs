@@ -462,7 +462,7 @@ fn every_shell_gets_its_script() {
     }
 }
 
-/// The agent's objects are not part of the program's heap, so reports include them only if an option requests it.
+/// The agent's objects are not part of the program's heap, so reports include them only if the selector names them.
 #[test]
 fn the_agent_does_not_show() {
     let folder = folder();
@@ -511,7 +511,7 @@ fn the_agent_does_not_show() {
         let text = text(args);
         assert!(shows(&text), "{args:?}\n{text}");
     }
-    // The counts match the objects that are shown.
+    // `histo` and `show` count the same objects.
     let json = |args: &[&str]| -> serde_json::Value {
         serde_json::from_str(&text(&[args, &["--format", "json"]].concat())).expect("JSON")
     };

@@ -24,7 +24,7 @@ pub(crate) fn ok() -> Answer {
     Answer::says(200, "application/json", "{}")
 }
 
-/// Returns a command of the program, without tokens and proxies from the environment.
+/// Returns a command of the program, without the user name and the token from the environment.
 pub(crate) fn command(folder: &Path, args: &[&str]) -> Command {
     let mut command = heapdiff(folder, args);
     command
@@ -331,7 +331,7 @@ fn a_trace_is_pushed_as_long_as_it_grows() {
     assert_eq!(server.received().len(), 1);
     let server = StubServer::start(vec![ok(), ok()]);
     let url = server.url();
-    // If the tests run in the background, they ignore interrupts. Without this call, the program would inherit that.
+    // If the tests run in the background, they ignore interrupts. Without `env`, the program would inherit that.
     let mut child = Command::new("env")
         .arg("--default-signal=INT")
         .arg(env!("CARGO_BIN_EXE_heapdiff"))

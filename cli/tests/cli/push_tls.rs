@@ -25,7 +25,8 @@ fn url(server: &StubServer) -> String {
     format!("https://localhost:{}", server.port())
 }
 
-/// Runs a push. No proxies or certificate authorities from the environment are used.
+/// Runs a push. `file` is the value of `SSL_CERT_FILE` for this run. No other certificate authorities from the
+/// environment are used.
 fn push(folder: &Path, url: &str, args: &[&str], file: Option<&str>) -> Output {
     let all = [&["trace", "push", "shop.db", url], args].concat();
     let mut command = command(folder, &all);
@@ -77,8 +78,8 @@ fn what_is_not_trusted_gets_nothing() {
     let (folder, authority) = prepared();
     let home = folder.path();
     let nothing = |received: Vec<Received>| assert_eq!(received, [Received::default()]);
-    // The certificate was issued by another authority. In one case, this authority has a different name, and in the
-    // other case the same name.
+    // The certificate was issued by an authority that is not trusted. In the first case, its name differs from that of
+    // the trusted authority. In the second case, both names are the same.
     for name in ["Other Root", COMPANY] {
         let server = StubServer::encrypted(vec![ok()], Authority::new(name).server("localhost"));
         let (said, received) = refused(server, home, &["--cacert", CACERT], None);

@@ -98,8 +98,8 @@ impl Place {
         (out, err)
     }
 
-    /// Checks that no gate is decided for this reason, and that every format contains the reason. With
-    /// `--allow-partial`, the gates must be decided, and the exit code must be `code`.
+    /// Checks that no gate is decided, and that every format contains the reason `why`. With `--allow-partial`, the
+    /// gates must be decided, and the exit code must be `code`.
     #[track_caller]
     fn is_undecided(&self, why: &str, code: i32) {
         let gate = ["a.hprof", "b.hprof", "--fail-on-growth", "1MiB"];

@@ -59,7 +59,7 @@ pub(crate) fn prepare(folder: &Path) {
     let counted = folder.join("counted.db");
     synthetic::write(&counted, &scene).expect("a trace");
     synthetic::count(&counted, &synthetic::LINES).expect("counts");
-    // A trace that ended early and without a GC.
+    // A short trace of a JVM that still runs, without a GC.
     let scene = synthetic::Scene {
         ticks: 15,
         minor: 0,

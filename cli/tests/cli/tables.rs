@@ -148,12 +148,13 @@ fn an_export_holds_what_reports_say() {
             rows.map(|row| (row.0.to_owned(), row.1, row.2)).collect()
         };
         assert_eq!(without_retained(&from_file), without_retained(&one_name));
-        // The table contains the sum over those instances that no other instance retains, which is a lower bound.
+        // The retained bytes of a class in the table are the sum over those of its instances that no other of its
+        // instances retains. This sum is a lower bound.
         for (of_table, of_set) in from_file.iter().zip(&one_name) {
             assert!(of_table.3 <= of_set.3, "{of_table:?} {of_set:?}");
         }
 
-        // Each exported table must equal the table that a query reads.
+        // Each exported table must have as many rows as the table that a query reads.
         for table in [
             "objects",
             "classes",

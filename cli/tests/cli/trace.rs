@@ -1,4 +1,4 @@
-//! Tests that other programs can read the exports of a trace.
+//! Tests exports of traces, which other programs read, and traces that were imported or pruned.
 
 use std::fs;
 use std::path::Path;
@@ -123,7 +123,7 @@ fn slices_are_profiles() {
         );
         String::from_utf8(done.stdout).expect("text")
     };
-    // 160 buffers of 2064 bytes in each of 100 ticks.
+    // The leak: 160 buffers of 2064 bytes in each of 100 ticks.
     let last = pprof(&["-top", "-sample_index=inuse_space"], &names[3..]);
     let leak = last
         .lines()
@@ -244,7 +244,7 @@ fn what_is_old_goes() {
         "{}",
         report["window"]
     );
-    // Objects that were alive before that time are included in the live bytes.
+    // The live bytes include objects that were alive before the start of the window.
     let taxes = report["candidates"].as_array().expect("a list").iter();
     let taxes = taxes.filter(|c| c["class"] == "com.acme.Tax");
     assert_eq!(

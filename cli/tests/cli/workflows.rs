@@ -48,7 +48,7 @@ fn steps(of: &Yaml) -> Vec<&Yaml> {
     steps
 }
 
-/// Returns the pairs whose key and value are strings.
+/// Returns the entries of a YAML mapping. All keys and values must be strings.
 fn pairs(of: &Yaml) -> impl Iterator<Item = (&str, &str)> {
     let entries = of.as_hash().into_iter().flatten();
     entries.map(|(key, value)| {

@@ -18,7 +18,7 @@ struct Service {
     hosts: usize,
     leaking: usize,
     leak: SceneSite<'static>,
-    /// The other sites: caches, sessions, tables, short-lived strings.
+    /// Allocation sites that do not leak: of caches, sessions, tables and short-lived strings.
     rest: &'static [SceneSite<'static>],
 }
 
@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let SceneSite {
                 class, live, size, ..
             } = service.leak;
-            // Growth is measured from the end of the first tick's hour on.
+            // Growth is counted from the end of the hour in which the first tick ends.
             let hour_end = (synthetic::STARTED_MS + SPAN_MS + HOUR_MS - 1) / HOUR_MS * HOUR_MS;
             let first = (hour_end - synthetic::STARTED_MS) / SPAN_MS;
             let growth = (live(TICKS) - live(first)) * size * service.leaking as i64;

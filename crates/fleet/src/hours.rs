@@ -12,7 +12,7 @@ use crate::{Added, FleetError, Labels};
 
 const HOUR_MS: u64 = 3_600_000;
 
-/// A site, with its names in the form that the rows contain.
+/// An allocation site, with the strings that its rows contain.
 struct Named {
     id: i64,
     class: String,
@@ -56,7 +56,7 @@ struct Live {
     variance: f64,
 }
 
-/// The activity of a site in one hour.
+/// The activity of a site in one hour, and its live objects at the end of the hour.
 #[derive(Clone, Copy)]
 struct Hour {
     start_ms: u64,

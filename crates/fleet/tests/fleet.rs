@@ -11,7 +11,7 @@ use heapdiff_trace::synthetic::{self, Scene};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
 
-/// Returns a scene with three ticks an hour, for slightly more than two days.
+/// Returns the settings of a synthetic trace with three ticks an hour, for slightly more than two days.
 fn scene() -> Scene<'static> {
     Scene {
         ticks: 150,
@@ -104,7 +104,7 @@ fn figures_are_those_of_the_trace() {
         assert_eq!(ours, one(&format!("SELECT sum({column}) FROM site_tick")));
         assert!(ours > 0, "{column}");
     }
-    // The live objects at the end of each run, by site.
+    // The live bytes at the end of each run.
     for run in ["synthetic-1", "synthetic-2"] {
         let mut last: BTreeMap<String, (i64, i64)> = BTreeMap::new();
         for row in sites.iter().filter(|row| text(row, "run") == run) {

@@ -27,7 +27,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 pub struct Patience {
     /// The time limit of one request, from the DNS lookup to the end of the answer.
     pub answer: Duration,
-    /// The number of attempts after temporary failures. At least one.
+    /// Maximum number of attempts if all failures are temporary. At least one.
     pub tries: u32,
     /// The pause before the second attempt. The pause doubles before each later attempt.
     pub pause: Duration,
@@ -134,7 +134,8 @@ impl Endpoint {
     /// Sends a profile. Retries after temporary failures.
     ///
     /// # Errors
-    /// Returns the error of the last attempt.
+    /// Returns the error of the last attempt. If the server supports neither interface, returns the error of the first
+    /// interface.
     pub fn push(&mut self, series: &Series<'_>) -> Result<(), PushError> {
         if self.interface != Interface::Ingest {
             let missing = match self.tried(&push(series)) {
@@ -175,7 +176,7 @@ impl Endpoint {
                 Err((error, _)) if !error.may_pass() => return Err(error),
                 Err(failed) => failed,
             };
-            // The server refused the connection, and would also refuse another attempt in a moment.
+            // The server cannot be reached, and another attempt a moment later would fail in the same way.
             if matches!(error, PushError::Unreachable { .. }) {
                 return Err(error);
             }
@@ -185,7 +186,8 @@ impl Endpoint {
         self.once(request).map_err(|(error, _)| error)
     }
 
-    /// Sends a request once. If the server requests a pause before the next attempt, the error includes this pause.
+    /// Sends a request once. If the server requests a pause before the next attempt, the pause is returned with the
+    /// error.
     fn once(&self, request: &Request) -> Result<(), (PushError, Option<Duration>)> {
         let url = format!("{}{}", self.base, request.path);
         // Messages do not contain the query part of the URL, because users cannot change it.

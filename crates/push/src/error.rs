@@ -28,10 +28,10 @@ pub enum PushError {
     Unreachable {
         /// The URL.
         url: String,
-        /// The message of the operating system.
+        /// The problem.
         why: String,
     },
-    /// The file contains no CA certificates.
+    /// The CA certificates of the file cannot be read, or there are none.
     #[error("{}: cannot read CA certificates: {why}", .file.display())]
     Authorities {
         /// The file.
@@ -107,7 +107,7 @@ impl TlsFault {
             return Self::Other;
         };
         match bad {
-            // If a signature is wrong, another authority has the same name as a trusted one.
+            // A wrong signature means that the issuer has the name of a trusted authority, but is another authority.
             Bad::UnknownIssuer | Bad::BadSignature => Self::Authority,
             Bad::NotValidForName | Bad::NotValidForNameContext { .. } => Self::Name,
             Bad::Expired

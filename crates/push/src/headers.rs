@@ -11,7 +11,8 @@ pub struct Header {
     pub(crate) value: HeaderValue,
 }
 
-/// Headers that every request already has, and headers that describe how the body is encoded.
+/// Headers that users cannot add: headers that every request already has, and headers that describe how the body is
+/// encoded.
 const OWN: [&str; 6] = [
     "connection",
     "content-encoding",
@@ -26,7 +27,7 @@ impl Header {
     /// `Debug` output does not contain the value.
     ///
     /// # Errors
-    /// The header is invalid. The error does not contain the value.
+    /// Returns an error if the header is invalid. The error does not contain the value.
     pub fn parse(text: &str, place: &str) -> Result<Self, PushError> {
         let wrong = |why| PushError::Header {
             place: place.to_owned(),

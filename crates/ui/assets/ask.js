@@ -7,14 +7,14 @@ const shown = {
   by: "frame",
   measure: "bytes",
   top: 10,
-  /** null for the whole time, {last} for the last milliseconds, or {from, to}. */
+  /** The time window: null for the whole time, {last} for the last milliseconds, or {from, to}. */
   window: null,
   /** The two marked moments. */
   marks: { a: null, b: null },
   paused: false,
 };
 
-/** Sends a request. A newer request of the same kind aborts it. */
+/** The last request of each kind. A newer request of the same kind aborts it. */
 const asked = new Map();
 const ask = async (question, params) => {
   asked.get(question)?.abort();

@@ -106,7 +106,7 @@ class Chart {
     plot.setCursor({ left: plot.valToPos(x, "x"), top: plot.over.clientHeight / 2 });
   }
 
-  /** Rebuilds the chart at the next draw, because the colours have changed. */
+  /** Makes the next draw rebuild the chart, because the colours have changed. */
   again() {
     this.key = "";
   }

@@ -1,12 +1,12 @@
-// The lines: the graph of live objects, the list of lines, and the stacks of one line.
+// The graph of live objects, the list of its lines, and the stacks of one line.
 
 let view = null;
 /** The key of the chosen line. */
 let chosen = null;
-/** The series nearest to the pointer. */
+/** The index of the series nearest to the pointer. */
 let near = null;
 
-/** Assigns colours. A line keeps its colour while it is shown. */
+/** The colour number of each line of the graph, by key. A line keeps its colour while it is shown. */
 const colours = new Map();
 const giveColours = (lines) => {
   const keys = new Set(lines.map((line) => line.key));
@@ -36,7 +36,7 @@ const zoomTo = (from, to) => {
   windowChanged();
 };
 
-/** Returns the file name of a path, truncated for a mark. */
+/** Returns the file name of a path, truncated to 24 characters. */
 const fileName = (path) => {
   const text = printable(path.split("/").pop());
   return text.length > 24 ? `${text.slice(0, 23)}\u2026` : text;
@@ -98,7 +98,7 @@ const graph = new Chart(byId("graph"), {
 });
 const heapGraph = new Chart(byId("heap-graph"), { unit: size, cursor: selects, hooks: { setSelect: [selected], drawAxes: [drawMarks] } });
 const metaspaceGraph = new Chart(byId("metaspace-graph"), { unit: size, cursor: selects, hooks: { setSelect: [selected] } });
-/** The whole time, with the window as a selection. Dragging selects a new window. */
+/** A graph of the whole time, in which the window is selected. Dragging selects a new window. */
 const overview = new Chart(byId("overview"), {
   unit: size,
   axes: false,
@@ -145,7 +145,7 @@ const verdictOf = (line) => {
   return element("span", { class: `taken ${line.verdict}` }, `${line.verdict}${trend}`);
 };
 
-/** Describes on which figures the verdicts are based. Each JVM has its own basis. */
+/** Describes which figures the verdicts are based on. Each JVM has its own basis. */
 const toldFrom = () => {
   if (view.told.length !== 1) return view.told.length ? "Each JVM has its own ranking; each line shows its worst verdict." : "";
   const [told] = view.told;
@@ -192,7 +192,7 @@ const listLines = () => {
   byId("more").textContent = said.join(" ");
 };
 
-/** Shows the first line above everything else, where a phone shows it without scrolling. */
+/** Shows a line at the top of the page, where a phone shows it without scrolling. */
 const answerWith = (line) => {
   byId("answer").hidden = !line;
   if (!line) return;
@@ -242,7 +242,7 @@ const drawHeap = () => {
   metaspaceGraph.draw(view.x, of("metaspace_used", "metaspace_committed"), window);
 };
 
-/** Draws the whole time and marks the window in it. */
+/** Draws the graph of the whole time, and marks the window in it. */
 const drawOverview = (whole) => {
   const series = whole.heap.slice(0, COLOURS).map((h, i) => ({ key: h.run, label: "used", colour: colourOf(`line-${i + 1}`), width: 1, values: h.used }));
   overview.draw(whole.x, series, [whole.first_ms, whole.last_ms]);
@@ -254,7 +254,7 @@ const drawOverview = (whole) => {
   overview.own = false;
 };
 
-/** The current flame graph, and the line that it shows. */
+/** The current flame graph, and the line whose stacks it shows. */
 let flame = null;
 let flameOf = null;
 

@@ -15,8 +15,8 @@ use crate::text::{self, cut};
 use crate::traces::{Traces, Unanswered};
 use crate::view::{Life, MOST_LINES, Question};
 
-/// Maximum number of rows that are taken from each run before the rows of all runs are merged. Only for these rows,
-/// names are read.
+/// If rows are stacks: maximum number of stacks that are taken from each run before the rows of all runs are merged.
+/// Names are read for these stacks only.
 const MOST_NAMED: usize = 400;
 
 /// The answer to a `between` request.
@@ -96,7 +96,7 @@ impl Figures {
         }
     }
 
-    /// Returns the change of live objects or bytes.
+    /// Returns the change of live objects or of live bytes, depending on `measure`.
     fn change(&self, measure: Measure) -> i64 {
         let [before, after] = [
             (self.before_objects, self.before_bytes),

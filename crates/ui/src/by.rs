@@ -28,7 +28,7 @@ impl By {
         }
     }
 
-    /// Groups the sites of a timeline (one run in a window) into lines, and ranks the lines.
+    /// Groups the sites of a timeline (one run in a window) into lines of the graph, and ranks these lines.
     pub(crate) fn rank(self, trace: &Trace, timeline: &Timeline) -> Result<Ranking, TraceError> {
         match self {
             Self::Class => rank_groups(trace, timeline, |_| Some(0)),

@@ -1,5 +1,4 @@
-//! Selects the lines to draw. They are the candidates of `heapdiff trace top`, either from one run or merged from
-//! several runs.
+//! Selects the lines of the graph: the candidates of `heapdiff trace top`, from one run or merged from several runs.
 
 use heapdiff_diff::allocating_frame;
 use heapdiff_trace::{Ranking, Standing, Trace, TraceError, Trending};
@@ -20,7 +19,7 @@ pub(crate) struct Line {
     /// the same in each run.
     pub(crate) stack: String,
     pub(crate) standing: Standing,
-    /// The trend of the line in one run: the run in which the line has the worst verdict.
+    /// The trend of the line in the run in which it has the worst verdict.
     pub(crate) trending: Trending,
     pub(crate) grown: Amount,
     pub(crate) sites: Vec<(Key, i64)>,

@@ -12,14 +12,15 @@ use crate::text::cut;
 use crate::traces::{Traces, Unanswered};
 use crate::view::{Life, MOST_LINES, Question};
 
-/// Maximum number of lines that are taken from each run before the lines of all runs are merged. Only for these lines,
-/// names are read.
+/// Maximum number of lines that are taken from each run before the lines of all runs are merged. Names are read for
+/// these lines only.
 const MOST_NAMED: usize = 400;
 
 /// Cached lines, by run and maximum number of lines.
 pub(crate) type Counts = Cached<(i64, usize), Option<Lines>>;
 
-/// The counted lines. If counts and samples can be compared, each line also has the samples of the same line of code.
+/// The counts by line of code, and the samples at the same lines of code. The samples are `None` if counts and samples
+/// cannot be compared.
 pub(crate) type Lines = (TopLines, Option<Vec<SampledLine>>);
 
 /// The answer to a `counted` request.

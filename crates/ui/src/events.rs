@@ -35,8 +35,8 @@ impl Events {
 
     /// Wakes all waiting threads.
     pub(crate) fn wake(&self) {
-        // Threads are notified while the lock is held. A waiting thread holds it from its check until it waits, so it
-        // cannot miss the notification.
+        // Threads are notified while the lock is held. A waiting thread holds the lock from its check until it waits,
+        // so it cannot miss the notification.
         let _held = self.version();
         self.changed.notify_all();
     }

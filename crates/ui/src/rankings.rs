@@ -13,7 +13,7 @@ use crate::by::By;
 const HOLDS: u32 = 10;
 /// Maximum number of cached answers of one kind for a trace, shared by all pages.
 const MOST: usize = 16;
-/// A window may have moved by this much in addition to the elapsed time, because ticks can be long or late.
+/// A window may have moved by the elapsed time plus this tolerance, because ticks can be long or late.
 const STEP: Duration = Duration::from_secs(2);
 
 /// The cached rankings of one trace, by run.
@@ -98,7 +98,7 @@ mod tests {
         let trace = Trace::open(&path).unwrap();
         let run = trace.runs().unwrap().remove(0);
         let timeline = Timeline::of(&trace, &run, Window::ALL).unwrap();
-        // Compute this before the test, so that a busy machine does not change the simulated times.
+        // Compute the ranking before the requests, so that `ms` alone determines how long each answer takes.
         let ranking = By::Stack.rank(&trace, &timeline).unwrap();
         let mut rankings = Rankings::default();
         let mut made = 0;

@@ -8,7 +8,7 @@ use crate::key::Key;
 use crate::text::cut;
 use crate::traces::Traces;
 
-/// Maximum number of runs of each trace on one page. The latest runs are shown.
+/// Maximum number of runs on one page, over all traces. The latest runs of each trace are shown.
 const MOST_RUNS: usize = 200;
 /// The prefix of notes about a hunt's progress.
 const HUNT: &str = "hunt: ";

@@ -43,7 +43,7 @@ pub enum Subject {
 /// The reason why the server could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum UiError {
-    /// A file is not a trace.
+    /// One of the traces cannot be read.
     #[error(transparent)]
     Trace(#[from] heapdiff_trace::TraceError),
     /// The port cannot be used. Another program may use it.
@@ -97,7 +97,8 @@ impl Server {
     /// Starts a server on 127.0.0.1. If `port` is 0, the system chooses a free port.
     ///
     /// # Errors
-    /// Returns an error if one of the traces cannot be read, the port is taken, or the system has no more threads.
+    /// Returns an error if one of the traces cannot be read, if the port is taken, or if the system provides no random
+    /// bytes or no thread.
     pub fn start(subject: Subject, port: u16) -> Result<Self, UiError> {
         let shown = match subject {
             Subject::Traces { files, names } => Shown::Traces {
@@ -173,7 +174,7 @@ impl Drop for Server {
     }
 }
 
-/// One of a limited number of places. Dropping this value frees the place for others.
+/// One of a limited number of listeners. Dropping this value allows another listener.
 struct Place(Arc<AtomicUsize>);
 
 impl Place {

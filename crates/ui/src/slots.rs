@@ -38,8 +38,9 @@ impl Slots {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a slot for a connection. If no slot is free, ends another connection to free its slot, and waits for
-    /// this at most [`GRACE`]. Returns `None` if all slots belong to clients that wait for the server.
+    /// Returns a slot for a connection. If no slot is free, waits at most [`GRACE`] until one of these happens: a slot
+    /// becomes free, or the server has waited for some client longer than [`GRACE`]. In the second case, that client's
+    /// connection is ended. Returns `None` if neither happens.
     pub(crate) fn take(self: &Arc<Self>, stream: &TcpStream, number: u64) -> Option<Slot> {
         let stream = stream.try_clone().ok()?;
         let end = Instant::now() + GRACE;
@@ -135,7 +136,7 @@ mod tests {
         assert!(begun.elapsed() < GRACE * 20);
         drop(at_first);
         assert_eq!(first.read(&mut [0]).unwrap(), 0, "it was ended");
-        // No client keeps the server waiting.
+        // The server works on the requests of both clients, so it ends neither connection.
         c.works();
         assert!(slots.take(&second, 4).is_none());
         drop(a);

@@ -114,8 +114,8 @@ impl Builder {
     }
 
     fn tree(self) -> Tree {
-        // Frames come before classes in the list of names, so compute the position of each name among the names of its
-        // kind.
+        // Frames come before classes in the list of names. So the position of a name is its number among the names of
+        // its kind; for classes, the number of all frames is added.
         let first_class = self.names.iter().filter(|(class, _)| !class).count();
         let (mut frames, mut classes) = (0, first_class);
         let places: Vec<u32> = self
@@ -210,7 +210,8 @@ impl Ends {
 }
 
 fn add(trace: &Trace, ends: Ends, of: &Of, builder: &mut Builder) -> Result<(), TraceError> {
-    // A cache of the parts of stacks, because stacks share their outer frames.
+    // A cache by stack id: the innermost frames of the stack, and the id of the stack of its caller. Many stacks share
+    // their outer frames.
     let mut known: FxHashMap<i64, (Vec<u32>, Option<i64>)> = FxHashMap::default();
     let places = match of {
         Of::Place(..) => Some(Places::of(trace)?),

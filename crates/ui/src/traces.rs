@@ -143,7 +143,7 @@ impl Open {
     }
 }
 
-/// Keeps a consistent state of a trace until dropped.
+/// A read transaction on a trace. Dropping it ends the transaction.
 struct Held<'a>(&'a heapdiff_trace::Trace);
 
 impl Drop for Held<'_> {
@@ -251,7 +251,7 @@ impl Identity {
 
     #[cfg(not(unix))]
     fn of(_file: &Metadata) -> Self {
-        // These systems do not allow an open file to be replaced.
+        // On these systems, an open file cannot be replaced. So all files get the same identity.
         Self(0, 0)
     }
 }

@@ -24,8 +24,8 @@ pub(crate) const MOST_LINES: usize = 50;
 const MOST_COLLECTIONS: usize = 1000;
 /// Maximum number of marks for dumps, and for notes.
 const MOST_NOTES: usize = 100;
-/// Maximum number of lines that are taken from each run before the lines of all runs are merged. Only for these lines,
-/// names are read.
+/// Maximum number of lines that are taken from each run before the lines of all runs are merged. Names are read for
+/// these lines only.
 const MOST_NAMED: usize = 400;
 
 /// A request of the page.
@@ -53,7 +53,7 @@ pub(crate) struct View {
     /// The times of the points.
     x: Vec<i64>,
     lines: Vec<Drawn>,
-    /// The number of all lines, whether they are drawn or not.
+    /// The number of all lines, including those that are not drawn.
     all_lines: usize,
     heap: Vec<Heap>,
     collections: Vec<Collection>,
@@ -65,7 +65,7 @@ pub(crate) struct View {
     lost_bytes: i64,
     /// The number of implausible figures.
     odd: u64,
-    /// True if some marks were left out because there were too many.
+    /// True if some marks for GCs were left out because there were too many.
     cut: bool,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct View {
 struct Drawn {
     /// The key of the line, by which the page recognizes the same line in each answer.
     key: String,
-    /// The sites of the line. The page uses them to request the stacks of the line.
+    /// If the line is a stack, its sites. The page uses them to request the stacks of the line.
     at: Vec<String>,
     class: String,
     place: Option<String>,
@@ -88,7 +88,7 @@ struct Drawn {
     grown_bytes: i64,
 }
 
-/// The basis of verdicts.
+/// The figures on which the verdicts of a run are based.
 #[derive(Debug, Serialize)]
 struct VerdictBasis {
     basis: &'static str,
@@ -146,7 +146,7 @@ pub(crate) struct Life {
     pub(crate) key: Key,
     pub(crate) run: Run,
     started: i64,
-    /// The times of the first and the last tick.
+    /// The start of the first tick, and the end of the last tick.
     pub(crate) first: i64,
     pub(crate) last: i64,
 }
@@ -207,7 +207,7 @@ impl Life {
     }
 }
 
-/// A run, with those of its ticks that are in the window.
+/// A run, and its ticks within the window.
 struct Part {
     life: Life,
     timeline: Timeline,
@@ -240,7 +240,7 @@ impl Grid {
         Self((1..=steps).map(end).collect())
     }
 
-    /// Returns the first point at or after a time.
+    /// Returns the index of the first point at or after a time.
     fn place(&self, ms: i64) -> usize {
         self.0.partition_point(|&x| x < ms)
     }
@@ -356,7 +356,8 @@ impl VerdictBasis {
 }
 
 impl View {
-    /// Computes the maximum of the used heap around each point.
+    /// Adds the heap and metaspace of a run. The value at a point is the maximum over the ticks since the point before
+    /// it.
     fn heap(&mut self, Part { life, timeline }: &Part, grid: &Grid) {
         let none = || vec![None; grid.0.len()];
         let mut heap = Heap {
@@ -395,12 +396,12 @@ impl View {
         self.heap.push(heap);
     }
 
-    /// Adds marks for GCs. There are at most as many marks as points, because more marks would overlap on the screen.
+    /// Adds marks for GCs. GCs whose marks would overlap on the screen share one mark.
     fn collections(&mut self, Part { life, timeline }: &Part, points: usize) {
         let (Some(first), Some(last)) = (timeline.ticks().first(), timeline.ticks().last()) else {
             return;
         };
-        // GCs of the same kind (full or not) at nearly the same time share a mark. The mark shows the one with the
+        // GCs of the same kind (full or not) at nearly the same time share a mark. The mark shows the GC with the
         // longest pause.
         let from = first.uptime_ms.saturating_sub(first.span_ms);
         let most = points.min(MOST_COLLECTIONS / 2) as u64;
@@ -466,7 +467,8 @@ impl View {
 
 impl Drawn {
     fn new(line: &Line, by: By) -> Self {
-        /// Maximum number of sites in `at`. For a line with more sites, the page requests stacks by class and frame.
+        /// Maximum number of sites of a line that are sent to the page (`at`). If lines are not stacks, no sites are
+        /// sent, and the page requests stacks by class and frame.
         const NAMED: usize = 200;
         let named = if by == By::Stack { NAMED } else { 0 };
         let at = line.sites.iter().take(named);

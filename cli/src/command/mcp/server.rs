@@ -26,7 +26,7 @@ const CALLS: usize = 256;
 /// The reason why the server stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// No job is running.
+    /// A pipe is closed, and no job is running.
     Idle,
     /// A pipe is closed, but a job is still running.
     Busy,
@@ -102,7 +102,8 @@ impl Server {
         self.changed.notify_all();
     }
 
-    /// Waits until a pipe is closed, and then until the waiting and running calls are done.
+    /// Waits until a pipe is closed. Then waits until all calls are done, but not longer than [`GRACE`] after the pipe
+    /// was closed.
     fn stopped(&self) -> Stop {
         let wait = self
             .changed

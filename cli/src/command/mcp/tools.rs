@@ -44,7 +44,7 @@ trait Asked: DeserializeOwned + JsonSchema {
     fn job(self, setup: &Setup) -> Result<Job>;
 }
 
-/// Returns the job of a task with `rows` rows in its lists.
+/// Returns a job that runs `task`. The lists of its report have at most `rows` rows.
 fn job(setup: &Setup, task: impl Task + 'static, rows: usize) -> Result<Job> {
     let output = |format| Output {
         format,

@@ -101,7 +101,7 @@ impl Task for Flame {
     }
 }
 
-/// Returns all sites of a ranking by site.
+/// Returns the allocated bytes of all sites, or their live bytes if `live` is set.
 fn all(sites: &BySite, live: bool) -> Allocated {
     let mut all = Allocated {
         interval_bytes: sites.run.interval_bytes,

@@ -74,7 +74,7 @@ impl Import {
         log.push("-wal");
         let log = PathBuf::from(log);
         if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
-            // If this log still existed after the file was replaced, SQLite would apply the log to the new file.
+            // SQLite would apply this log to the new file, if the log still existed after the file was replaced.
             let message = format!(
                 "-o {shown}: the SQLite write-ahead log {} contains data that is not in the trace yet",
                 log.display()

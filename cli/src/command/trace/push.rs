@@ -26,9 +26,9 @@ use crate::merge::in_focus;
 use crate::messages;
 use crate::report_file::{self, ReportFile};
 
-/// Maximum number of stacks in a profile, which is below the default limits of servers: 16,000 stacks and 4 MiB.
+/// Maximum number of stacks in a profile. By default, servers accept at most 16,000 stacks and 4 MiB.
 const STACKS: usize = 10_000;
-/// The name of the entry that represents all stacks above the maximum.
+/// The name of the entry into which all stacks beyond the maximum are merged.
 const OTHERS: &str = "(other stacks)";
 /// Maximum number of bytes of a label: half of what servers accept by default.
 const LABEL: usize = 1024;
@@ -304,7 +304,7 @@ impl Profile {
         })
     }
 
-    /// A text that distinguishes this profile from other profiles of the same trace.
+    /// Returns the run and the time of this profile. They distinguish it from other profiles of the same trace.
     fn moment(&self) -> (i64, u64) {
         (self.run.id, self.time_ms)
     }
@@ -417,7 +417,7 @@ fn cut(text: &str) -> String {
 /// The holders of the objects that each stack allocates, according to a report.
 #[derive(Debug, Default)]
 struct Holders {
-    /// The holder of each stack. It is stored with the bytes that the report gives for the stack.
+    /// For each stack: the bytes that the report gives for it, and its holder.
     by_stack: HashMap<String, (u64, String)>,
 }
 

@@ -22,7 +22,7 @@ use crate::time::Moment;
 
 /// Default number of rows of a list, in text and in other formats.
 const ROWS: [usize; 2] = [10, 100];
-/// Maximum number of points in time of a series in a report.
+/// Maximum number of points of a time series in a report.
 const MOMENTS: usize = 60;
 /// Maximum number of notes of a run that are listed. If there are more, the last notes are listed.
 const NOTES: usize = 50;
@@ -88,7 +88,7 @@ pub(crate) fn open_named(mapping: Option<&Arc<dyn NameMapping>>, path: &Path) ->
     Ok(trace)
 }
 
-/// Checks that a path leads to a readable file, because the error messages of SQLite are vague.
+/// Checks that a file exists and is not a folder, because the error messages of SQLite are vague.
 pub(crate) fn readable(path: &Path) -> Result<()> {
     let file = std::fs::metadata(path).map_err(|e| {
         let why = plain(&e);
@@ -103,7 +103,8 @@ pub(crate) fn readable(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the run with this number, process id or uid, or the last run if none is given.
+/// Returns the run with this number, process id or uid, or the last run if none is given. Also returns the number of
+/// the run.
 pub(super) fn chosen(trace: &Trace, wanted: Option<&str>) -> Result<(u64, Run)> {
     let runs = trace.runs().map_err(|e| Failure::trace(&e))?;
     let count = runs.len();

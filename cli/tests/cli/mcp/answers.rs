@@ -1,4 +1,4 @@
-//! Tests that the answer of a tool is the report of the command, and short.
+//! Tests that the answer of a tool is short, and equals the report of the command.
 
 use std::fs;
 
@@ -122,7 +122,7 @@ fn answers_are_those_of_the_commands() {
         assert_eq!(faults(schema, &data), [] as [String; 0], "{tool} {asked}");
         let shown = String::from_utf8(run("text")).expect("text");
         assert_eq!(text(&result), shown, "{tool} {asked}");
-        // If the text says that there are more entries, the answer has the exact number of omitted entries.
+        // The answer has numbers of omitted entries if and only if the text says that there are more entries.
         let more = |text: &str| {
             text.lines()
                 .any(|line| line.starts_with("and ") && line.contains(" more"))

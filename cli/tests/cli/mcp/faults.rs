@@ -157,7 +157,7 @@ fn arguments_that_do_not_fit_are_told() {
 fn what_is_no_request_is_refused_and_the_next_answered() {
     let folder = folder();
     let mut client = Client::start(folder.path(), &[]);
-    // Errors before the initialization must not end the server either.
+    // Errors before the initialization must not end the server.
     client.send_line(br#"{"jsonrpc":"2.0","id":"first","method":"initialize","params":{}}"#);
     let first = client.receive();
     assert_eq!(
@@ -281,8 +281,7 @@ fn a_server_ends_with_its_standard_input() {
     assert!(end.status.success() && end.unread.is_empty() && end.stderr.is_empty());
     let end = Client::begin(folder.path(), &[]).close();
     assert!(end.status.success() && end.stderr.is_empty());
-    // The client sends a request and closes its side at once. If answering takes no time, the request is still
-    // answered.
+    // The client sends a request and closes its side at once. A request that takes no time is still answered.
     let mut client = Client::begin(folder.path(), &[]);
     let none = json!({ "name": "summary", "arguments": { "dump": "none.hprof" } });
     client.request("tools/call", none);

@@ -115,7 +115,7 @@ fn what_is_taken_back_is_not_worked_on_any_more() {
         let first = client.receive();
         assert_eq!(first["method"], "notifications/progress", "{first}");
         client.notify("notifications/cancelled", json!({ "requestId": running }));
-        // After cancellation, the progress of the next request is about the other dump only.
+        // The next request has no token, so progress messages before its answer are of the cancelled request.
         let next = client.request(
             "tools/call",
             json!({ "name": "summary", "arguments": { "dump": AFTER } }),

@@ -1,5 +1,5 @@
-//! The schemas were first written by hand and are now generated. Both must accept and reject the same reports. Keys
-//! that were added since then are not compared.
+//! Compares two versions of the JSON schemas for reports: the first were written by hand, the current ones are
+//! generated. Both must accept and reject the same reports. Keys that were added since then are not compared.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 /// The schemas that were written by hand, by the name of their report.
 const BY_HAND: &[u8] = include_bytes!("by-hand.json.gz");
 
-/// The differences that the two schemas may have: a report, the beginning of a path, and the reason.
+/// Differences that are allowed between the two schemas. Each names the report, the beginning of the path, and the
+/// reason.
 const DIFFERENCES: [(&str, &str, &str); 2] = [
     (
         "heap",
@@ -83,7 +84,7 @@ impl Both {
     }
 }
 
-/// Adds all keys that a schema describes.
+/// Adds to `keys` all keys that a schema describes.
 fn add_keys(schema: &Value, keys: &mut BTreeSet<String>) {
     if let Some(Value::Object(properties)) = schema.get("properties") {
         keys.extend(properties.keys().cloned());

@@ -190,8 +190,8 @@ fn lines_stand_in_the_order_of_trace_top() {
             ),
         ];
         for (part, window) in parts {
-            // In this scene, each stack allocates in a different method. So each frame has exactly one stack, and the
-            // lines for both are equal.
+            // In this trace, each stack allocates in a different method. So each frame has exactly one stack, and
+            // grouping by frame gives the same lines as grouping by stack.
             for (name, by) in [
                 ("class", By::Class),
                 ("site", By::Site),
