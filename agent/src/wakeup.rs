@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::jvmti::{Jvmti, Monitor};
 
-/// Name of the agent's monitors in the JVM.
+/// The name that all monitors (locks) of the agent have in the JVM.
 pub(crate) const NAME: &CStr = c"heapdiff agent";
 
 /// Wakes one of the agent's threads and requests its stop. Uses a raw monitor, which GC callbacks may use, too.

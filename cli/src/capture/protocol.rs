@@ -380,8 +380,8 @@ impl Answer {
     }
 }
 
-/// True if an error means that a user has no right to write. Other errors do not mean this: kernels before Linux 5.8
-/// and some sandboxes cannot check the permissions of the user of a thread.
+/// True if an error means that a user may not write to a place. Another error means only that the permission could not
+/// be checked: kernels before Linux 5.8 and some sandboxes lack the system call for it.
 fn is_refusal(error: &io::Error) -> bool {
     let refusals = [Errno::ACCESS, Errno::ROFS];
     Errno::from_io_error(error).is_some_and(|error| refusals.contains(&error))

@@ -166,7 +166,7 @@ pub(crate) struct CountRequest {
 /// The process that writes the dumps of a hunt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Forking {
-    /// A forked child if possible, else the JVM.
+    /// A forked child writes the dump if possible, else the JVM itself.
     WherePossible,
     Always,
     Never,

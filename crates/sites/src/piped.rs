@@ -34,7 +34,7 @@ pub fn end_of(text: &str) -> Option<u32> {
     text.strip_suffix('\n')?.parse().ok()
 }
 
-/// Returns the last bytes sent through the pipe: offset and length of the piece, big-endian.
+/// Returns the bytes that end the stream in the pipe: the offset and the length of the last piece, both big-endian.
 #[must_use]
 pub fn trailer(at: u64, length: u64) -> [u8; TRAILER] {
     let mut bytes = [0; TRAILER];

@@ -28,7 +28,7 @@ pub enum Trend {
     WarmUp,
     /// Was level, grew between two dumps, and has been level since: 100, 100, 900, 900.
     Jump,
-    /// Rose and fell, and does not end higher than before: 100, 900, 200, 880.
+    /// Rose and fell, and the last value is not the highest: 100, 900, 200, 880.
     Sawtooth,
     /// Rose and fell, and ends higher than ever: 100, 300, 200, 600, 400, 1000.
     RisingSawtooth,
@@ -244,8 +244,8 @@ impl Course {
         })
     }
 
-    /// Classifies the series after a step (interval between two dumps) that is too short has been merged with a
-    /// neighbouring one.
+    /// Merges a step (interval between two dumps) that is too short with a neighbouring one, and classifies the series
+    /// that is left.
     fn without_step(points: &[(u64, u64)], step: usize, noise: u64) -> Self {
         let is_last = step + 2 == points.len();
         let mut less = points.to_vec();
@@ -255,8 +255,8 @@ impl Course {
             let end = points[step + 1].0 - taken.0;
             course.short_end = Some(course.short_end.map_or(end, |e| e.max(end)));
         }
-        // The first interval was level and has been removed, so the figure began to grow only at the second dump. This
-        // is a jump.
+        // Without the first interval, the growth seems to begin with the first dump (`WarmUp`). But the figure was level
+        // in that interval and grew only after it (`Jump`).
         if step == 0 && course.trend == Trend::WarmUp {
             course.trend = Trend::Jump;
         }

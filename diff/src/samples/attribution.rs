@@ -477,7 +477,8 @@ impl Attribution {
         self.samples.live.iter().zip(self.steps.iter().copied())
     }
 
-    /// Returns the sampling settings of this dump and the agent's first settings, if both dumps are of one JVM.
+    /// Returns the sampling settings in this dump, and those with which the agent began. Returns `None` unless this dump
+    /// and the dump `first` are of the same JVM.
     pub(crate) fn same_jvm(&self, first: &Self) -> Option<(Sampling, Sampling)> {
         let (first, own) = (first.samples.agent()?, self.samples.agent()?);
         let same = (first.pid, first.started_ms) == (own.pid, own.started_ms);

@@ -155,7 +155,7 @@ fn kotlin(class: &str, method: &str, file: &str) -> String {
     let (package, simple) = class.rsplit_once('.').unwrap_or(("", class));
     let mut parts: Vec<&str> = simple.split('$').collect();
     let of_file = facade.as_deref() == parts.first().copied();
-    // `Foo$bar$1` and `Foo$bar$1$2` are lambdas or objects inside `bar`.
+    // `Foo$bar$1` and `Foo$bar$1$2` are the classes of lambdas or anonymous objects in the method `bar`.
     let mut inner = false;
     while parts.len() > 1 && parts.last().is_some_and(|p| is_number(p)) {
         parts.pop();

@@ -441,8 +441,8 @@ impl Gap {
     }
 }
 
-/// Number of classes whose measured distances agree with a hypothesis. A class counts only if its distance was measured
-/// several times.
+/// Number of classes whose measured distances (from one object to the next) agree with a possible layout. A class counts
+/// only if its distance was measured several times.
 #[derive(Clone, Copy, Default)]
 struct Agreement {
     equal: u64,

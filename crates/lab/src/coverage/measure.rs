@@ -216,7 +216,7 @@ impl Tools<'_> {
         Ok(found)
     }
 
-    /// Takes two dumps. Returns, for each dump, the number of bytes that each stack had allocated by then.
+    /// Makes the JVM write two dumps. Returns, for each dump, the number of bytes that each stack had allocated by then.
     fn dumps(
         &self,
         setting: &Setting,

@@ -91,7 +91,7 @@ pub struct FieldValue<'a> {
     pub place: u16,
     /// Its name.
     pub name: &'a str,
-    /// Its value. `None` if the object's record is too short to contain it.
+    /// The value of the field. `None` if the object's record is too short to contain it.
     pub value: Option<Value>,
 }
 
