@@ -152,8 +152,8 @@ fn found(
             let read = (&shown).take(64).read_to_string(&mut text);
             if let (Ok(_), Some(end)) = (read, piped::end_of(&text)) {
                 let pipe = opened(&files.join(end.to_string()))?;
-                // Empty the memory file that announces the pipe. The agent waits for this, because it shows that
-                // somebody reads the pipe.
+                // Empty the memory file (memfd) in which the agent wrote the pipe's file descriptor. The agent waits
+                // until this file is empty, because then somebody reads the pipe.
                 shown.set_len(0)?;
                 return Ok(Some(pipe));
             }

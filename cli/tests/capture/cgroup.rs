@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// A control group. Dropping this value removes the group.
 pub(crate) struct Group {
     folder: PathBuf,
-    /// The names of the group's files that contain its limit and its used memory.
+    /// Names of the two files in the control group's folder that contain its memory limit and its used memory.
     names: [&'static str; 2],
 }
 
@@ -24,7 +24,7 @@ impl Group {
         made
     }
 
-    /// Returns the words before a command that make the command run in the group.
+    /// Returns words for the start of a command line. With them, the command runs in the control group.
     pub(crate) fn entrance(&self) -> [String; 3] {
         let procs = self.folder.join("cgroup.procs");
         let join = format!("echo $$ > {} && exec \"$0\" \"$@\"", procs.display());
@@ -52,7 +52,7 @@ impl Group {
         setting.exists() && fs::write(setting, u8::from(is_so).to_string()).is_ok()
     }
 
-    /// Returns the same command, changed so that it runs in the group.
+    /// Returns a command that enters the control group and then runs `plain`.
     pub(crate) fn within(&self, plain: &Command) -> Command {
         let [shell, option, join] = self.entrance();
         let mut command = Command::new(shell);

@@ -265,7 +265,7 @@ fn no_gate_passes_if_segments_are_not_read() {
         "the dump has more than one place where the JVM may have begun to merge the segments",
         0,
     );
-    // The base file contains no heap records.
+    // The dump's main file (`b.hprof`) contains no heap records.
     place.write("b.hprof", &place.whole[..heap[0] - 1]);
     let (_, err) = place.ends(3, &["top", "b.hprof"]);
     assert!(
