@@ -16,7 +16,7 @@ use testdata::writer::{
     Body, FieldType, Framing, Header, IdSize, RecordWriter, Root, Version, tag,
 };
 
-/// Size of the segments that contain the copies.
+/// Size of the heap dump segments to which the copies of the objects are written, in bytes.
 const SEGMENT: usize = 64 << 20;
 
 /// Size of the tag, time and length before a record.
