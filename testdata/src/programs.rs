@@ -29,7 +29,7 @@ pub fn deep_sizes() -> PathBuf {
 }
 
 /// `Contents.java`: keeps collections of every kind in static fields, and prints a line `HOLDS field kind size
-/// elements` for each. Then prints its only `READY`, and waits. Main class `Contents`.
+/// elements` for each. Then prints one line `READY`, and waits. Main class `Contents`.
 pub fn contents() -> PathBuf {
     java("Contents.java")
 }
