@@ -80,7 +80,7 @@ public final class Used {
             }
         }
 
-        /** Adds one element. The agent watches GROWN collections only after LARGE additions, so these also grow by that and shrink again. */
+        /** Adds one element. The agent watches GROWN collections only once they grew by LARGE, so these also grow and shrink again. */
         void pass(int i) {
             fill(i, i + 1);
             if (GROWN.contains(collection.getClass())) {
@@ -183,7 +183,7 @@ public final class Used {
         boolean weak = make.get() instanceof WeakHashMap;
         boolean tree = make.get() instanceof TreeMap;
         boolean identity = make.get() instanceof IdentityHashMap;
-        // WeakHashMap and IdentityHashMap inherit putIfAbsent from the interface Map. It first reads the map and then puts, too.
+        // WeakHashMap and IdentityHashMap inherit methods such as putIfAbsent from the interface Map. These first read the map, too.
         int asks = tree && version < 15 || weak || identity ? 1 : 0;
         int asksForPair = tree || weak || identity && version < 20 ? 1 : 0;
         for (int i = 0; i < 100; i++) {

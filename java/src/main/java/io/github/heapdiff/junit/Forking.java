@@ -8,8 +8,8 @@ public enum Forking {
      */
     AUTO,
     /**
-     * A forked child always writes the snapshots. If heapdiff's agent is not in the JVM, the library loads it. If the agent cannot be
-     * loaded, the result of the check is undecided.
+     * A forked child always writes the snapshots. This needs heapdiff's agent, so the library loads it. If no child can be forked, the
+     * result of the check is undecided.
      */
     ALWAYS,
     /** The JVM itself always writes the snapshots, and the program pauses meanwhile. The library does not load the agent. */

@@ -47,8 +47,8 @@ final class Suspect {
     }
 
     /**
-     * Returns true if the growth cannot be accepted because of the verdict or because of the growth in each step. In this case, the number
-     * of growing rounds decides whether the test fails.
+     * Returns true if there is no reason to accept the growth: neither the verdict nor the growth in each step is one. In this case, the
+     * number of growing rounds decides whether the test fails.
      */
     boolean growsInEachStep() {
         return excuse().isEmpty();
