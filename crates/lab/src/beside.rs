@@ -41,8 +41,8 @@ struct Bench {
     agent: PathBuf,
 }
 
-/// On each JDK, counts allocations with every combination of the agent, JaCoCo and async-profiler. Fails if another
-/// tool changes the counts, or if the agent changes JaCoCo's coverage.
+/// Counts allocations on each JDK, with all combinations of the agent, JaCoCo and async-profiler that are tested. Fails
+/// if another tool changes the counts, or if the agent changes JaCoCo's coverage.
 pub(crate) fn beside(options: &Options) -> Result<()> {
     let scratch = run::target_dir().join("beside");
     let archive = scratch.join(format!("org.jacoco.agent-{JACOCO}-runtime.jar"));

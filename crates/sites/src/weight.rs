@@ -107,8 +107,8 @@ impl Sampling {
     ///
     /// When such a JVM allocates an object outside of the TLAB, it checks whether the next sample is due. This check
     /// ignores the bytes that were allocated in the TLAB since the last sample. So the object is sampled only if two
-    /// sample points fall into the object and these bytes together. The probability of a sample follows from `x = size
-    /// / interval`:
+    /// sample points fall into the object and these bytes together. Let `x` be the size divided by the interval. The
+    /// probability of a sample is then:
     ///
     /// ```text
     /// inside the TLAB:  1 - exp(-x)
@@ -162,8 +162,8 @@ impl Sampling {
     /// Returns the bytes that a sample represents. If the agent takes fewer samples later in a run, results from before
     /// and after that change are comparable. `first` is the sampling with which the agent started.
     ///
-    /// The result is the bytes of [`Self::weight`]. If the weight is unknown, the result is `size * self.rate /
-    /// first.rate`.
+    /// The result is the bytes of [`Self::weight`]. If the weight is unknown, the result is the size, multiplied by
+    /// `self.rate` and divided by `first.rate`.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     pub fn relative_bytes(&self, first: &Sampling, size: u64) -> f64 {
