@@ -13,8 +13,8 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Creates a group with this memory limit below the group of this process. If the kernel does not allow this,
-    /// prints a message and returns `None`.
+    /// Creates a control group with this memory limit below the control group of this process. If the kernel does not
+    /// allow this, prints a message and returns `None`.
     #[expect(clippy::print_stderr, reason = "what is left out is said")]
     pub(crate) fn of(bytes: u64) -> Option<Self> {
         let made = made(bytes);
@@ -31,8 +31,8 @@ impl Group {
         ["sh", "-c", &join].map(str::to_owned)
     }
 
-    /// Sets the limit to `bytes` more than the used memory. File pages that nobody uses are not included in the used
-    /// memory, because the kernel reclaims them first.
+    /// Sets the memory limit to `bytes` more than the used memory. File pages that nobody uses are not included in the
+    /// used memory, because the kernel reclaims them first.
     pub(crate) fn leave(&self, bytes: u64) {
         let [limit, used] = self.names.map(|name| self.folder.join(name));
         let used = fs::read_to_string(used).expect("a figure");

@@ -35,7 +35,7 @@ enum Hook {
     Level,
 }
 
-/// The constant-pool entries for hooks. Each is created when the hook is first needed.
+/// Indexes of the constant-pool entries for hooks. An entry is created when its hook is first needed.
 #[derive(Clone, Copy, Default)]
 struct Named {
     class: Option<u16>,
@@ -91,7 +91,7 @@ impl<'h> Constants<'h> {
         Ok(method)
     }
 
-    /// Returns the constant for a hook that receives the result of a call.
+    /// Returns the index of the constant-pool entry for a hook that receives the result of a call.
     fn returned(&mut self, name: &'static str) -> Result<u16, Full> {
         let known = self.named.returned.iter().flatten();
         if let Some((_, method)) = known.clone().find(|(known, _)| *known == name) {

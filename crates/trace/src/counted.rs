@@ -46,7 +46,7 @@ pub struct Counting {
     pub missed_methods: u64,
     /// Number of classes that cannot be rewritten, or whose new version the JVM rejected.
     pub missed_classes: u64,
-    /// The lines that allocated since the last tick.
+    /// The lines of code that allocated since the last tick.
     pub lines: Vec<LineCount>,
 }
 
@@ -59,7 +59,7 @@ pub struct LineCount {
     pub class: Arc<str>,
     /// The method.
     pub method: Arc<str>,
-    /// The line, if the class file has line numbers.
+    /// The line number, if the class file has line numbers.
     pub line: Option<u32>,
     /// Name of the allocated class, in the form `com.acme.Foo$Bar` or `byte[]`.
     pub allocated: Arc<str>,
@@ -197,7 +197,7 @@ impl CountedRows {
         Ok(())
     }
 
-    /// Returns the row id of a line, or `None` if the line has no row of its own.
+    /// Returns the row id of a line of code, or `None` if the line has no row of its own.
     fn line(
         &mut self,
         connection: &Connection,

@@ -72,7 +72,7 @@ const END_PART: u64 = 3;
 /// A program is idle while it does less than 1/100 of its mean work per unit of time.
 const IDLE_PART: u64 = 100;
 
-/// The difference between two neighbouring points.
+/// The time and the growth between two neighbouring dumps.
 #[derive(Clone, Copy)]
 struct Step {
     time: u64,

@@ -58,7 +58,7 @@ impl Both {
         }
     }
 
-    /// Checks that both schemas agree on a report that was changed at a path.
+    /// Checks that both schemas accept, or that both reject, a report that was changed at a path.
     fn agree(&self, report: &Value, path: &str, change: &str) {
         let (old, new) = (
             self.by_hand.is_valid(report),
@@ -167,7 +167,7 @@ fn remove_keys(both: &Both, report: &mut Value, (pointer, path): (&str, &str)) {
     change(whole, path, "as it was");
 }
 
-/// Values to put in place of a value.
+/// Returns values that the test puts in place of a value.
 fn others(value: &Value) -> Vec<Value> {
     let mut others = vec![
         Value::Null,

@@ -227,8 +227,8 @@ fn strata_without_samples_are_told_or_joined() {
         let bytes = division.parts.get(&'a').map_or(0.0, |p| p.bytes.value);
         (bytes, division.unsampled)
     };
-    // Random variation can explain that none of ten objects has a sample, so they are merged with the neighbouring
-    // size.
+    // Random variation can explain that none of ten objects has a sample, so this stratum is merged with that of the
+    // neighbouring size.
     assert_eq!(
         divide(vec![with(10, 100, 0), with(100, 112, 9)]),
         (12_200.0, 0)
