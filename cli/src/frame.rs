@@ -3,7 +3,7 @@
 use heapdiff_diff::FrameParts;
 use regex::Regex;
 
-/// Removes the space that headlines print between the method and the file of a frame.
+/// Removes the space between the method and the file of a frame. The titles of suspects in reports print such a space.
 pub(crate) fn without_gap(frame: &str) -> String {
     match frame.rsplit_once(" (") {
         Some((method, place)) if !place.contains('(') && place.contains('.') => {

@@ -68,7 +68,7 @@ fn ignored_signals() -> u64 {
 /// Installs the handler. Ctrl-C ends a wait. Without a wait it removes unfinished files and ends the run.
 #[cfg(not(unix))]
 pub(crate) fn handle() {
-    // If this fails, an interrupt ends the run by its default action.
+    // If the handler cannot be installed, Ctrl-C ends the process at once, which is the default action.
     let _ = ctrlc::set_handler(|| {
         if !end_wait() {
             let _state = remove_unfinished();

@@ -129,7 +129,7 @@ impl Setup {
         self.top.unwrap_or(default)
     }
 
-    /// Returns the view of a report whose objects come from this snapshot.
+    /// Returns the display options of a report on objects of this snapshot.
     pub(crate) fn view(&self, snapshot: &Snapshot) -> View {
         View {
             verbose: self.progress.verbose,

@@ -197,7 +197,8 @@ mod linux {
         text.len() == 16 && text.bytes().all(is_hex)
     }
 
-    /// Removes the number of a part from a name.
+    /// Removes the ending `.p` and number from the name of a dump's part: `a.hprof.p1` becomes `a.hprof`. Returns other
+    /// names unchanged.
     fn whole(name: &str) -> &str {
         match name.rsplit_once(".p") {
             Some((dump, part)) if !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()) => {
@@ -397,7 +398,8 @@ mod tests {
         sweep(folder.path());
         assert!(kept.exists() && at(pipe).exists());
         assert_eq!(theirs.exists(), is_theirs);
-        // The check of an open file refuses the pipe and the link, too. They may replace a file after the first check.
+        // The check after the file is opened refuses a pipe and a symbolic link, too. Either may replace the file
+        // between the check of the name and the opening.
         let opened = |name: &str| linux::deserted(rustix::fs::CWD, at(name));
         assert!(opened(pipe).is_none());
         assert!(opened(".heapdiff-1111111111111111").is_none());

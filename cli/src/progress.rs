@@ -245,7 +245,8 @@ impl Progress for Meter {
             self.bar.set_position(done);
         }
         if let Some((watch, dump)) = &self.watch {
-            // The lock on the phase is released before the follower writes, because a client may read slowly.
+            // Release the lock on the current phase before the watcher sends a progress message to its client.
+            // Otherwise a client that reads slowly would keep the lock held.
             let phase = {
                 let phase = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
                 phase.as_ref().map(|phase| (phase.name, phase.total))

@@ -5,8 +5,8 @@ use std::io::IsTerminal;
 use clap::ValueEnum;
 use heapdiff_report::Style;
 
-// Doc comments on the values would make the help of each option with these values a page long.
-/// When to use colours or show progress; by itself, on a terminal.
+/// When to use colours or to show progress. `Auto` means only if the output is a terminal.
+// The values have no doc comments, because these would make the help of each option with these values a page long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 pub(crate) enum When {
     #[default]

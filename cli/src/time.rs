@@ -37,8 +37,8 @@ impl FromStr for Moment {
 }
 
 impl Moment {
-    /// Converts the point in time to milliseconds since the start of a run. The run began at `started_ms`, in
-    /// milliseconds since 1970, and lasted `uptime_ms`.
+    /// Converts a moment that the user gave to milliseconds since the start of a run. `started_ms` is the start of the
+    /// run in milliseconds since 1970. `uptime_ms` is the run's duration, which is needed for moments before its end.
     pub(crate) fn uptime_ms(self, started_ms: u64, uptime_ms: u64) -> u64 {
         let ms = |span: Span| u64::try_from(span.0.as_millis()).unwrap_or(u64::MAX);
         match self {

@@ -34,11 +34,11 @@ import java.util.function.Supplier;
 
 /**
  * Creates objects of all kinds, each in a static field of {@link Zoo}, and measures them inside the JVM. Instrumentation gives shallow
- * sizes. A walk over fields and elements gives deep sizes, with shared values and without them. Prints {@code SIZE field shallow deep
- * unshared} for each object, {@code SET shallow deep unshared} for all objects together, {@code STATICS shallow deep} for a class object
- * with everything that its static fields hold, and {@code UNTOLD shallow deep unshared} for a string that the program interned. Prints
- * {@code FINAL field deep} and {@code FINALSTATICS deep} for walks that do not follow final fields. Then prints READY 1, and waits without
- * changing anything.
+ * sizes. Walks over fields and elements give deep sizes: {@code deep} includes shared values, {@code unshared} does not. Prints
+ * {@code SIZE field shallow deep unshared} for each object, {@code SET ...} for all objects together, {@code STATICS shallow deep} for a
+ * class object and all that its static fields hold, and {@code UNTOLD ...} for an interned string that a dump does not mark as interned.
+ * Prints {@code FINAL field deep} and {@code FINALSTATICS deep} for walks that do not follow final fields. Then prints READY 1, and waits
+ * without changing anything.
  */
 public class DeepSizes {
     static Instrumentation instrumentation;

@@ -151,7 +151,7 @@ public class Hashes {
         });
     }
 
-    /** Parses XML whose names are secrets, because parsers store the hashes of names in tables. */
+    /** Parses XML in which the names of elements and attributes are secrets. Parsers store the hashes of such names in tables. */
     static void parse(String secret) {
         keep(secret, s -> {
             String xml = "<" + s + " " + s + "='" + s + "'/>";

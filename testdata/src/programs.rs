@@ -23,25 +23,25 @@ pub fn layout_zoo() -> PathBuf {
 }
 
 /// `DeepSizes.java`: creates objects of all kinds and measures their sizes with `java.lang.instrument`. Prints the
-/// sizes, then its only `READY`, and waits. Main class `DeepSizes`.
+/// sizes, then one line `READY`, and waits. Main class `DeepSizes`.
 pub fn deep_sizes() -> PathBuf {
     java("DeepSizes.java")
 }
 
-/// `Contents.java`: keeps collections of every kind in static fields, and prints a line `HOLDS field kind size
-/// elements` for each. Then prints its only `READY`, and waits. Main class `Contents`.
+/// `Contents.java`: keeps collections of every kind in static fields. For each collection, prints a line
+/// `HOLDS field kind size elements`. Then prints one line `READY`, and waits. Main class `Contents`.
 pub fn contents() -> PathBuf {
     java("Contents.java")
 }
 
 /// `Hashes.java [SECRETS [SEED]]`: passes secrets to the JDK classes that store hashes, and prints a line `HASH number`
-/// for each hash. Then prints its only `READY`, and waits. Main class `Hashes`.
+/// for each hash. Then prints one line `READY`, and waits. Main class `Hashes`.
 pub fn hashes() -> PathBuf {
     java("Hashes.java")
 }
 
 /// `Waste.java`: wastes memory in known ways, and measures the wasted bytes with `java.lang.instrument`. Prints them,
-/// then its only `READY`, and waits. Main class `Waste`.
+/// then one line `READY`, and waits. Main class `Waste`.
 pub fn waste() -> PathBuf {
     java("Waste.java")
 }

@@ -60,7 +60,7 @@ impl Mode {
     }
 }
 
-/// The amount by which the first class of the scenario's `classes` grows in each phase, at least.
+/// Minimum growth of the first class in the scenario's `classes` in each phase, in objects or in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Growth {
     /// Number of additional objects.

@@ -241,7 +241,8 @@ fn each_sentence_is_quoted_in_a_test() {
         };
         for literal in literals(parts(&code).0).iter().filter(|l| is_sentence(l)) {
             let [two, three] = [2, 3].map(|count| runs(literal, count));
-            // Single words between placeholders are not searched for, because they are too common.
+            // The tests must quote a part of each message: two or three successive words between its placeholders.
+            // Single words are not searched for in the tests, because they are too common.
             let is_quoted = match (two.is_empty(), three.is_empty()) {
                 (true, _) => true,
                 (false, true) => !two.is_disjoint(&known[0]),

@@ -88,7 +88,7 @@ pub(crate) fn junit(options: &Options) -> Result<()> {
 
 /// A series of assertions.
 struct Soak<'a> {
-    /// The number of assertions, and the size of the live objects in megabytes.
+    /// Parameters of the series: the number of leak assertions, and the size of the live objects in megabytes.
     sizes: [u32; 2],
     fork: &'a str,
 }

@@ -214,8 +214,8 @@ fn options(count: &CountRequest) -> Result<String> {
             options += &format!(",{key}={}", pattern.as_str().replace(',', "\\,"));
         }
     }
-    // The limit is lower than the size of the JVM's buffer. The buffer must also hold the 16 characters of the token,
-    // and a prefix that is longer than the one used here.
+    // The options must be shorter than the JVM's buffer. Later a token with 16 characters is added to them, and one
+    // request has a longer prefix (`COUNT_CLASSES`) than the one used here.
     let more = token.len() + 18 + attach::COUNT_CLASSES.len();
     if options.len() + more < LONGEST_ARGUMENT {
         Ok(options)

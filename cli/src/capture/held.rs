@@ -32,11 +32,11 @@ const LOOK: Duration = Duration::from_millis(5);
 /// The time between two reads from an empty pipe. The pipe's buffer is large enough for what a child writes in that
 /// time.
 const MORE: Duration = Duration::from_micros(300);
-/// How long the pipe may be silent after the agent has finished.
+/// How long the pipe may deliver no bytes after the agent has finished.
 const SILENT: Duration = Duration::from_secs(5);
 /// Number of received bytes after which the free memory is checked again.
 const ROOM: u64 = 16 << 20;
-/// This many bytes of free memory are left for other processes.
+/// Number of bytes of free memory that are left for other processes.
 const RESERVE: u64 = 64 << 20;
 
 /// A dump in memory. Dropping this value frees the memory.
@@ -127,8 +127,8 @@ pub(super) fn token() -> String {
     format!("{random:016x}")
 }
 
-/// Opens the read end of the pipe that the agent announces. Returns `None` if the agent has finished (`over`) and there
-/// is still no pipe.
+/// Opens the read end of the pipe whose file descriptor the agent wrote to a memory file. Returns `None` if the agent
+/// has finished (`over`) and there is still no pipe.
 fn found(
     pid: u32,
     token: &str,
@@ -152,8 +152,8 @@ fn found(
             let read = (&shown).take(64).read_to_string(&mut text);
             if let (Ok(_), Some(end)) = (read, piped::end_of(&text)) {
                 let pipe = opened(&files.join(end.to_string()))?;
-                // Empty the memory file that announces the pipe. The agent waits for this, because it shows that
-                // somebody reads the pipe.
+                // Empty the memory file (memfd) in which the agent wrote the pipe's file descriptor. The agent waits
+                // until this file is empty, because then somebody reads the pipe.
                 shown.set_len(0)?;
                 return Ok(Some(pipe));
             }
@@ -172,8 +172,8 @@ pub(super) fn is_named(descriptor: &Path, name: &str) -> bool {
     link.starts_with(name.as_bytes())
 }
 
-/// Opens the memory file (memfd) that announces the pipe. The JVM's user may put another file in its place, so this
-/// checks the open file and does not use its path again.
+/// Opens the memory file (memfd) in which the agent wrote the pipe's file descriptor. The JVM's user may put another
+/// file in its place, so this checks the open file and does not use its path again.
 fn sign_at(path: &Path, sign: &str) -> io::Result<File> {
     memory_at(path, sign).map_err(|e| match e.kind() {
         ErrorKind::InvalidInput => io::Error::other("the file that the agent offers is not a pipe"),

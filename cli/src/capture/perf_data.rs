@@ -11,7 +11,8 @@ use std::path::Path;
 
 use super::folder::Folder;
 
-/// Maximum number of bytes that are read of the file. HotSpot reserves 32 KiB.
+/// Maximum number of bytes that are read from a JVM's file of performance counters. HotSpot reserves 32 KiB for this
+/// file.
 const LARGEST: u64 = 1 << 20;
 /// The first bytes of the file. They do not depend on the byte order.
 const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];

@@ -79,8 +79,8 @@ impl Copy {
             })?;
             Ok((path, file))
         })?;
-        // The lock keeps other runs from removing the copy as the leftover of a killed run. On file systems without
-        // locks, the open file has the same effect.
+        // Other runs of heapdiff remove copies that killed runs left. They do not remove a file that is locked or open.
+        // So lock this copy, and keep its file open in case the file system has no locks.
         let _ = file.try_lock();
         let (uid, gid) = (user.uid.as_raw(), user.gid.as_raw());
         if file.metadata()?.uid() != uid {

@@ -38,7 +38,7 @@ pub(super) struct Image {
 }
 
 impl Image {
-    /// Reads the index. Returns `None` if the file is not an image.
+    /// Reads the table of contents of a JDK's `lib/modules` file. Returns `None` if the file does not have this format.
     pub(super) fn open(file: &mut File) -> io::Result<Option<Self>> {
         let mut head = [0; HEADER];
         let is_image = file.read_exact(&mut head).is_ok();

@@ -58,7 +58,7 @@ impl Fleet {
             if !self.quiet {
                 let (rows, files) = (added.rows, added.files.len());
                 let plural = if files == 1 { "" } else { "s" };
-                // If standard output is closed, add the remaining inputs nevertheless.
+                // If standard output is closed, this message is lost. Add the remaining input files nevertheless.
                 let _ = writeln!(
                     io::stdout().lock(),
                     "{}: added {rows} rows in {files} file{plural} to {}",

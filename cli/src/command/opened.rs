@@ -117,7 +117,7 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// Returns the agent's objects if they are hidden.
+    /// Returns the agent's objects if the report leaves them out. Returns nothing if the report shows them.
     pub(super) fn hidden(&self) -> &[ObjectIndex] {
         if self.shows_own {
             &[]

@@ -72,7 +72,8 @@ pub(super) fn opened(
     if setup.progress.verbose {
         messages::said("both dumps are read at the same time");
     }
-    // There can be only one progress bar. It shows the progress of the later dump.
+    // Both dumps are read at the same time, but a terminal can show only one progress bar. So only the later dump
+    // (`after`) has one.
     let beside = Setup {
         progress: Wanted {
             when: When::Never,

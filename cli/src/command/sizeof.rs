@@ -31,9 +31,9 @@ const CLASSES: usize = 20;
 const UNKNOWN: usize = 5;
 /// Maximum number of lines of the tree.
 const LINES: usize = 30;
-/// Maximum number of objects that are visited to measure the selected objects one by one. If the dump has more objects,
-/// their number is the limit. Visiting this many objects takes a few seconds. The objects that retain the most are
-/// measured first.
+/// Maximum number of objects that are visited to measure the selected objects one by one. The limit is the larger of
+/// this number and the number of objects in the dump. Visiting five million objects takes a few seconds. The selected
+/// objects that retain the most are measured first.
 const LOOKS: u64 = 5_000_000;
 
 const EXAMPLES: &str = "\

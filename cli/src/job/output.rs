@@ -15,14 +15,14 @@ pub(crate) struct Output {
     /// `None` means standard output.
     pub(crate) file: Option<PathBuf>,
     pub(crate) color: When,
-    /// The frames of stacks that text shows, if the command line sets this.
+    /// The frames of a stack that the text format shows. `None` if no option on the command line selects them.
     pub(crate) frames: Option<Frames>,
-    /// True if text shows internals.
+    /// True if the text format shows internals: the object layout, and the agent's own memory.
     pub(crate) verbose: bool,
 }
 
 impl Output {
-    /// Returns the style `colours` with the user's choice of frames and internals.
+    /// Returns a copy of the style `colours` that follows the user's options for frames and internals.
     pub(crate) const fn style(&self, colours: Style) -> Style {
         colours
             .with_frames(self.frames)

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 /// A control group. Dropping this value removes the group.
 pub(crate) struct Group {
     folder: PathBuf,
-    /// The names of the group's files that contain its limit and its used memory.
+    /// Names of the two files in the control group's folder that contain its memory limit and its used memory.
     names: [&'static str; 2],
 }
 
 impl Group {
-    /// Creates a group with this memory limit below the group of this process. If the kernel does not allow this,
-    /// prints a message and returns `None`.
+    /// Creates a control group with this memory limit below the control group of this process. If the kernel does not
+    /// allow this, prints a message and returns `None`.
     #[expect(clippy::print_stderr, reason = "what is left out is said")]
     pub(crate) fn of(bytes: u64) -> Option<Self> {
         let made = made(bytes);
@@ -24,15 +24,15 @@ impl Group {
         made
     }
 
-    /// Returns the words before a command that make the command run in the group.
+    /// Returns words for the start of a command line. With them, the command runs in the control group.
     pub(crate) fn entrance(&self) -> [String; 3] {
         let procs = self.folder.join("cgroup.procs");
         let join = format!("echo $$ > {} && exec \"$0\" \"$@\"", procs.display());
         ["sh", "-c", &join].map(str::to_owned)
     }
 
-    /// Sets the limit to `bytes` more than the used memory. File pages that nobody uses are not included in the used
-    /// memory, because the kernel reclaims them first.
+    /// Sets the memory limit to `bytes` more than the used memory. File pages that nobody uses are not included in the
+    /// used memory, because the kernel reclaims them first.
     pub(crate) fn leave(&self, bytes: u64) {
         let [limit, used] = self.names.map(|name| self.folder.join(name));
         let used = fs::read_to_string(used).expect("a figure");
@@ -52,7 +52,7 @@ impl Group {
         setting.exists() && fs::write(setting, u8::from(is_so).to_string()).is_ok()
     }
 
-    /// Returns the same command, changed so that it runs in the group.
+    /// Returns a command that enters the control group and then runs `plain`.
     pub(crate) fn within(&self, plain: &Command) -> Command {
         let [shell, option, join] = self.entrance();
         let mut command = Command::new(shell);

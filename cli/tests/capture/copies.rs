@@ -72,7 +72,8 @@ fn a_copy_that_a_killed_run_left_goes_with_the_next_run() {
         attached(other, "mark=/tmp/mark");
         assert!(copies().is_empty(), "{:?}", copies());
 
-        // The JVM that loaded the library still works with it.
+        // The copy of the library is deleted now. The JVM that loaded it can still use it: it ends its wait and accepts
+        // another request.
         fs::write(tmp.join("go"), "").expect("a file");
         attached(pid, "mark=/tmp/again");
         assert!(tmp.join("again").exists() && copies().is_empty());

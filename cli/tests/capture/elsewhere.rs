@@ -217,7 +217,8 @@ fn a_jvm_in_a_container() {
                 assert!(left.contains(&"mark".to_owned()), "{left:?}");
                 assert!(!left.iter().any(|n| n.starts_with(".attach")), "{left:?}");
             }
-            // In the container, the agent could write a trace, but the user would not look for it there.
+            // The agent runs in a container. It could write a trace there, but the user would not look for it in the
+            // container. So `hunt` records no trace.
             let hunt = [
                 "hunt", &pid, "--agent", library, "--for", "0", "-o", "hunted",
             ];

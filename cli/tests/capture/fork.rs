@@ -166,8 +166,8 @@ fn a_container_without_room_for_a_child_is_left_alone() {
         return;
     };
     let jdk = jdks().remove(0);
-    // A JVM with much memory whose dump is small. The dump must be small because it also takes memory if /tmp is in
-    // memory.
+    // A JVM that uses much memory but has few objects, so that its dump is small. A large dump would fill the memory,
+    // too, if `/tmp` is in memory.
     let large = shelf(&jdk).flags(["-Xms256m", "-XX:+AlwaysPreTouch"]);
     let target = ready(&large.through(group.entrance()));
     let pid = target.jvm_pid().expect("a JVM").to_string();

@@ -12,14 +12,15 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).expect(path)
 }
 
-/// Readers of the first page have little time, so it must be short.
+/// Readers of `README.md` have little time, so it must be short.
 #[test]
 fn the_first_page_is_short() {
     let length = read("README.md").len();
     assert!(length <= 10 * 1024, "README.md has {length} bytes");
 }
 
-/// The first page lists every page of `docs/`, and the index of commands every page of `docs/commands/`.
+/// `README.md` must have a link to every page of `docs/`. `docs/commands.md` must have a link to every page of
+/// `docs/commands/`.
 #[test]
 fn every_page_is_listed() {
     for (index, folder, link) in [

@@ -331,7 +331,8 @@ fn a_trace_is_pushed_as_long_as_it_grows() {
     assert_eq!(server.received().len(), 1);
     let server = StubServer::start(vec![ok(), ok()]);
     let url = server.url();
-    // If the tests run in the background, they ignore interrupts. Without `env`, the program would inherit that.
+    // A shell makes processes in the background ignore interrupts (SIGINT), and their children inherit this. So start
+    // the program through the command `env`, which resets the action of SIGINT.
     let mut child = Command::new("env")
         .arg("--default-signal=INT")
         .arg(env!("CARGO_BIN_EXE_heapdiff"))
@@ -342,7 +343,7 @@ fn a_trace_is_pushed_as_long_as_it_grows() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("a run");
-    // This line reports that the profile was pushed.
+    // Wait for the line of output that reports the push of the profile.
     let mut said = String::new();
     let mut lines = std::io::BufReader::new(child.stderr.take().expect("a pipe"));
     std::io::BufRead::read_line(&mut lines, &mut said).expect("a line");

@@ -1,5 +1,5 @@
 //! Tests dumps of JVMs that died while they merged segments: every command reads the dump with its segments, and every
-//! format reports that the dump has unmerged segments. If segments are not read, no gate passes.
+//! format reports that the dump has unmerged segments. If segments are not read, no gate (`--fail-on-...`) passes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -245,7 +245,7 @@ fn no_gate_passes_if_segments_are_not_read() {
     let place = Place::new();
     let heap = &place.heap;
     let all = "2 unmerged segments not read (b.hprof.p0, b.hprof.p1): ";
-    // The end of the base file matches no segment. The object that holds the arrays is in a segment.
+    // The end of the dump's main file (`b.hprof`) matches no segment. The object that holds the arrays is in a segment.
     let mut base = place.whole[..heap[6] + 300].to_vec();
     base[heap[5] + 200] ^= 1;
     place.write("b.hprof", &base);
@@ -254,7 +254,7 @@ fn no_gate_passes_if_segments_are_not_read() {
         "heapdiff did not find where in the dump file the content of the first segment begins",
         0,
     );
-    // The segment matches the end of the base file in two places.
+    // The segment matches the end of the dump's main file in two places.
     let record = &place.whole[heap[2]..heap[3]];
     place.write(
         "b.hprof",
@@ -265,7 +265,7 @@ fn no_gate_passes_if_segments_are_not_read() {
         "the dump has more than one place where the JVM may have begun to merge the segments",
         0,
     );
-    // The base file contains no heap records.
+    // The dump's main file (`b.hprof`) contains no heap records.
     place.write("b.hprof", &place.whole[..heap[0] - 1]);
     let (_, err) = place.ends(3, &["top", "b.hprof"]);
     assert!(

@@ -74,13 +74,13 @@ pub struct Entry<'p> {
 pub struct Entered<'a> {
     /// The new class file, or `None` if nothing changes.
     pub bytes: Option<Vec<u8>>,
-    /// The name and the descriptor of each method that has the call now.
+    /// The name and the descriptor of each method that begins with a hook call now.
     pub methods: Vec<(Name<'a>, Name<'a>)>,
-    /// The methods that should have the call but were not changed, each with the reason.
+    /// The methods for which `entries` returned a hook call, but which were not changed. Each has the reason.
     pub left_alone: Vec<LeftAlone<'a>>,
 }
 
-/// Inserts a call at the start of each method for which `entries` returns one. The arguments of `entries` are the
+/// Inserts a hook call at the start of each method for which `entries` returns one. The arguments of `entries` are the
 /// method's name and its descriptor.
 ///
 /// # Errors

@@ -35,13 +35,14 @@ enum Hook {
     Level,
 }
 
-/// The constant-pool entries for hooks. Each is created when the hook is first needed.
+/// Indexes of the constant-pool entries for hooks. An entry is created when its hook is first needed.
 #[derive(Clone, Copy, Default)]
 struct Named {
     class: Option<u16>,
     /// Indexed by [`Hook`].
     methods: [Option<u16>; 3],
-    /// The two most recently used hooks that receive results of calls, each with its constant.
+    /// A cache of the two most recently used hooks that receive results of calls. Each entry has the hook's name and
+    /// the index of its entry in the constant pool.
     returned: [Option<(&'static str, u16)>; 2],
 }
 
@@ -90,7 +91,7 @@ impl<'h> Constants<'h> {
         Ok(method)
     }
 
-    /// Returns the constant for a hook that receives the result of a call.
+    /// Returns the index of the constant-pool entry for a hook that receives the result of a call.
     fn returned(&mut self, name: &'static str) -> Result<u16, Full> {
         let known = self.named.returned.iter().flatten();
         if let Some((_, method)) = known.clone().find(|(known, _)| *known == name) {
@@ -175,9 +176,10 @@ impl Calls<'_, '_> {
         Ok(())
     }
 
-    /// Generates the calls that precede a `multianewarray` with one dimension for each entry of `sites`. For a level
-    /// without a site number, the code only multiplies. The lengths are stored in local variables from `first` on,
-    /// which no stack map frame uses.
+    /// Generates the hook calls before a `multianewarray`. `sites` has one entry for each dimension. A dimension with a
+    /// site number gets a call of the hook `level`, which counts the arrays of this dimension and multiplies the count
+    /// by their length. For a dimension without a site number, the code only multiplies. The lengths are stored in
+    /// local variables from `first` on, which no stack map frame uses.
     ///
     /// The generated code for two lengths `a` and `b`, which are on the stack:
     ///

@@ -213,7 +213,8 @@ impl<'a> Longer<'_, 'a> {
         out.extend(count.to_be_bytes());
         for (index, content) in kept {
             out.extend(index.to_be_bytes());
-            // The length normally fits, because each entry grows by at most a few bytes.
+            // The attribute's new length normally fits into 32 bits, because each of its entries grows by at most a few
+            // bytes.
             let length = u32::try_from(content.len()).map_err(|_| Reason::TooLong)?;
             out.extend(length.to_be_bytes());
             out.extend(content);

@@ -288,8 +288,9 @@ fn numbers_of_each_size_are_pushed() {
 fn a_switch_gets_the_padding_of_its_new_place() {
     for before in 0..4 {
         for counted in 1..5 {
-            // Hooks add four bytes before the first object and five before each other object. `iconst_0` precedes the
-            // switch.
+            // The method creates `counted` objects. Rewriting inserts four bytes of code before the first `new`, and
+            // five bytes before each later `new`, because its site number is larger. `iconst_0` (0x03) precedes the
+            // `tableswitch`.
             let objects = [NOP.repeat(before), POPPED.repeat(counted), vec![0x03]].concat();
             let at = objects.len();
             let pad = vec![0; 3 - at % 4];
@@ -332,8 +333,8 @@ fn a_switch_gets_the_padding_of_its_new_place() {
 
 #[test]
 fn jumps_lead_to_the_call_and_fit_or_the_method_stays() {
-    // A `goto` that jumps over one object to another, a `jsr_w` that jumps backwards, and a `goto_w` that jumps over an
-    // object.
+    // Two jumps. The `goto` jumps over the code that creates one object, to the code that creates another. The `goto_w`
+    // jumps over the code that creates an object, to the `return`.
     let code: &[&[u8]] = &[
         &[0xa7, 0, 7],
         &POPPED,
@@ -438,7 +439,8 @@ fn levels_that_are_not_counted_are_still_multiplied() {
 
 #[test]
 fn frames_of_each_kind_move() {
-    // The code has an object at 0, followed by `nop`s at 4, 5, ..., which serve as targets.
+    // The method begins with a `new` at offset 0. `nop`s at offsets 4, 5, ... follow, to which stack map frames can
+    // refer.
     let code = |frames: &[&[u8]]| {
         let count = u16::try_from(frames.len()).unwrap();
         let content = [&count.to_be_bytes()[..], &frames.concat()].concat();
@@ -452,10 +454,11 @@ fn frames_of_each_kind_move() {
         .with(FRAMES, content)
         .attribute(0)
     };
-    // A frame at offset 0 stays there. The next frame moves by four bytes.
+    // Four bytes are inserted at offset 0. A frame at offset 0 stays there. The next frame moves by these four bytes.
     assert_eq!(code(&[&[0], &[3]]), [0, 2, 0, 7]);
     assert_eq!(code(&[&[4], &[0]]), [0, 2, 8, 0]);
-    // A distance of at most 59 fits into the short form. Frames in the long form get the short form if their distance
+    // A frame stores its distance from the frame before. The short form holds at most 63, so an old distance of at most
+    // 59 still fits after the move by four bytes. Frames in the long form get the short form if their new distance
     // fits.
     assert_eq!(code(&[&[59]]), [0, 1, 63]);
     assert_eq!(code(&[&[60]]), [0, 1, 251, 0, 64]);

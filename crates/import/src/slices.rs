@@ -120,9 +120,11 @@ struct Alive {
 
 /// Returns the live objects at the ends of ticks, only for ticks in which they change.
 ///
-/// Live objects are known only at the moments when the recorder searched for them. At the end of a tick, the live
-/// objects are those that the next search finds and that were allocated by the end of the tick. After the last search,
-/// they are the objects that it found. An example with ticks of one second, numbered from 0:
+/// Live objects are known only at the moments when the recorder searched for them. So an object counts as live at the
+/// end of a tick if it was allocated before that, and if the next search after the tick finds it. After the last
+/// search, the objects that the last search found count as live.
+///
+/// An example with ticks of one second, numbered from 0:
 ///
 /// ```text
 /// object      allocated   found by the searches at 2.5 s and 4.5 s   alive at the ends of

@@ -27,7 +27,7 @@ pub(crate) struct Field {
     pub(crate) name: Box<str>,
     /// The id of the field's type.
     pub(crate) id: i64,
-    /// True if a record contains the key of a constant instead of the value.
+    /// True if the field contains the key of an entry in the constant pool instead of the value itself.
     pub(crate) pooled: bool,
     pub(crate) array: bool,
 }
@@ -173,7 +173,8 @@ impl Word<'_> {
     }
 }
 
-/// The attributes of an element that are needed to read records.
+/// The attributes of a metadata element. Only those attributes are stored that are needed to read the recording's
+/// events and constants.
 #[derive(Default)]
 struct Attributes {
     name: Box<str>,
@@ -187,8 +188,8 @@ impl Attributes {
     fn read(cursor: &mut Cursor<'_>, strings: &Strings<'_>) -> Result<Self, Damage> {
         let mut attributes = Self::default();
         let count = cursor.count("the metadata")?;
-        // Each attribute has at least two bytes. So the loop stops at the end of the chunk, even if the count is too
-        // large.
+        // `count` may be too large in a damaged file. Each attribute takes at least two bytes, so the loop then fails
+        // at the end of the chunk.
         for _ in 0..count {
             let key = strings.get(cursor)?;
             let start = *cursor;

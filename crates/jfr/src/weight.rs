@@ -28,7 +28,7 @@ impl Recording {
             // The event does not contain the object's size.
             Event::Allocation => Weight::poisson(1.0, weight),
             Event::InBuffer => Weight::poisson((weight / size.max(8.0)).max(1.0), weight),
-            // The JVM records every such allocation, so the sample represents only itself.
+            // The JVM records every allocation outside of a TLAB, so the event represents only its own object.
             Event::Outside => Weight::exact(1.0, size),
         })
     }

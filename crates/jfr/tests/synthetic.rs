@@ -241,7 +241,8 @@ fn constants_that_refer_to_each_other_are_not_followed() {
         plain("weight", "long"),
     ];
     chunk.describe("jdk.ObjectAllocationSample", &fields);
-    // A string constant that refers to itself.
+    // The string constant 1 is invalid: instead of a text, it contains the key of a string constant, which is its own
+    // key 1.
     chunk.constant("java.lang.String", 1, &[&[2, 1]]);
     chunk.constant("jdk.types.Symbol", 1, &[&[2, 1]]);
     chunk.constant("java.lang.String", 2, &[&text("a/B")]);

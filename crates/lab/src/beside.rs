@@ -41,7 +41,8 @@ struct Bench {
     agent: PathBuf,
 }
 
-/// Runs all combinations and reports the differences.
+/// Counts allocations on each JDK, with all combinations of the agent, JaCoCo and async-profiler that are tested. Fails
+/// if another tool changes the counts, or if the agent changes JaCoCo's coverage.
 pub(crate) fn beside(options: &Options) -> Result<()> {
     let scratch = run::target_dir().join("beside");
     let archive = scratch.join(format!("org.jacoco.agent-{JACOCO}-runtime.jar"));

@@ -35,12 +35,12 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// True if one of the first three suspects shows the field.
+    /// True if one of the first three suspects in MAT's report shows an expected field.
     pub(crate) fn names_field(self) -> bool {
         self.field.is_some_and(|place| place <= READ)
     }
 
-    /// True if one of the first three suspects shows the field or names a class.
+    /// True if one of the first three suspects in MAT's report shows an expected field, or names an expected class.
     pub(crate) fn names_class(self) -> bool {
         [self.field, self.class]
             .into_iter()

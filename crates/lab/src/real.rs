@@ -327,8 +327,8 @@ fn place(program: &Program, suspects: &Value) -> Option<usize> {
     found.map(|at| at + 1)
 }
 
-/// Returns the table row of the suspect with the right holder. `alone` is its position in the report on the last dump
-/// alone.
+/// Returns the table row of a program: the figures of the suspect whose holder is the expected one. `alone` is the
+/// position of the expected holder in the report on the last dump alone.
 fn row(program: &Program, jdk: &Jdk, suspects: &Value, alone: Option<usize>) -> String {
     let (name, jdk) = (program.name, jdk.major());
     let alone = alone.map_or("none of ten".to_owned(), |place| place.to_string());

@@ -148,8 +148,8 @@ fn ask(
     let output = dump.with_extension("json");
     let mut run = Command::new(heapdiff);
     run.arg(command).arg(dump).args(more);
-    // List all classes. The list of objects is shorter, because each row contains a path. It is just long enough for
-    // the largest object of each copy.
+    // `histo` lists all classes. `top` lists fewer objects, because each row contains a path. The dump consists of
+    // copies of one heap, and 1000 rows are just enough for the largest object of each copy.
     let top = if command == "histo" { "100000" } else { "1000" };
     run.args([
         "--top",

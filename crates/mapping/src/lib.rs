@@ -113,9 +113,9 @@ impl Mapping {
         Some(class.members.get_or_init(|| Members::of(lines)))
     }
 
-    /// Returns the source file of the original class `class`. `frame` is the frame in the dump. `own` is the original
-    /// name of that frame's class. `class` is another class if the mapping names one for the method, for example
-    /// because the method was inlined.
+    /// Returns the source file of the method of `frame`, a frame in the dump. `class` is the original name of the class
+    /// that declares the method. `own` is the original name of the class in `frame`. The two names differ if the
+    /// mapping names another class for the method, for example because the shrinker inlined the method.
     fn file(&self, class: &str, own: &str, frame: &Frame) -> Option<String> {
         if let Some(file) = self.files.get(class) {
             return Some(file.to_string());

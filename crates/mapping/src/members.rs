@@ -29,7 +29,7 @@ struct Field {
 struct Method {
     /// The range of line numbers in the dump. `None` if the mapping has no line numbers for the method.
     lines: Option<(usize, usize)>,
-    /// The corresponding range of line numbers in the source.
+    /// The range of line numbers in the original source to which the mapping translates `lines`.
     original_lines: Option<(usize, Option<usize>)>,
     /// The original class of the method. `None` if it is the class of the frame.
     class: Option<Box<str>>,

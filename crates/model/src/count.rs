@@ -131,12 +131,12 @@ pub struct CountMissed {
     pub sites: u64,
     /// Number of methods that cannot be instrumented.
     pub methods: u64,
-    /// Names of some of these methods, at most 20, each with the reason.
+    /// Names of at most 20 methods that cannot be instrumented, each with the reason.
     #[schemars(extend("maxItems" = 20))]
     pub method_names: Vec<String>,
     /// Number of classes that cannot be instrumented, or that the JVM rejected.
     pub classes: u64,
-    /// Names of some of these classes, at most 20, each with the reason.
+    /// Names of at most 20 classes that cannot be instrumented or that the JVM rejected, each with the reason.
     #[schemars(extend("maxItems" = 20))]
     pub class_names: Vec<String>,
 }

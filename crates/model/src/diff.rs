@@ -407,9 +407,9 @@ pub struct History {
     /// How the live figures changed over time. The words are those of `trend` of a suspect.
     #[schemars(extend("enum" = TRENDS))]
     pub trend: Cow<'static, str>,
-    /// The figures of live objects that are compared. major: the live objects after each full GC. collections: the
-    /// minimum between two GCs of any kind. ticks: the minimum in each of several equal parts of the time, if there was
-    /// no GC.
+    /// Kind of the live figures that are compared. major means the live objects after each full GC. collections means
+    /// the minimum of the live objects between two GCs of any kind. ticks means the minimum in each of several equal
+    /// parts of the time; it is used if there was no GC.
     #[schemars(extend("enum" = ["major", "collections", "ticks"]))]
     pub basis: Cow<'static, str>,
     /// Number of moments in time that are compared.

@@ -262,8 +262,8 @@ pub struct CostReport {
 pub struct CollectedReport {
     /// Number of samples.
     pub samples: u64,
-    /// Number of these samples whose details are in the heap: the most recent samples, and a random choice of all
-    /// samples.
+    /// Number of samples of collected objects whose details are in the heap: the most recent ones, and a random choice
+    /// of all.
     pub remembered: u64,
     /// Median time in milliseconds from the allocation of these objects until the agent detected that they were
     /// collected; null without such samples.

@@ -157,13 +157,14 @@ pub struct SizeofFlyweights {
     pub interned_strings: u64,
 }
 
-/// Classes in the deep size whose final fields are not known. These fields are followed.
+/// Classes with objects in the deep size for which it is not known which fields are final. References in all fields of
+/// these classes are followed.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SizeofFinals {
-    /// Number of classes in the deep size for which --classpath has no class file with the same fields as the dump.
-    /// Classes of one name count once. References in their final fields are followed.
+    /// Number of classes with objects in the deep size for which --classpath has no class file with the same fields as
+    /// the dump. Classes with the same name count once. References in their final fields are followed.
     pub unknown_classes: u64,
-    /// The first of these names, in alphabetical order.
+    /// Names of these classes in alphabetical order, at most 5.
     pub unknown: Vec<String>,
 }
 

@@ -51,7 +51,7 @@ pub struct ThreadRow {
     pub retained_objects: Option<u64>,
     /// The stack, the innermost frame first.
     pub frames: Vec<FrameRow>,
-    /// Objects that the thread's stack holds outside of these frames.
+    /// Objects that the thread's stack holds but that belong to none of `frames`.
     pub other_locals: Locals,
 }
 

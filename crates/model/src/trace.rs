@@ -346,11 +346,11 @@ pub struct CountedClasses {
 /// Allocation counts of lines of code.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CountedLines {
-    /// When the counted part of the run begins, in milliseconds since the run began. Counts are stored in time spans,
+    /// When the first included time span begins, in milliseconds since the run began. Counts are stored in time spans,
     /// and the report includes the spans that end in the window. Old spans are long, so the first one may begin before
     /// the window.
     pub from_uptime_ms: u64,
-    /// When the last counted span ends, in milliseconds since the run began.
+    /// When the last included time span ends, in milliseconds since the run began.
     pub to_uptime_ms: u64,
     /// True if JDK classes are counted, too. Their counts are lower bounds, because the JIT compiler replaces
     /// some of their methods with its own code.

@@ -7,9 +7,9 @@
 use serde::Serialize;
 use twox_hash::XxHash3_128;
 
-/// The path of the interface that is tried first.
+/// URL path of Pyroscope's documented interface. A profile is sent to this path first.
 pub(crate) const PUSH: &str = "/push.v1.PusherService/Push";
-/// The path of the older interface.
+/// URL path of the older interface.
 pub(crate) const INGEST: &str = "/ingest";
 
 /// The series name under which servers store heap profiles.

@@ -80,7 +80,8 @@ fn translated(list: &[Token<'_>], source: &Source, after: &[Token<'_>]) -> Optio
         }
         _ => return None,
     };
-    // Try the table `strings` first, because it has columns for length and content.
+    // Translate a query of strings to one of the table `strings` if possible, because this table has columns for length
+    // and content. Otherwise translate it to one of `objects`.
     let of_strings = matches!(source, Source::Class(name) if name == STRING);
     let tables: &[bool] = if of_strings { &[true, false] } else { &[false] };
     tables.iter().find_map(|&of_strings| {
@@ -235,7 +236,8 @@ impl Words<'_> {
                 ] => {
                     return Some((format!("text({text})"), rest));
                 }
-                // The length of an array that a field refers to is in another row, so there is no simple translation.
+                // `x.field.length` has no simple translation to SQL: the length of the array to which a field refers is
+                // in the row of the array, not in the row of `x`.
                 [Token::Sign("."), Token::Word("length"), ..] if text != "id" => return None,
                 [Token::Sign("."), Token::Word("length"), rest @ ..] => {
                     return Some(("length".to_owned(), rest));

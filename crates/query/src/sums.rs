@@ -251,9 +251,10 @@ impl Faster {
         self.text.push_str(text);
     }
 
-    /// Adds a clause. Returns true if the clause has a sum, or `None` if it has an unknown word. An alias with the name
-    /// of a column is accepted only as a whole term of `order by`. Elsewhere SQLite would read the name as the column,
-    /// so it counts as an unknown word.
+    /// Translates a clause of the SQL statement and adds it. Returns true if the clause has an aggregate function such
+    /// as `sum`, false if it has none, and `None` if the clause has an unknown word. An alias with the name of a column
+    /// is accepted only as a whole term of `order by`. Elsewhere SQLite would read the name as the column, so it counts
+    /// as an unknown word.
     fn part(&mut self, part: &[Token<'_>], words: &Words<'_>, is_order: bool) -> Option<bool> {
         let (mut at, mut sums_up) = (0, false);
         while let Some(&token) = part.get(at) {

@@ -51,7 +51,8 @@ pub(crate) fn create(
 /// A table of one connection.
 #[repr(C)]
 pub(crate) struct HeapTable {
-    /// The fields that SQLite uses. They must come first.
+    /// The part of this struct that SQLite reads and writes. It must be the first field, because SQLite only has a
+    /// pointer to it.
     base: sqlite3_vtab,
     heap: Arc<Heap>,
     stop: Stop,
@@ -166,7 +167,8 @@ impl CreateVTab<'_> for HeapTable {
 /// A cursor over one of the tables.
 #[repr(C)]
 pub(crate) struct HeapCursor<'vtab> {
-    /// The fields that SQLite uses. They must come first.
+    /// The part of this struct that SQLite reads and writes. It must be the first field, because SQLite only has a
+    /// pointer to it.
     base: sqlite3_vtab_cursor,
     heap: Arc<Heap>,
     stop: Stop,

@@ -123,7 +123,8 @@ pub fn left_out(report: &Report) -> Vec<(&'static str, u64)> {
             vec![("classes", rest(r.totals.rows, r.classes.len()))]
         }
         Report::Allocated(r) => vec![("stacks", rest(r.totals.rows, r.stacks.len()))],
-        // The JSON of other reports contains the number of missing elements, or `--top` does not limit their lists.
+        // Other reports need no entry here: either their JSON already contains the number of missing elements, or
+        // `--top` does not limit their lists.
         _ => Vec::new(),
     };
     let is_cut = |list: &(&str, u64)| list.1 > 0;

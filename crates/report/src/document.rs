@@ -46,7 +46,7 @@ impl Span {
         }
     }
 
-    /// Returns the span with this maximum number of columns.
+    /// Limits the width of the span to `room` terminal columns.
     pub(crate) fn within(self, room: usize) -> Self {
         Self {
             room: Some(room),
@@ -152,8 +152,8 @@ pub(crate) enum Block {
     Reason(&'static str, String),
     Table(Table),
     Stack(Stack),
-    /// A label, the frames under it, and a pair of a flag and a limit. If the flag is true, all frames are shown;
-    /// otherwise at most as many as the limit.
+    /// A label, the frames of a stack, and which frames are shown. `(true, _)` means all frames. `(false, n)` means at
+    /// most `n` frames, unless the user requests all.
     Frames(String, Vec<String>, (bool, usize)),
 }
 

@@ -496,7 +496,8 @@ mod tests {
             report.more.more_suspects.extend(more_suspects.then(one));
             render(&report, &mut out).unwrap();
             let page = String::from_utf8(out).unwrap();
-            // The script contains every sentence, so remove it before the check.
+            // The test checks which sentences are on the page. Remove the page's script before the check, because the
+            // script contains all of these sentences.
             page.split("<script>").next().unwrap().to_owned()
         };
         let mut sampled = plain.clone();

@@ -16,12 +16,12 @@ use crate::printable::printable;
 use crate::view::DiffReport;
 use crate::{series, size, verdict};
 
-/// A gate that was requested.
+/// A condition under which the run fails (a gate). The user sets it with an option such as `--fail-on-growth`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gate {
     /// The option on the command line: `--fail-on-growth 10MiB`.
     pub name: String,
-    /// The reason why the gate tripped, which makes the run fail; `None` if it did not trip.
+    /// The reason why the report meets the condition, so that the run fails. `None` if the report does not meet it.
     pub tripped: Option<String>,
 }
 

@@ -37,7 +37,8 @@ pub struct About {
 }
 
 impl About {
-    /// Returns the header data for the dumps of a comparison.
+    /// Returns the general data of a profile of a comparison: times, paths and warnings of the dumps, and the sampling
+    /// interval.
     #[must_use]
     pub fn of(report: &Report, interval_bytes: u64) -> Self {
         let taken = |s: Option<&heapdiff_diff::SnapshotInfo>| s.map_or(0, |s| s.taken_ms);

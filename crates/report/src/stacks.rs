@@ -67,7 +67,8 @@ pub struct Stacks {
     pub classes: Vec<String>,
     /// The stacks with their figures.
     pub lines: Vec<StackLine>,
-    /// True if stacks begin with the class and end with the root. Callees then come first.
+    /// True if stacks begin with the allocated class and end with the outermost frame. Callees then come before their
+    /// callers.
     pub reversed: bool,
 }
 

@@ -101,16 +101,17 @@ pub struct DiffView {
     pub more_classes: usize,
     /// Suspects that match a rule of known growth, each with that rule.
     pub known: Vec<(Suspect, String)>,
-    /// Requested gates.
+    /// The gates that the user requested: conditions under which the run fails.
     pub gates: Gates,
-    /// The outcome of each gate.
+    /// The outcome of each requested gate.
     pub outcomes: Vec<Gate>,
     /// True if gates are checked even when the dumps cannot be compared (`--allow-partial`).
     pub allow_partial: bool,
 }
 
 impl DiffReport {
-    /// Returns the warnings. If gates were not checked, one of the warnings says so.
+    /// Returns the warnings. If the gates (`--fail-on-growth`, `--fail-on-suspect`) were not checked, one of the
+    /// warnings says so.
     pub(crate) fn all_warnings(&self) -> impl Iterator<Item = &str> {
         let undecided = self.undecided().map(|_| crate::UNDECIDED);
         let warnings = self.data.warnings.iter().map(String::as_str);

@@ -105,9 +105,10 @@ struct Limits {
     samples: u64,
     counted: u64,
     all: BTreeMap<u32, Births>,
-    /// The places that have samples in the stratum, each with its upper bound and its number of samples.
+    /// The places that have samples in the stratum. Each has the upper bound for its live bytes, and its number of
+    /// samples.
     places: BTreeMap<u32, (Interval, u64)>,
-    /// Upper bound for the sum of all places without samples.
+    /// Upper bound for the live bytes of all places without samples together.
     rest: Interval,
 }
 
@@ -154,7 +155,9 @@ impl Limits {
             return share;
         };
         let most = Interval::sum([most(births, stack.counted), self.share(stack.other)]);
-        // Other stacks of the same place, and objects that are not counted, are estimated by their shares of samples.
+        // Exact counts exist only for places (lines of code). Two other amounts are estimated from their shares of the
+        // samples: the bytes of other stacks through the same place, and the bytes of objects that are not counted.
+        // `strangers` is the number of these samples.
         let here = self.places.get(&place).map_or(0, |of| of.1);
         let elsewhere = self.counted.saturating_sub(here);
         let known = stack.counted + stack.other + elsewhere;
@@ -209,13 +212,15 @@ const FAR: f64 = 2.5;
 /// Half the width of a 95 % interval, in standard errors.
 const ERRORS: f64 = 1.96;
 
-/// Returns true if a bound should replace one end of the interval that was estimated from samples.
+/// Returns true if a bound should replace the upper (or lower) end of a stack's interval. The interval was estimated
+/// from samples. The bound is uncertain, too: it has a value and an interval of its own.
 ///
 /// `out` is the distance from the estimate to the bound's value. `width` is the distance from the bound's value to the
-/// end of the bound's interval. `share` is the distance from the estimate to the end of its interval.
+/// same (upper or lower) end of the bound's interval. `share` is the distance from the estimate to the end of the
+/// estimate's interval.
 ///
-/// The narrower of the two is chosen. Choosing the end that is nearer to the value would make the interval wrong more
-/// often than either end alone.
+/// The bound replaces the end if its interval is the narrower one (`width < share`). The alternative, to choose the end
+/// that is nearer to the estimate, would make the interval wrong more often than either end alone.
 fn is_better([out, width]: [f64; 2], share: f64) -> bool {
     width < share && out <= FAR / ERRORS * width.hypot(share)
 }

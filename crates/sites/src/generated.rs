@@ -96,7 +96,8 @@ fn without_suffix(name: &str) -> String {
         let is_random = match mark {
             // If the suffix of a lambda is not a number, it is part of a name in the source code.
             "$$Lambda$" => is_digits(random),
-            // The word `auxiliary` is not a random suffix, but part of another mark.
+            // In `Foo$ByteBuddy$auxiliary$...`, the word `auxiliary` is not the random suffix of `$ByteBuddy$`. It
+            // belongs to the mark `$auxiliary$`.
             _ => length > 0 && random != "auxiliary",
         };
         if is_random {

@@ -54,8 +54,8 @@ impl Interval {
         }
     }
 
-    /// Returns the interval of a sum of independent samples with a known variance: the score interval of a count, in
-    /// units of `variance / value`.
+    /// Returns the 95 % confidence interval of a sum of independent samples with a known variance. The sum is treated
+    /// as a Poisson count of units of size `variance / value`. The result is the score interval of this count.
     #[must_use]
     pub fn count(value: f64, variance: f64) -> Self {
         if value <= 0.0 || variance <= 0.0 {
@@ -102,7 +102,7 @@ impl Interval {
         }
     }
 
-    /// Limits the value and both ends to known bounds.
+    /// Limits the estimate and both ends of its interval to the range from `least` to `most`.
     #[must_use]
     pub fn within(self, least: f64, most: f64) -> Self {
         let most = most.max(least);
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn counts_have_the_score_interval_of_poissons_distribution() {
-        // The interval for a count of 10 is 10 + z²/2 ± z √(10 + z²/4).
+        // The 95 % score interval for a Poisson count of 10 is 10 + z²/2 ± z √(10 + z²/4), with z = 1.96.
         near(Interval::count(10.0, 10.0), [10.0, 5.4320, 18.4095]);
         near(
             Interval::count(1000.0, 100_000.0),

@@ -1,8 +1,8 @@
-//! Names and numbers in the data that the agent stores in the heap.
+//! Names of classes and fields, and constants, of the data that the agent stores in the heap.
 
-/// Name of the class, as in Java source.
+/// Name of the Java class that holds the data, as in Java source.
 pub const CLASS: &str = "heapdiff.SampleRef";
-/// Name of the class, as in class files.
+/// Name of the same class, as in class files.
 pub const CLASS_INTERNAL: &str = "heapdiff/SampleRef";
 /// Version of the format that this crate describes.
 pub const FORMAT: i32 = 1;

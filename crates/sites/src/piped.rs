@@ -75,7 +75,8 @@ mod tests {
     fn what_came_is_taken_apart() {
         let all = [&b"0123456789ab"[..], &trailer(3, 2)].concat();
         assert_eq!(parts(&all), Some((3, 2, 10)));
-        // The trailers have an offset beyond the dump, a length beyond all bytes, and sums that overflow.
+        // Each trailer is invalid: the last piece ends after the dump, or is longer than all received bytes, or the sum
+        // of its offset and length overflows.
         for (at, length) in [(9, 2), (0, 13), (u64::MAX, 2), (2, u64::MAX)] {
             let all = [&b"0123456789ab"[..], &trailer(at, length)].concat();
             assert_eq!(parts(&all), None, "{at} {length}");

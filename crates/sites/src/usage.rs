@@ -37,8 +37,8 @@ pub const BEFORE: usize = 6;
 /// the number at index `hash / 64`.
 pub const CROWDED: i32 = -2;
 
-/// Length of `counts` in that object, a power of two. Collections that share a bit count once, so 10,000 collections
-/// count as about 9,950.
+/// Number of `long`s in `counts` of this special object, a power of two. Collections whose hashes select the same bit
+/// are counted as one. So the result for 10,000 collections is about 9,950.
 pub const CROWDED_LONGS: u16 = 1 << 14;
 
 /// A kind of operation on elements.

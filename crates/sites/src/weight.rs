@@ -98,8 +98,8 @@ impl Weight {
 /// Minimum size of objects that a JVM before JDK 25 may allocate outside of the thread's TLAB: 1/64
 /// (`TLABRefillWasteFraction`) of a TLAB of 512 KiB.
 const OUTSIDE: u64 = 8 << 10;
-/// Maximum factor by which a JVM takes too few samples of such objects. According to measurements, G1 takes a quarter
-/// too few samples, and ZGC a third (`docs/measurements.md`).
+/// Maximum factor by which a JVM before JDK 25 takes too few samples of objects of at least [`OUTSIDE`] bytes.
+/// According to measurements, G1 takes a quarter too few samples, and ZGC a third (`docs/measurements.md`).
 const SHORT: f64 = 1.5;
 
 impl Sampling {
@@ -107,8 +107,8 @@ impl Sampling {
     ///
     /// When such a JVM allocates an object outside of the TLAB, it checks whether the next sample is due. This check
     /// ignores the bytes that were allocated in the TLAB since the last sample. So the object is sampled only if two
-    /// sample points fall into the object and these bytes together. With `x = size / interval`, the probability of a
-    /// sample is
+    /// sample points fall into the object and these bytes together. Let `x` be the size divided by the interval. The
+    /// probability of a sample is then:
     ///
     /// ```text
     /// inside the TLAB:  1 - exp(-x)
@@ -159,11 +159,11 @@ impl Sampling {
         })
     }
 
-    /// Returns the bytes that a sample represents, on a scale that stays the same if the agent samples more coarsely
-    /// later. `first` is the sampling with which the agent started.
+    /// Returns the bytes that a sample represents. If the agent takes fewer samples later in a run, results from before
+    /// and after that change are comparable. `first` is the sampling with which the agent started.
     ///
-    /// The result is the bytes of [`Self::weight`]. If the weight is unknown, the result is the object's size,
-    /// multiplied by the factor by which `rate` has increased since `first`.
+    /// The result is the bytes of [`Self::weight`]. If the weight is unknown, the result is the size, multiplied by
+    /// `self.rate` and divided by `first.rate`.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     pub fn relative_bytes(&self, first: &Sampling, size: u64) -> f64 {
@@ -173,7 +173,8 @@ impl Sampling {
         )
     }
 
-    /// Returns the next coarser sampling. The agent uses it once its table is full.
+    /// Returns the next coarser sampling, which has twice the interval or twice the `rate`. The agent uses it once its
+    /// table of samples is full.
     #[must_use]
     pub fn doubled(&self) -> Self {
         let mut next = *self;

@@ -290,7 +290,8 @@ fn write<T: DataType, W: Write + Send>(
     values: &[T::T],
     levels: &[i16],
 ) -> Result<(), Error> {
-    // The schema has one column per buffer, so there is a next column for each buffer.
+    // This function is called once for each buffer, and the schema has one column for each buffer. So there is always a
+    // next column.
     let Some(mut column) = group.next_column()? else {
         return Ok(());
     };

@@ -59,7 +59,8 @@ impl ClassRows {
         // rolled back.
         connection.execute_batch(TABLE)?;
         let most = max_bytes / BYTES_PER_ROW;
-        // Two of the caller's class numbers may have the same name. Then one row gets the sum of both counts.
+        // The caller identifies classes by numbers. Two classes with different numbers may have the same name. They
+        // share one row, which gets the sum of both counts.
         let mut add = connection.prepare_cached(
             "INSERT INTO class_total (run, class, objects, bytes) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (run, class) DO UPDATE SET

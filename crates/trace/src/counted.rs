@@ -46,7 +46,7 @@ pub struct Counting {
     pub missed_methods: u64,
     /// Number of classes that cannot be rewritten, or whose new version the JVM rejected.
     pub missed_classes: u64,
-    /// The lines that allocated since the last tick.
+    /// The lines of code that allocated since the last tick.
     pub lines: Vec<LineCount>,
 }
 
@@ -59,7 +59,7 @@ pub struct LineCount {
     pub class: Arc<str>,
     /// The method.
     pub method: Arc<str>,
-    /// The line, if the class file has line numbers.
+    /// The line number, if the class file has line numbers.
     pub line: Option<u32>,
     /// Name of the allocated class, in the form `com.acme.Foo$Bar` or `byte[]`.
     pub allocated: Arc<str>,
@@ -95,9 +95,10 @@ impl Span {
 pub(crate) struct CountedRows {
     /// True if the tables exist.
     made: bool,
-    /// Row id and stored object size of each line, by the caller's number of the line.
+    /// For each line of code: its row id and the object size that is stored there. The key is the number that the
+    /// caller uses for the line.
     ids: FxHashMap<u32, (i64, Option<u64>)>,
-    /// Number of lines that have their own row.
+    /// Number of lines of code that have their own row.
     lines: u64,
     /// The caller's numbers for the lines that share one row. These lines never get their own row later, because a new
     /// row would not contain their earlier counts.
@@ -112,7 +113,8 @@ impl CountedRows {
         self.made = false;
     }
 
-    /// Adds the counts since the last tick. Returns true if every line has its own row.
+    /// Adds the counts since the last tick. Returns true if every line of code has its own row, and false if some lines
+    /// share one row because there is no space for more.
     pub(crate) fn add(
         &mut self,
         connection: &Connection,
@@ -195,7 +197,7 @@ impl CountedRows {
         Ok(())
     }
 
-    /// Returns the row id of a line, or `None` if the line has no row of its own.
+    /// Returns the row id of a line of code, or `None` if the line has no row of its own.
     fn line(
         &mut self,
         connection: &Connection,
@@ -340,7 +342,7 @@ fn resize(connection: &Connection, id: i64, line: &LineCount) -> rusqlite::Resul
     Ok(())
 }
 
-/// Merges a span into the next one.
+/// Merges a time span of counts into the next span.
 fn merge(connection: &Connection, first: Span, next: &mut Span) -> rusqlite::Result<()> {
     let ids = params![first.id, next.id];
     connection

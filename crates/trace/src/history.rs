@@ -25,7 +25,8 @@ pub struct Timeline {
     ticks: Vec<Tick>,
     index: HashMap<i64, usize>,
     collections: Vec<Collection>,
-    /// True for an imported recording. A recorder searches for live objects only a few times.
+    /// True if the run is an imported recording. Its live amounts are then known only for a few points in time, at
+    /// which the recorder searched for live objects.
     survivors: bool,
     /// For each tick: bytes that all sites together allocated from the start of the window to the end of the tick.
     /// Empty if there are too few samples.
@@ -77,7 +78,7 @@ fn keeps_samples(collection: &Collection) -> bool {
     collection.collector.contains("ZGC Minor")
 }
 
-/// The time for which live amounts are valid.
+/// The point in time to which the live amounts refer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AliveAt {
     /// The end of the window.
@@ -343,7 +344,8 @@ impl Points {
         self.ranges.is_empty()
     }
 
-    /// Returns the last tick of the last point. No collection has examined objects allocated later.
+    /// Returns the last tick of the last point. Objects allocated after this tick were not examined by any collection,
+    /// so it is unknown whether they are live.
     fn end(&self) -> Option<usize> {
         self.ranges.last().map(|r| r.1)
     }
@@ -555,8 +557,9 @@ impl Steps {
             }
         }
         let (live, amount, variance) = left;
-        // The variance is the sum of two parts. The first is the samples' variance, multiplied by the share of the
-        // bytes that survived. The second is the variance of the subtracted amount.
+        // The survivors are the live amount (`live`) minus the amount allocated since the collection. So their variance
+        // has two parts: the variance of the live amount, multiplied by the share of its bytes that survived, and the
+        // variance of the subtracted amount.
         let part = amount.bytes as f64 / live.amount.bytes.max(1) as f64;
         Live {
             amount,
@@ -663,9 +666,11 @@ impl Steps {
         })
     }
 
-    /// Divides the window into at most `most` parts. Returns for each part its last tick, and the minimum of the live
-    /// amounts in it. If only major collections find dead samples, returns instead the amount that survived the last
-    /// major collection before the end of the part.
+    /// Divides the window into at most `most` equal parts. Returns for each part its last tick and a live amount.
+    ///
+    /// The live amount is the minimum in the part. There is one exception, generational ZGC, because only its major
+    /// collections find dead samples. In this case, the live amount is the amount that survived the last major
+    /// collection before the end of the part.
     #[must_use]
     pub fn series(&self, timeline: &Timeline, most: usize) -> Vec<(Tick, Live)> {
         let ticks = timeline.ticks.len();

@@ -116,7 +116,8 @@ pub(crate) fn network(_: &Path) -> Option<&'static str> {
 /// Returns the name of a network file system by its number in linux/magic.h.
 #[cfg(target_os = "linux")]
 fn network_name(kind: i64) -> Option<&'static str> {
-    // On 32-bit machines the system returns some of these numbers as negative ones.
+    // Some of these file system numbers are at least 2^31. On 32-bit machines, the system returns them as negative
+    // numbers, so use only the low 32 bits.
     Some(match kind & 0xffff_ffff {
         0x6969 => "NFS",
         0x517b | 0xfe53_4d42 | 0xff53_4d42 => "SMB",

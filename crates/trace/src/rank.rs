@@ -31,10 +31,10 @@ const NOISE_PART: u64 = 1000;
 /// The unit that is ranked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum By {
-    /// Allocation sites: one class and one stack each.
+    /// Allocation sites. A site is one class and one stack.
     #[default]
     Site,
-    /// Classes: all sites of a class together.
+    /// Classes. All sites of a class are added up.
     Class,
 }
 
@@ -364,8 +364,11 @@ impl Evidence {
         }
     }
 
-    /// Returns the verdict for uneven work. If both verdicts rule out growth, or both do not, returns `by_time`. If
-    /// only one of them rules out growth, returns the other one, with growth in place of a leak.
+    /// Returns the verdict for a program that does not work evenly over time. `by_time` is the verdict on the live
+    /// amounts over time. `by_work` is the verdict on the live amounts over the work done.
+    ///
+    /// If both verdicts rule out growth, or both do not, returns `by_time`. If only one of them rules out growth,
+    /// returns the other one, with [`Verdict::Growth`] in place of [`Verdict::Leak`].
     ///
     /// There is one exception: if only `by_work` rules out growth, and the slope in the last third of the work is
     /// certainly small, returns `by_work`.
@@ -379,8 +382,8 @@ impl Evidence {
         }
     }
 
-    /// Splits the points into two lists, where the last third of the work begins. The point at the split is in both
-    /// lists.
+    /// Splits the points into an earlier and a later list. The later list covers the last third of the work. The point
+    /// at which it begins is in both lists.
     fn work_end(&self) -> Option<[&[Moment]; 2]> {
         let (first, last) = (*self.work.first()?, *self.work.last()?);
         let from = last - last.checked_sub(first)? / 3;
@@ -531,8 +534,8 @@ impl Axis<'_> {
             .collect()
     }
 
-    /// Splits the points into two lists, where the last `1 / part` of the time begins. The point at the split is in
-    /// both lists.
+    /// Splits the points into an earlier and a later list. The later list covers the last `1 / part` of the time. The
+    /// point at which it begins is in both lists.
     fn split(&self, part: u64) -> Option<[&[Moment]; 2]> {
         let (first, last) = (self.points.first()?.0, self.points.last()?.0);
         let from = last - (last - first) / part;
@@ -670,7 +673,8 @@ mod tests {
         let times: Vec<u64> = (0..20).map(|i| i * 60).collect();
         let leak = |n: usize| verdict(&series(&times[..n], |t| 100 + t * 10));
         assert_eq!((leak(9), leak(10)), (Verdict::Growth, Verdict::Leak));
-        // Before the first point, the program had run for as long as the points span.
+        // The program ran for longer before the first point (540) than from the first point to the last (480), so nine
+        // points suffice.
         let later: Vec<u64> = (9..18).map(|i| i * 60).collect();
         assert_eq!(verdict(&series(&later, |t| 100 + t * 10)), Verdict::Leak);
     }

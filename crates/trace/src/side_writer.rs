@@ -191,7 +191,8 @@ mod tests {
             };
             assert_eq!(side.dump(&dump).unwrap(), Written::Done);
         };
-        // The agent records this dump before the side writer does, because the dump took longer than a tick.
+        // The agent's tick records this dump first, and the side writer records it afterwards, because the dump took
+        // longer than a tick.
         wrote(tick(1000, Some((900, 40))));
         told(850, 2100, "/d/one");
         // The agent records this dump after the side writer. The GC for the dump took nine seconds.
@@ -200,7 +201,7 @@ mod tests {
         // Two more dumps: the first was not preceded by a GC, and the path of the second is unknown.
         told(30_000, 31_000, "/d/all");
         wrote(tick(50_000, Some((45_000, 40))));
-        // The dumps of the next run in the file do not change.
+        // Each dump has one row, whichever of the two writers recorded it first. Only the last dump has no path.
         let some = |path: &str| Some(path.to_owned());
         assert_eq!(
             dumps(&trace),

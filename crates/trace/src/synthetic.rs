@@ -13,8 +13,8 @@ use crate::{Database, FrameName, Names, TraceError};
 /// Start of the first run, in milliseconds since 1970.
 pub const STARTED_MS: i64 = 1_760_000_000_000;
 
-/// A source of names that contain the numbers of the classes and stacks. Each stack has two frames. Stacks with odd
-/// numbers are marked as cut.
+/// Generates names for test data from the numbers of classes and stacks, such as `com.acme.C7` for class 7. Each stack
+/// has two frames. Stacks with odd numbers are marked as cut.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbered;
 

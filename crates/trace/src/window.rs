@@ -3,9 +3,9 @@
 /// A part of a run, in milliseconds since the run began. Both ends are included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Ticks that end earlier are left out.
+    /// Start of the window. Ticks that end before it are left out.
     pub from_ms: u64,
-    /// Ticks that end later are left out.
+    /// End of the window. Ticks that end after it are left out.
     pub to_ms: u64,
 }
 

@@ -171,8 +171,8 @@ impl Rows {
         self.off
     }
 
-    /// Updates the rows, at most as many as the limits of time and space allow. Returns false if there was too little
-    /// space.
+    /// Updates the rows of the table `sample` with the agent's live and collected samples, as far as the limits of time
+    /// and space allow. Returns false if there was too little space.
     pub(crate) fn write<N: Names, S: Samples>(
         &mut self,
         target: &mut Target<'_, N, S>,
@@ -185,7 +185,8 @@ impl Rows {
             self.reload(target)?;
         }
         let most = target.max_bytes / BYTES_PER_ROW;
-        // Write collected samples first, because they keep the rows that they had as live samples.
+        // Write collected samples first. A collected sample keeps the row that it had as a live sample, so mark this
+        // row as collected. Otherwise `write_live` would delete it, because the sample is no longer live.
         let collected = target.samples.collected(anew);
         let room = match collected {
             Some(collected) => self.write_collected(target, &collected, most)?,

@@ -192,7 +192,8 @@ fn a_run_writes_nothing_to_the_one_that_has_its_number() {
     }
 }
 
-/// If the last tick of a run covered an hour, the run is considered ended only after another hour and ten minutes.
+/// A run is considered ended if nothing was written for ten minutes more than the length of its last tick. So after a
+/// tick of one hour, it is considered ended after one hour and ten minutes.
 #[test]
 fn a_run_lives_between_two_ticks_however_long_they_are() {
     let folder = tempfile::tempdir().unwrap();
@@ -206,7 +207,8 @@ fn a_run_lives_between_two_ticks_however_long_they_are() {
     assert_eq!(number(&path, FIRST), 0, "the next one is overdue");
 }
 
-/// The run was not deleted. Its names were deleted, because it has no live objects.
+/// The run itself stays in the trace, but the names of its classes and stacks were deleted, because it has no live
+/// objects.
 #[test]
 fn names_that_went_meanwhile_are_looked_up_again() {
     let folder = tempfile::tempdir().unwrap();

@@ -99,7 +99,7 @@ fn a_window_shows_its_part() {
     };
     let (ranking, timeline, ..) = ranked(&Scene::default(), By::Class, after);
     assert_eq!(timeline.ticks().len(), 61);
-    // The cache was full before the window.
+    // The window begins at 60 s. The cache of `com.acme.Page` was full before that, so it does not grow in the window.
     assert_eq!(
         of(&ranking, "com.acme.Page").trending.verdict,
         Verdict::Level
@@ -217,7 +217,7 @@ fn under_generational_zgc_alive_is_what_a_major_collection_has_left() {
         (Basis::Ticks, None)
     );
     assert_eq!(page.verdict, Verdict::Unclear);
-    // With other collectors, young collections find objects that died young.
+    // Collectors other than generational ZGC find objects that died young in their young collections, too.
     let other = Scene {
         collectors: Scene::default().collectors,
         ..scene(40, 235)

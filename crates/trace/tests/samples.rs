@@ -135,8 +135,8 @@ fn rows_follow_the_samples() {
     heap.live([3, 4, 0, 5, 6]);
     tick(&mut writer, &heap, 1000);
     assert_eq!(uids(&path, Which::Live), [3, 4, 5, 6]);
-    // Samples 4 and 5 are collected. Sample 7 already has the slot of sample 4. Sample 8 was collected before any tick
-    // could record it as live.
+    // Since the first tick, samples 4 and 5 were collected, and sample 7 was taken. Sample 7 has the slot that sample 4
+    // had. Sample 8 was taken and collected between the two ticks, so no tick recorded it as live.
     heap.live([3, 7, 0, 0, 6]);
     heap.gone(vec![
         collected(4, 1500, true, true),
@@ -303,7 +303,7 @@ fn activity(site: u32, live: u64) -> Activity {
     }
 }
 
-/// If names alone fill the file, there are no rows for samples.
+/// If the names of classes and stacks alone fill the trace up to its maximum size, samples are not stored.
 #[test]
 fn names_come_before_samples() {
     let folder = tempfile::tempdir().unwrap();

@@ -30,7 +30,8 @@ pub fn onset(points: &[(f64, f64)]) -> Option<usize> {
     }
     let at = |i: usize| ((points[i].0 - x0) / span, (points[i].1 - y0) / range);
     let sum_y: f64 = (0..points.len()).map(|i| at(i).1).sum();
-    // Sums over the points that come after the knee.
+    // Sums over the points after the knee, for the least-squares fit: the number of points, and the sums of x, y, x²
+    // and x·y.
     let (mut m, mut x, mut y, mut xx, mut xy) = (0.0, 0.0, 0.0, 0.0, 0.0);
     let mut best: Option<(f64, usize)> = None;
     for knee in (0..points.len()).rev() {

@@ -15,8 +15,9 @@ pub enum Trend {
     /// Grew from each dump to the next: 100, 200, 300. With more than two dumps, intervals that are too short to show
     /// growth are ignored. With two dumps, any growth counts.
     Steady,
-    /// Grew in most intervals between two dumps, including the last: 100, 200, 200, 300. This is also the trend if the
-    /// figure is level at the end, but not for long enough.
+    /// Grew in most intervals between two dumps, including the last: 100, 200, 200, 300. A figure that grew over
+    /// several dumps and is level at the end has this trend, too, if it was not level for long enough to be a
+    /// [`Self::Plateau`].
     Uneven,
     /// Grew from each dump to the next, each time by less: 0, 500, 800.
     Slowing,
@@ -49,20 +50,21 @@ pub struct Course {
     pub idle_end: bool,
 }
 
-/// A step (the interval between two neighbouring dumps) is level if two conditions hold: the figure grew by at most
-/// 1/20 of the largest growth in any step, and its rate was at most 1/20 of the fastest rate in any step.
+/// A step is the interval between two neighbouring dumps. It counts as level, which means without growth, if two
+/// conditions hold: the figure grew by at most 1/20 of the largest growth in any step, and its rate was at most 1/20 of
+/// the fastest rate in any step.
 const LEVEL_PART: u64 = 20;
 /// A step is never level if the figure grew by more than 16 times the noise, even if it grew far more in the first
 /// step.
 const SIGNIFICANT: u64 = 16;
-/// A step is also level if two other conditions hold: the figure grew by at most the noise divided by the number of
-/// steps, and it grew at least 4 times more slowly than in the fastest step.
+/// A step also counts as level, which means without growth, if two other conditions hold. The figure grew in it by at
+/// most `noise / number of steps`, and its rate of growth was at most 1/4 of the rate in the fastest step.
 const SLOWER: u64 = 4;
 /// Growth that slows down has ended once the last steps together have less than 1/10 of all growth.
 const LAST_PART: u64 = 10;
 /// A fall counts if it is more than 1/10 of the difference between the largest and the smallest figure.
 const FALL_PART: u64 = 10;
-/// A level step is ignored if it is shorter than 1/4 of the mean time between two dumps.
+/// A step without growth (a level step) is ignored if it is shorter than 1/4 of the mean time between two dumps.
 const SHORT_PART: u64 = 4;
 /// Growth has ended if the level period after it is at least 1/3 as long as the time of growth.
 const END_PART: u64 = 3;
@@ -70,7 +72,7 @@ const END_PART: u64 = 3;
 /// A program is idle while it does less than 1/100 of its mean work per unit of time.
 const IDLE_PART: u64 = 100;
 
-/// The difference between two neighbouring points.
+/// The time and the growth between two neighbouring dumps.
 #[derive(Clone, Copy)]
 struct Step {
     time: u64,
@@ -384,7 +386,8 @@ mod tests {
             both.iter().all(|c| !c.idle_end && !c.trend.is_over()),
             "{both:?}"
         );
-        // The work done can only decrease if the later dump is of another JVM. In that case, the work is ignored.
+        // A JVM's work (the first list) never decreases. So if it does, the later dump is of another JVM, and the work
+        // is ignored.
         assert_eq!(of([0, 100, 50], leaked).trend, Trend::WarmUp);
         assert_eq!(of([5, 5, 5], leaked).trend, Trend::WarmUp);
     }
@@ -417,7 +420,7 @@ mod tests {
             let short = timed(&[(0, 0), (75, 1000), (77, last)]);
             assert_eq!(short, (Trend::Steady, 2, Some(2)), "{last}");
         }
-        // If the dumps are equally spaced in time, the same figures are classified as a warm-up.
+        // Here are the same figures, but the last dump follows after 75 s instead of 2 s. This is a warm-up.
         assert_eq!(
             timed(&[(0, 0), (75, 1000), (150, 1004)]),
             (Trend::WarmUp, 3, None)
@@ -439,7 +442,8 @@ mod tests {
         let then = |time| timed(&[&grew[..], &[(time, 900)]].concat());
         assert_eq!(then(120), (Trend::Plateau, 5, None));
         assert_eq!(then(115), (Trend::Uneven, 5, Some(25)));
-        // If the times are unknown, the number of intervals counts instead.
+        // All dumps have the same time (7), so their real times are unknown. Then the periods of growth and of level
+        // figures are measured in intervals between dumps.
         let short = [0, 100, 200, 300, 400, 500, 500].map(|f| (7, f));
         assert_eq!(timed(&short), (Trend::Uneven, 7, Some(0)));
         // A burst of growth that lasts two seconds has ended after a minute. Slow growth that follows such a burst has

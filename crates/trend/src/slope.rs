@@ -170,8 +170,12 @@ mod tests {
     #[test]
     fn few_points_are_counted_out() {
         assert_eq!(exact(4), None);
-        // With five points, only the order in which all rise has a probability below 1/40. With six points, the
-        // statistic 11 has the probability 0.028, and 13 has 0.008. With ten points, 21 has 0.036 and 23 has 0.023.
+        // Kendall's statistic S is the number of rising pairs minus the number of falling pairs. The critical value is
+        // the smallest value whose probability P is at most 0.025 for figures in random order. The function returns it
+        // minus 2.
+        //
+        // Five points: P(S >= 8) = 0.042 and P(S >= 10) = 0.008. Six points: P(S >= 11) = 0.028 and P(S >= 13) = 0.008.
+        // Ten points: P(S >= 21) = 0.036 and P(S >= 23) = 0.023.
         assert_eq!(exact(5), Some(8.0));
         assert_eq!(exact(6), Some(11.0));
         assert_eq!(exact(10), Some(21.0));

@@ -8,10 +8,10 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Maximum size of a request's head in bytes.
+/// Maximum size of a request's head (first line and headers) in bytes.
 const MOST_HEAD: usize = 16 * 1024;
 const MOST_HEADERS: usize = 64;
-/// Time limit for a client to send a head.
+/// Time limit for a client to send the head of a request: its first line and its headers.
 pub(crate) const HEAD_TIME: Duration = Duration::from_secs(5);
 /// Time limit for a client to accept the next part of an answer.
 pub(crate) const WRITE_TIME: Duration = Duration::from_secs(10);

@@ -74,7 +74,8 @@ pub(crate) fn live() -> Page {
     Page { html, policy }
 }
 
-/// Wraps a document that contains its own policy, such as a report.
+/// Wraps a document that contains its own content security policy, such as a report. The page only adds that no other
+/// page may show it in a frame.
 pub(crate) fn whole(html: Vec<u8>) -> Page {
     Page {
         html,

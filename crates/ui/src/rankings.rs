@@ -13,7 +13,8 @@ use crate::by::By;
 const HOLDS: u32 = 10;
 /// Maximum number of cached answers of one kind for a trace, shared by all pages.
 const MOST: usize = 16;
-/// A window may have moved by the elapsed time plus this tolerance, because ticks can be long or late.
+/// A cached answer is reused for a later window only if the end of the window moved by at most the time since the
+/// computation plus this tolerance. The tolerance is needed because ticks can be long or late.
 const STEP: Duration = Duration::from_secs(2);
 
 /// The cached rankings of one trace, by run.
@@ -121,7 +122,8 @@ mod tests {
         assert_eq!(ask(1, By::Class, 20_000, 60_000, 0), 3, "another part");
         assert_eq!(ask(1, By::Stack, 0, 60_000, 0), 4);
         assert_eq!(ask(2, By::Class, 0, 60_000, 0), 5);
-        // If computing an answer took no time, the answer is not reused.
+        // An answer is valid for [`HOLDS`] times as long as its computation took. This answer was computed in almost no
+        // time, so it is no longer valid.
         std::thread::sleep(Duration::from_millis(500));
         assert_eq!(ask(2, By::Class, 0, 60_000, 0), 6);
     }

@@ -77,7 +77,8 @@ impl Builder {
         }
     }
 
-    /// Returns the index of a name. The first element of `name` is true for a class.
+    /// Returns the index of a name, which is added if it is new. `name` is a pair: true for a class and false for a
+    /// frame, and the text.
     fn name(&mut self, name: (bool, String)) -> u32 {
         if let Some(&number) = self.numbers.get(&name) {
             return number;

@@ -16,13 +16,13 @@ use crate::key::Key;
 use crate::text::cut;
 use crate::traces::{Traces, Unanswered};
 
-/// Maximum number of points of a line.
+/// Maximum number of points of a line in the chart.
 pub(crate) const MOST_POINTS: usize = 1000;
-/// Maximum number of lines.
+/// Maximum number of lines in the chart.
 pub(crate) const MOST_LINES: usize = 50;
-/// Maximum number of marks for GCs. If there are more GCs, marks are merged.
+/// Maximum number of marks for GCs in the chart. If there are more GCs, marks are merged.
 const MOST_COLLECTIONS: usize = 1000;
-/// Maximum number of marks for dumps, and for notes.
+/// Maximum number of marks for dumps in the chart. It is also the maximum number of marks for notes.
 const MOST_NOTES: usize = 100;
 /// Maximum number of lines that are taken from each run before the lines of all runs are merged. Names are read for
 /// these lines only.
@@ -467,8 +467,8 @@ impl View {
 
 impl Drawn {
     fn new(line: &Line, by: By) -> Self {
-        /// Maximum number of sites of a line that are sent to the page (`at`). If lines are not stacks, no sites are
-        /// sent, and the page requests stacks by class and frame.
+        /// Maximum number of allocation sites of a chart line that are sent to the page in the key `at`. They are sent
+        /// only if each line is a stack. Otherwise the page requests the stacks of a line by class and frame.
         const NAMED: usize = 200;
         let named = if by == By::Stack { NAMED } else { 0 };
         let at = line.sites.iter().take(named);

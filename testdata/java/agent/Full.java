@@ -36,7 +36,7 @@ public class Full {
         }
     }
 
-    /** The numbers of bytes that are freed, one after the other. */
+    /** Sizes in bytes of the arrays that {@code step} frees one after the other. */
     static final int[] STEPS = {1 << 10, 8 << 10, 32 << 10, 96 << 10, 256 << 10, 1 << 20};
 
     static void step() throws Exception {
@@ -121,7 +121,7 @@ public class Full {
         try {
             while (made++ < 1_000_000) sink = new byte[100];
         } catch (OutOfMemoryError e) {
-            // These figures show whether the heap is full again or the error has another cause.
+            // Print the free memory with the error. It shows whether the heap is full again, or whether the error has another cause.
             Runtime runtime = Runtime.getRuntime();
             System.err.println("array " + made + ", " + runtime.freeMemory() + " of " + runtime.totalMemory() + " free");
             throw e;

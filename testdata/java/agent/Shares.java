@@ -121,7 +121,7 @@ public class Shares {
     static final List<List<Object>> keptRare = new ArrayList<>();
     static final long[] rareBytes = new long[RARE.size()];
 
-    /** Keeps objects of all small places, in a random order. */
+    /** Allocates and keeps objects at each of the 64 small places. The order of the places is random. */
     static void keepRare(SplittableRandom random, double part) {
         int[] left = new int[RARE.size()];
         int all = 0;

@@ -80,7 +80,7 @@ public final class Used {
             }
         }
 
-        /** Adds one element. If the size cannot be read at once, also makes the collection grow past LARGE and shrink again. */
+        /** Adds one element. The agent watches GROWN collections only once they grew by LARGE, so these also grow and shrink again. */
         void pass(int i) {
             fill(i, i + 1);
             if (GROWN.contains(collection.getClass())) {
@@ -183,7 +183,7 @@ public final class Used {
         boolean weak = make.get() instanceof WeakHashMap;
         boolean tree = make.get() instanceof TreeMap;
         boolean identity = make.get() instanceof IdentityHashMap;
-        // The same holds for methods that a map inherits from the interface Map.
+        // WeakHashMap and IdentityHashMap inherit methods such as putIfAbsent from the interface Map. These first read the map, too.
         int asks = tree && version < 15 || weak || identity ? 1 : 0;
         int asksForPair = tree || weak || identity && version < 20 ? 1 : 0;
         for (int i = 0; i < 100; i++) {
@@ -548,7 +548,7 @@ public final class Used {
 
     private static final Map<Class<?>, Integer> NEXT = new HashMap<>();
 
-    /** Returns threads whose IDs are equal modulo 8, so that their counts share one place if counts are kept by thread. */
+    /** Returns threads whose IDs are equal modulo 8. If the agent keeps counts by thread, these threads then use the same counts. */
     private static List<Thread> threads(Runnable work) {
         List<Thread> threads = new ArrayList<>();
         long first = -1;

@@ -220,7 +220,7 @@ public class Heaps {
 
     public static void main(String[] args) throws Exception {
         double scale = Double.parseDouble(args[1]);
-        // The number of units that make about 40 million objects.
+        // The number of units (see Heap) that together have about 40 million objects.
         Heap heap;
         double units;
         switch (args[0]) {

@@ -521,7 +521,7 @@ public class Generated {
         add(depth);
     }
 
-    /** Changes the sum by an integer expression. */
+    /** Generates a statement that updates the method's sum: {@code sum = sum * 31 + expression}. */
     void add(int depth) {
         mark(new Label());
         insn(LLOAD, sum);

@@ -123,7 +123,7 @@ public class Loaded {
         return thrown == null ? "linked" : thrown.toString().replace("\n", " ").replaceAll("@0x[0-9a-f]+", "");
     }
 
-    /** Returns the error when a class is linked, or null. The JVM verifies the class before it returns the methods. */
+    /** Links a class by reading its methods, because the JVM first verifies the class. Returns the error, or null if there is none. */
     static Throwable linked(Loader loader, String name) {
         try {
             Class.forName(name, false, loader).getDeclaredMethods();

@@ -90,7 +90,7 @@ public class Reference {
             Map<Integer, Integer> numbers = sites.get(method.name + method.desc);
             if (numbers != null) {
                 insert(method, numbers);
-                // Each array size that is stored needs a local variable.
+                // The inserted code stores the sizes of multi-dimensional arrays in new local variables. Count these variables.
                 for (AbstractInsnNode at : method.instructions) {
                     if (at instanceof VarInsnNode && at.getOpcode() == ISTORE) {
                         method.maxLocals = Math.max(method.maxLocals, ((VarInsnNode) at).var + 1);
@@ -106,7 +106,7 @@ public class Reference {
         return writer.toByteArray();
     }
 
-    /** The key of a site's number is 256 times the index of the allocation in the method, plus the array level. */
+    /** Keys of {@code numbers} are 256 * index of the allocation in the method + index of the array dimension. Values are site numbers. */
     static void insert(MethodNode method, Map<Integer, Integer> numbers) {
         int allocation = 0;
         Map<LabelNode, LabelNode> behind = new IdentityHashMap<>();

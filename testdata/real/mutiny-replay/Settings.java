@@ -2,7 +2,7 @@ import io.smallrye.mutiny.Multi;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** Reads the settings once, and replays them to each message with Mutiny, which keeps a subscription for each served message. */
+/** Reads settings once into a Mutiny stream that replays them. Subscribes to it for each message. Mutiny keeps every subscription. */
 class Settings {
     private static final int MESSAGES = 4_000;
 

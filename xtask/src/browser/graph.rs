@@ -167,7 +167,7 @@ impl Graph<'_> {
         self.browser.key("Escape")?;
         self.browser
             .wait(&format!("{}.startsWith('all ')", data("zoom")))?;
-        // The graph must leave key combinations of the browser to the browser.
+        // The flame graph handles keys, but must leave key combinations such as Alt with an arrow key to the browser.
         let left = format!(
             "document.querySelector('#{graph} canvas').dispatchEvent(new KeyboardEvent('keydown', \
              {{key: 'ArrowDown', altKey: true, cancelable: true}}))"

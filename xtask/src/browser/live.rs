@@ -245,8 +245,8 @@ fn stacks(browser: &mut Browser) -> Result<()> {
             .is_some_and(|t| t.contains("Heapster$Interceptor.record")),
         "the stacks are the stacks of {of}"
     );
-    // Wait for the new stacks. When they arrive, the page jumps to them. Keys that are pressed earlier would then have
-    // no visible effect.
+    // The keys below request new stacks. Wait until these arrive before the last key is pressed, because the page then
+    // jumps to them. A key that is pressed earlier has no visible effect.
     let shown = "document.querySelector('#flame > .flame').dataset.seen";
     browser.eval(&format!("{shown} = 'yes'"))?;
     focus(browser, GRAPH)?;

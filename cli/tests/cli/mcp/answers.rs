@@ -11,7 +11,8 @@ use crate::schema::faults;
 
 const SESSION: &str = "com.acme.shop.Session";
 
-/// Returns the questions. Each has a tool, its arguments, the equivalent command, and the schema of both answers.
+/// Returns test cases. Each has an MCP tool, its arguments, the equivalent command line, and the name of the schema
+/// that the tool's answer and the command's output must match.
 fn questions() -> Vec<(&'static str, Value, Vec<&'static str>, &'static str)> {
     let [before, after] = SHOP;
     let sql = "select class, objects from classes order by objects desc";

@@ -58,7 +58,7 @@ impl Both {
         }
     }
 
-    /// Checks that both schemas agree on a report that was changed at a path.
+    /// Checks that both schemas accept, or that both reject, a report that was changed at a path.
     fn agree(&self, report: &Value, path: &str, change: &str) {
         let (old, new) = (
             self.by_hand.is_valid(report),
@@ -144,8 +144,8 @@ pub(super) fn agree(name: &str, report: &Value) {
     }
 }
 
-/// Changes the keys of an object: removes each of them in turn, and adds an unknown key. Checks each time that both
-/// schemas agree.
+/// Changes the keys of an object in a report: removes each key in turn, and adds an unknown key. After each change,
+/// checks that the schema written by hand and the generated one both accept or both reject the report.
 fn remove_keys(both: &Both, report: &mut Value, (pointer, path): (&str, &str)) {
     let Some(Value::Object(whole)) = report.pointer(pointer).cloned() else {
         return;
@@ -167,7 +167,7 @@ fn remove_keys(both: &Both, report: &mut Value, (pointer, path): (&str, &str)) {
     change(whole, path, "as it was");
 }
 
-/// Values to put in place of a value.
+/// Returns values that the test puts in place of a value.
 fn others(value: &Value) -> Vec<Value> {
     let mut others = vec![
         Value::Null,
@@ -197,7 +197,8 @@ fn others(value: &Value) -> Vec<Value> {
     others
 }
 
-/// Cuts long arrays, so that a change is checked quickly.
+/// Shortens the arrays of a report to at most [`ELEMENTS`] elements. The test changes every value in turn and checks
+/// the whole report each time, so long arrays would make it slow.
 fn shorten(value: &mut Value) {
     match value {
         Value::Array(list) => {

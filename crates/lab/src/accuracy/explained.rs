@@ -6,7 +6,8 @@ pub(super) fn of(name: &str) -> Option<&'static str> {
     known.map(|(_, why)| *why)
 }
 
-/// Pairs of a scenario's name and its explanation. There is none at present.
+/// Scenarios whose reports differ from the expectation. Each has the scenario's name and the reason for the difference.
+/// There are no such scenarios at present.
 const EXPLAINED: &[(&str, &str)] = &[];
 
 #[cfg(test)]

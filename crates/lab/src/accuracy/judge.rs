@@ -81,7 +81,7 @@ pub(super) struct Quiet {
     pub(super) faults: Vec<String>,
 }
 
-/// Runs a subject and judges its reports.
+/// Runs a tested program (a scenario or a control), and compares its reports with the expected ones.
 pub(super) fn judge(jdk: &Jdk, subject: &Subject, tools: &Tools<'_>) -> Judgement {
     let outcome = outcome(jdk, subject, tools);
     Judgement {

@@ -41,8 +41,8 @@ pub(super) fn check(outcomes: &[Outcome]) -> Result<()> {
     Ok(())
 }
 
-/// Checks that an answer from an index or a cached summary equals the answer from the dump itself. Does nothing unless
-/// both were measured.
+/// Checks that the report from an index or a cached summary equals the report from the dump itself. Does nothing if
+/// this run did not also measure the job that reads the dump itself.
 fn same(outcome: &Outcome, found: &Value, outcomes: &[Outcome]) -> Result<()> {
     let name = outcome.job.name.split_once(" (").map(|(name, _)| name);
     let twin = outcomes.iter().find(|o| Some(&*o.job.name) == name);

@@ -106,7 +106,7 @@ pub(super) fn of(found: &[Measured], repeats: u32) -> String {
 }
 
 /// Appends a table that compares confidence intervals from samples and counts with those from samples alone: coverage,
-/// bias and half-width for each question.
+/// bias and half-width for each estimated quantity ([`Asked`]).
 fn with_and_without(found: &[Measured], text: &mut String) {
     let _ = writeln!(
         text,

@@ -2,7 +2,8 @@
 
 use super::collections::Collections;
 
-/// Resources that a JVM used for its slices of the work.
+/// Resources that a JVM used for its slices of the work. The JVMs that are compared process slices of the same work in
+/// turn.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Figures {
     /// Number of slices done.

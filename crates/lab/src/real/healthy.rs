@@ -1,6 +1,6 @@
-//! Programs that use published libraries. They look as if they leak, but have no leak.
+//! Programs without a leak that look as if they leak. They use published libraries.
 
-/// A program that must not raise an alarm.
+/// A program without a leak. A report on its dumps must not raise an alarm.
 pub(super) struct Healthy {
     pub(super) name: &'static str,
     /// The library, its version, and what the program does.

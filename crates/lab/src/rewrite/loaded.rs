@@ -65,8 +65,8 @@ struct Next {
 }
 
 impl Sites for Next {
-    /// Selects calls whose result is counted: every call whose number is a multiple of `CALLS`, whatever method it
-    /// calls.
+    /// Selects the call instructions whose result is counted. Call instructions are numbered in order. Every
+    /// instruction whose number is a multiple of `CALLS` is selected. The called method does not matter.
     fn told(&mut self, _: &Call<'_>) -> Option<Told> {
         self.calls = self.calls.wrapping_add(1);
         let (hook, mark) = ("returned", 1);

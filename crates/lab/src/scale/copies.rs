@@ -16,10 +16,10 @@ use testdata::writer::{
     Body, FieldType, Framing, Header, IdSize, RecordWriter, Root, Version, tag,
 };
 
-/// Size of the segments that contain the copies.
+/// Size of the heap dump segments to which the copies of the objects are written, in bytes.
 const SEGMENT: usize = 64 << 20;
 
-/// Size of the tag, time and length before a record.
+/// Size in bytes of the tag, time and length at the start of a record.
 const HEAD: usize = 9;
 
 type Out = RecordWriter<BufWriter<File>>;

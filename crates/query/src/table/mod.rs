@@ -82,7 +82,7 @@ fn ids(list: &[Scalar]) -> Option<Vec<ObjectId>> {
     for value in list {
         match *value {
             Scalar::Int(id) => ids.push(ObjectId(id.cast_unsigned())),
-            // Skip nulls and strings, because no id equals them.
+            // The list may contain nulls and strings. Skip them, because no id equals them.
             Scalar::Null | Scalar::Text(_) => {}
             Scalar::List(_) | Scalar::Other => return None,
         }

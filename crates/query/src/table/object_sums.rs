@@ -83,7 +83,7 @@ pub(super) struct ObjectSums {
     /// Two groups for each class: its unreachable objects and its reachable objects. If the dump lacks the class
     /// `java.lang.Class`, two more groups follow, for class objects.
     groups: Vec<Group>,
-    /// Index of the group at which the search for the next row begins.
+    /// Index in `groups` from which `advance` looks for the next row.
     next: usize,
 }
 

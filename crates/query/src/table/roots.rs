@@ -19,7 +19,7 @@ const RETAINED: usize = place(ROOTS, "retained_bytes");
 /// A cursor over `roots`.
 pub(super) struct Roots {
     heap: Arc<Heap>,
-    /// Index of the root at which the search for the next row begins.
+    /// Index of the GC root from which `advance` looks for the next row.
     next: usize,
 }
 

@@ -271,7 +271,8 @@ fn a_reference_that_field_returns_is_an_id() {
         &format!("select *, field(id, 'table') t, field(id, 'size') {of} order by id limit 1"),
     );
     assert_eq!(rows[0][rows[0].len() - 2..], [table.clone(), size.clone()]);
-    // If the statement applies other functions or comparisons to an id, the result is a number.
+    // `field` returns a reference as a number, which is shown as an id only in a result column. Inside of a nested
+    // statement, this number can be compared with `id`.
     let nested = format!(
         "select class from objects where id = (select field(id, 'table') {of} order by id limit 1)"
     );

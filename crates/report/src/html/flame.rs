@@ -78,8 +78,8 @@ impl Tree {
                     own: Figures::default(),
                 });
             }
-            // No two lines have the same steps, and a line comes before the lines that continue it. So the last node is
-            // the end of this line only.
+            // Each stack (`line`) is different, and a stack comes before the longer stacks that begin with it. So the
+            // last node is the end of this stack only, and no other stack adds its figures there.
             if let Some(last) = nodes.last_mut() {
                 last.own.add(Figures::of(line));
             }

@@ -51,7 +51,8 @@ struct Page<'a> {
     callees: String,
 }
 
-/// Words for the sentence about cut frames: the names of the two flame graphs, and a phrase for their figures.
+/// Words for the sentence that says how many small frames a flame graph leaves out. Each pair has the name of a flame
+/// graph, and a phrase that follows the bytes of these frames.
 const CALLERS: (&str, &str) = ("flame graph", "in total");
 const CALLEES: (&str, &str) = ("flame graph with callees first", "in total");
 

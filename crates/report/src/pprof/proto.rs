@@ -65,7 +65,8 @@ pub(super) struct Label {
     pub(super) num_unit: i64,
 }
 
-/// A binary. Its only purpose here is to record that names, files and lines are already resolved.
+/// A mapping entry, which describes a binary in profiles of native code. Here it only records that the names, files and
+/// lines of functions are already resolved.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message)]
 pub(super) struct Mapping {
     #[prost(uint64, tag = "1")]

@@ -159,7 +159,8 @@ mod tests {
             "path static org.springframework.Context.beans -> … 4 JDK and framework steps (-v shows them) \
              -> com.shop.Carts.open -> java.util.ArrayList.elementData"
         );
-        // On neither side of this holder are there enough adjacent steps to fold.
+        // This holder is in the middle of the JDK and framework steps. The adjacent steps before it and after it are
+        // too few to be replaced by their number.
         let all = written(root, &steps, "java.util.HashMap$Node[*]", false);
         assert!(!all.contains('…'), "{all}");
         assert!(!written(root, &steps, "com.shop.Carts.open", true).contains('…'));

@@ -7,9 +7,9 @@ use super::snapshot;
 use crate::document::{Document, Span, Tone, WIDTH};
 use crate::view::Viewed;
 
-/// Columns for the number of selected objects.
+/// Width of the number of selected objects, in columns.
 const NUMBER: usize = 12;
-/// Columns between the number and the path.
+/// Number of columns between the number of selected objects and the path.
 const GAP: usize = 2;
 
 pub(crate) fn build(report: &Viewed<PathsReport>, doc: &mut Document) {

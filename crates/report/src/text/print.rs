@@ -11,7 +11,7 @@ use crate::printable::printable;
 use crate::style::Style;
 
 const WARNING: &str = "warning:";
-/// Number of columns before a sentence of the report's answer.
+/// Width, in columns, of the verdict in front of the sentences of the report's answer.
 const ANSWER: usize = 8;
 /// Maximum number of frames of a stack, unless the user requests all.
 const FRAMES: usize = 12;

@@ -337,7 +337,7 @@ mod tests {
         }
     }
 
-    /// Returns the text about an object that is one of `objects` selected objects.
+    /// Returns the text of a `heapdiff show` report that lists `object`. The selector matches `objects` objects.
     fn told(object: ShownObject, objects: u64) -> String {
         tests::text(&Report::Show(
             ShowReport {

@@ -5,7 +5,7 @@ use heapdiff_units::Size;
 use crate::coverage;
 use crate::document::{Document, Stack};
 
-/// Adds a stack with its estimate. Stacks of a suspect have no number.
+/// Adds a stack with its estimate. `number` is the stack's position in the list; `None` for a stack of a suspect.
 pub(super) fn stack(
     stack: &heapdiff_diff::Stack,
     number: Option<u64>,

@@ -18,7 +18,7 @@ pub(super) enum About<'a> {
     Heap(&'a HeapReport),
 }
 
-/// Returns the tone of the suspect's verdict.
+/// Returns the tone (colour) in which the suspect's verdict is shown: red for a grave verdict, yellow otherwise.
 pub(super) const fn tone(suspect: &Suspect) -> Tone {
     if suspect.verdict.is_grave() {
         Tone::Red

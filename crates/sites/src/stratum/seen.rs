@@ -42,7 +42,8 @@ pub(super) fn agreement<'a, K: 'a>(strata: impl Iterator<Item = &'a Stratum<K>>)
     agreed / all
 }
 
-/// The samples of one class: the number of samples that each stack has in all strata of the class together.
+/// The samples of one class. A class is divided into strata, which are groups of objects of about the same size. For
+/// each stack, stores the number of its samples in all strata together.
 #[derive(Debug)]
 pub(super) struct Seen<K> {
     samples: BTreeMap<K, u64>,
@@ -103,8 +104,8 @@ impl<K: Ord + Copy> Seen<K> {
                 return share;
             };
             let floor = floor.min(share.value);
-            // A stack with samples in other strata would be reported even without its samples in this stratum, so its
-            // lower end stays.
+            // If a stack also has samples in other strata (groups of other object sizes), it would be reported even
+            // without its samples here. So the lower end of its interval needs no correction.
             let part = 1.0 - least_mean(samples) / float(samples);
             let exact = share.value * (1.0 - part * (1.0 - drawn).sqrt());
             let low = match all {

@@ -154,7 +154,8 @@ fn what_went_is_replaced_by_what_was_born() {
     near(parts[&'b'].bytes.value, 30_000.0 - 50_000.0);
     near(parts[&'a'].bytes.value + parts[&'b'].bytes.value, 100_000.0);
     assert!(parts[&'a'].bytes.low < 115_000.0 && parts[&'a'].bytes.high > 125_000.0);
-    // If the dumps are of two JVMs, nothing survives: all objects of each dump count.
+    // If the dumps are of two JVMs, no object of the first dump can survive to the second. So the growth is the
+    // difference between all objects of the second dump and all objects of the first.
     let other = Stratum {
         kept: BTreeMap::new(),
         went: [('a', samples(20, 100)), ('b', samples(80, 100))].into(),
@@ -177,7 +178,7 @@ fn nothing_known_of_survivors_leaves_the_growth_to_those_that_came() {
     let parts = divide(stratum, Totals::Shared, Follow::Uids).parts;
     near(parts[&'a'].bytes.value, 60_000.0);
     near(parts[&'b'].bytes.value, 20_000.0);
-    // If the last dump has fewer objects than the first, the number of survivors is at most this number.
+    // The last dump has 200 objects, fewer than the first. So at most 200 objects can have survived.
     let stratum = Stratum {
         before: known(1000, 100),
         after: known(200, 100),
@@ -226,8 +227,8 @@ fn strata_without_samples_are_told_or_joined() {
         let bytes = division.parts.get(&'a').map_or(0.0, |p| p.bytes.value);
         (bytes, division.unsampled)
     };
-    // Random variation can explain that none of ten objects has a sample, so they are merged with the neighbouring
-    // size.
+    // Random variation can explain that none of ten objects has a sample, so this stratum is merged with that of the
+    // neighbouring size.
     assert_eq!(
         divide(vec![with(10, 100, 0), with(100, 112, 9)]),
         (12_200.0, 0)
@@ -243,7 +244,8 @@ fn strata_without_samples_are_told_or_joined() {
         divide(vec![with(10, 100, 0), with(100, 1120, 9)]),
         (112_000.0, 1000)
     );
-    // Strata with few samples are merged, even if there are strata of other sizes between them.
+    // Neighbouring strata (groups of about one object size) with few samples are merged. Here these are the sizes 96
+    // and 112, with 3 and 4 samples.
     let (bytes, unsampled) = divide(vec![with(30, 96, 3), with(20, 112, 4)]);
     assert_eq!((bytes.round(), unsampled), (5120.0, 0));
     assert_eq!(divide(vec![with(70, 100, 0)]), (0.0, 7000));
@@ -408,7 +410,8 @@ fn any_size(random: &mut Random, least: f64, most: f64) -> u64 {
 
 #[test]
 fn small_neighbours_are_no_objects_of_a_stack_of_large_ones() {
-    // It is expected that each of the other stacks has few samples, and that most have none.
+    // Stack `a` allocates large objects. Stacks `b` and `c` allocate smaller objects, and are expected to have few
+    // samples each, in most runs none. Their objects must not be attributed to `a`.
     let [covered, bytes, objects] = among_sizes(100, |random| {
         let mut heap = vec![('a', 3016); 3000];
         heap.extend((0..10_000).map(|_| ('b', any_size(random, 24.0, 200.0))));

@@ -39,7 +39,8 @@ fn the_leak_is_the_first_line_with_its_figures() {
     assert_eq!(counted, 60, "one at every second tick");
     assert_eq!(view["dumps"][0]["text"], "before.hprof");
     assert_eq!(view["heap"][0]["committed"][7], 268_435_456);
-    // If a window is requested with fewer points than it has ticks, the lines must still end at the same value.
+    // The window has more ticks than the ten points that are requested. The lines of the chart must still end at the
+    // values of the last tick.
     let from = STARTED_MS + 30_000;
     let few = asked.json(&format!(
         "api/view?by=site&measure=objects&points=10&from={from}"
@@ -132,7 +133,7 @@ fn stacks_of_one_frame_are_one_line() {
     let between = asked.json(&format!("api/between?from={a}&to={b}"));
     assert_eq!(between["rows"].as_array().unwrap().len(), 1);
     assert_eq!(between["rows"][0]["after_objects"], 2 * 90 * 160);
-    // Both stacks are included, and no stack of another class or frame.
+    // A request by class and frame must return both stacks with this class and frame, and no other stack.
     let named = |place: &str| {
         let query: String = form_urlencoded::byte_serialize(place.as_bytes()).collect();
         asked.json(&format!("api/stacks?class=com.acme.Entry&place={query}"))

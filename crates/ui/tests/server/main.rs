@@ -304,7 +304,8 @@ fn names_from_a_jvm_are_data() {
         !asked.get("").contains("alert(1)"),
         "the page itself has no names"
     );
-    // The page can request the stacks of this line by its name.
+    // The page can request the stacks of this class by its name, although the name contains characters with a meaning
+    // in URLs and HTML.
     let query: String = form_urlencoded::byte_serialize(HOSTILE.as_bytes()).collect();
     let stacks = asked.json(&format!("api/stacks?class={query}"));
     assert_eq!(stacks["depth"], serde_json::json!([1, 2]));

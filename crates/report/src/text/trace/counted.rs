@@ -110,8 +110,8 @@ mod tests {
         );
         assert!(!with.contains("estimated from samples") && !with.contains(unknown));
         assert!(by_class(|report| count(report, 3)).contains(unknown));
-        // One frame or stack may allocate several classes, or only some of the objects of a class. So the counts by
-        // class say nothing about it.
+        // Counts by class are not shown for a single frame or stack, because it may allocate several classes, or only
+        // some of the objects of a class.
         let frames = said(&top_of(vec![growing(1)]));
         assert!(!frames.contains("    created "), "{frames}");
     }

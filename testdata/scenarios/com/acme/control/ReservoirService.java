@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 
-/** Samples the times of 40 operations into reservoirs of 500 times each: half full, then full. */
+/** Keeps samples of call durations for 40 operations. A reservoir holds at most 500: 250 after phase 1, and then 500. */
 class ReservoirService {
     private final Map<String, Reservoir> reservoirs = new HashMap<>();
     private final Random random = new Random(7);

@@ -4,7 +4,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.util.BitSet;
 
-/** Marks seen numbers in one bit set, which is never cleared: one array that grows. */
+/** Records the numbers that it has seen in one bit set. In leak mode, the set is never cleared, so its only array grows. */
 class DedupServer {
     private static final int NUMBERS = 8 << 20;
 

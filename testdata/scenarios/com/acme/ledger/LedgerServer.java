@@ -20,7 +20,7 @@ class LedgerServer {
                 journal.last = null;
             }
         }
-        // Wait until the auditor has left removed entries.
+        // The auditor thread may still read an entry that was removed, which keeps all later entries alive. Wait until it starts again.
         Thread.sleep(200);
     }
 

@@ -9,8 +9,8 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Keeps the headers of messages for a trace. In leak mode, a header is a slice of the whole message, and no trace is dropped. In fixed
- * mode, a header is a copy, and only the last few hundred are kept.
+ * Keeps the headers of received messages in a list. In leak mode, each header is a slice that keeps its whole message alive, and no
+ * header is ever removed. In fixed mode, each header is a copy, and the list keeps only the last 500 headers.
  */
 class MessageServer {
     private static final int MESSAGES = 500;

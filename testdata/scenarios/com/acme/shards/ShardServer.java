@@ -6,7 +6,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** The size of the table of names is limited, and so is the number of bytes in one shard. The table of shards has no limit. */
+/** Keeps shards and their names in two maps. The map of names and each shard have a maximum size. The map of shards has none. */
 class ShardServer {
     private static final int SHARDS = 8_000;
 

@@ -8,7 +8,8 @@ public enum Forking {
      */
     AUTO,
     /**
-     * A forked child always writes the snapshots. The library loads the agent. If that is impossible, the result of the check is undecided.
+     * A forked child always writes the snapshots. This needs heapdiff's agent, so the library loads it. If no child can be forked, the
+     * result of the check is undecided.
      */
     ALWAYS,
     /** The JVM itself always writes the snapshots, and the program pauses meanwhile. The library does not load the agent. */

@@ -11,7 +11,7 @@ final class Growth {
     private final Suspect suspect;
     /** Number of measured rounds in which the content grew. */
     private final int growing;
-    /** Number of measured rounds (rounds with a snapshot of their own), or 0 if no round was measured. */
+    /** Number of measured rounds, or 0 if there are none. A round is measured if a snapshot was taken directly before and after it. */
     private final int measured;
 
     Growth(Suspect suspect, int growing, int measured) {
@@ -20,14 +20,14 @@ final class Growth {
         this.measured = measured;
     }
 
-    /** Returns all suspects of a report, without measured rounds. */
+    /** Returns all suspects of a report on a check without measured rounds. */
     static List<Growth> of(Map<?, ?> report) {
         return Suspect.all(report).stream().map(suspect -> new Growth(suspect, 0, 0)).collect(Collectors.toList());
     }
 
     /**
-     * Returns a copy with the number of the last {@code rounds} rounds in which the content grew. {@code report} is a comparison whose last
-     * {@code rounds + 1} snapshots were taken with one round between two consecutive snapshots.
+     * Returns a copy that also contains in how many of the last {@code rounds} rounds the content grew. {@code report} compares snapshots.
+     * There is one round between each two of its last {@code rounds + 1} snapshots.
      */
     Growth measuredIn(Map<?, ?> report, int rounds) {
         return new Growth(suspect, suspect.growingRounds(report, rounds), rounds);

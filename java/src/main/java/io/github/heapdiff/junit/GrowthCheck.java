@@ -21,9 +21,9 @@ final class GrowthCheck {
     private static final long EXTRA_NANOS = 10_000_000_000L;
 
     /**
-     * Some earlier checks found growth, and their objects are still in the heap. This is the largest number of rounds that one of these
-     * checks ran, or 0 if there is none. A later test may add the same keys to the same map. Then its first rounds only replace entries,
-     * and the map grows only when the keys are new.
+     * The largest number of rounds that an earlier check with growth ran, or 0 if there was no such check. The objects of that check are
+     * still in the heap. If a later test adds the same keys to the same map, its first rounds only replace these entries. The map grows
+     * only after this number of rounds, when the keys are new. So the later check runs more rounds.
      */
     private static volatile int roundsOfGrowthLeft;
 

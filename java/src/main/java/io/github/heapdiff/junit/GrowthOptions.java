@@ -62,7 +62,7 @@ public final class GrowthOptions {
         return options;
     }
 
-    /** Sets the number of rounds in each of the two steps. */
+    /** Sets how often the check runs the work in each of its two steps. One such run is a round. */
     public GrowthOptions withRounds(int count) {
         if (count < 1) {
             throw new IllegalArgumentException("rounds must be at least 1, but is " + count);
@@ -70,12 +70,15 @@ public final class GrowthOptions {
         return with(options -> options.rounds = count);
     }
 
-    /** Sets the number of rounds before the first snapshot. */
+    /** Sets how often the check runs the work before the first snapshot. */
     public GrowthOptions withWarmUp(int count) {
         return with(options -> options.warmUp = (int) notNegative(count, "warm-up rounds"));
     }
 
-    /** Sets the share of the measured rounds, above 0 and at most 1, in which the content of one holder must grow for the check to fail. */
+    /**
+     * Sets the minimum share of growing rounds, above 0 and at most 1. The check fails only if the content of one holder grows in at least
+     * this share of the measured rounds.
+     */
     public GrowthOptions withMinGrowingShare(double share) {
         // This condition also rejects NaN.
         if (!(share > 0 && share <= 1)) {

@@ -40,14 +40,15 @@ final class Suspect {
             throw new HeapUndecidedException("the report of heapdiff has no figure for the growth of the heap");
         }
         long grown = number(((Map<?, ?>) delta).get("shallow_bytes"));
-        // Earlier versions of heapdiff do not report the noise limit. Then the limit is 0, which may cause an unnecessary second step.
+        // Earlier versions of heapdiff do not report the noise limit. In this case, use the limit 0. The check may then run its second step
+        // although it is not needed.
         Object noise = report.get("noise_bytes");
         return grown >= (noise == null ? 0 : number(noise)) / (1 + LEAST_PART_OF_STEP);
     }
 
     /**
-     * Returns true if neither the verdict nor the growth in each step is a reason to accept the growth. Then the number of growing rounds
-     * decides whether the test fails.
+     * Returns true if there is no reason to accept the growth: neither the verdict nor the growth in each step is one. In this case, the
+     * number of growing rounds decides whether the test fails.
      */
     boolean growsInEachStep() {
         return excuse().isEmpty();
@@ -102,8 +103,8 @@ final class Suspect {
                 return growing;
             }
         }
-        // The report may not contain this holder, because with more snapshots heapdiff may name another holder for the same objects. Then
-        // use the number of added objects, which is an upper limit of the number of growing rounds.
+        // This suspect's holder is not in `report`, because with more snapshots heapdiff may name another holder for the same objects. In
+        // this case, use the number of added objects. The number of growing rounds cannot be larger.
         List<Long> added = steps(figure());
         return (int) Math.min(rounds, added.get(added.size() - 1));
     }

@@ -38,8 +38,8 @@ class NoHeapGrowthTest {
         tests.assertThatEvents().haveExactly(1, event(test("leaks"), finishedWithFailure(
                 instanceOf(AssertionError.class),
                 message(text -> text.contains("Programs.SESSIONS grew by") && text.contains("in 8 rounds")))));
-        // The method runs one warm-up round, and then one or two steps of two rounds. If the test `leaks` ran before, ten more rounds
-        // follow, and then these steps again.
+        // The test `counts` runs one warm-up round, and then one or two steps of two rounds each. If the test `leaks` ran before it, ten
+        // more rounds follow, and then again one or two steps.
         assertTrue(List.of(3, 5, 3 + 10 + 2, 5 + 10 + 2, 3 + 10 + 4, 5 + 10 + 4).contains(calls), () -> calls + " calls");
     }
 
@@ -101,7 +101,7 @@ class NoHeapGrowthTest {
     static class Watched {
         @Test
         void closes() {
-            // The work takes so long that other tests would run at the same time if the annotation did not prevent that.
+            // The work takes so long that another test would run at the same time if @NoHeapGrowth did not prevent parallel runs.
             Watched.work();
         }
 

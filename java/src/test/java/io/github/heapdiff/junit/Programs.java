@@ -32,7 +32,7 @@ final class Programs {
 
     private Programs() {}
 
-    /** Removes all content that earlier work left. */
+    /** Removes all objects that earlier tests left in the static fields of this class. */
     static void reset() {
         GrowthCheck.forgetGrowthLeft();
         for (List<Object> list : List.of(SESSIONS, SOFT, CLEANED, LOADED)) {

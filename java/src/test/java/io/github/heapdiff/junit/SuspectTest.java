@@ -51,7 +51,8 @@ class SuspectTest {
         // Here the number of objects does not change, but their bytes grow.
         assertEquals(3, Suspect.all(report("leak", "[1,1,1]", "[0,500,1000]", "[]")).get(0).growingRounds(
                 report("leak", "[1,1,1,1,1]", "[0,500,600,900,1000]", "[]"), 3));
-        // This report does not contain the holder. Then the number of added objects limits the number of growing rounds.
+        // The report of the measured rounds is empty, so it does not contain the holder. In this case, the result is the number of objects
+        // that the last step added (4), but at most the number of rounds.
         Suspect suspect = Suspect.all(report("leak", "[0,5,9]", "[0,500,1000]", "[]")).get(0);
         assertEquals(4, suspect.growingRounds(Map.of(), 50));
         assertEquals(3, suspect.growingRounds(Map.of(), 3));

@@ -18,7 +18,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.opentest4j.TestAbortedException;
 
-/** Tests cases without a decision, and the files that each case leaves. */
+/** Tests checks that cannot decide whether the heap grows, and which files each of them leaves behind. */
 @Timeout(120)
 class UndecidedTest {
     @TempDir
