@@ -1,4 +1,5 @@
-//! The agent's own records of the content of table slots, which it can read without calling the JVM.
+//! The agent's own records of what each slot of the sample table contains. The agent can read them without calling the
+//! JVM.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};

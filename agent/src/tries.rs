@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(180);
 
-/// The state that results from the attempts so far.
+/// Records how the attempts to write to the trace ended so far, and when.
 #[derive(Debug)]
 pub(crate) struct Tries {
     free_since: Instant,
