@@ -391,7 +391,7 @@ struct Figures {
     /// The estimated bytes with their interval, corrected because stacks without a sample are missing in the list.
     corrected: Interval,
     objects: f64,
-    /// Factor by which the JVM may have taken too few samples.
+    /// Factor by which the number of samples may be too low, because the JVM took too few.
     shortfall: f64,
     /// The estimate with its variance. `None` if the weight of a sample is unknown.
     sampled: Option<Sampled>,

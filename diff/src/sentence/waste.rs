@@ -24,9 +24,9 @@ pub enum Waste {
     /// Kinds with little waste are listed without examples.
     SmallKinds,
 
-    /// Title of a kind: strings with equal content.
+    /// Title of the waste by strings with equal content.
     DuplicateStrings,
-    /// Title of a kind: arrays of primitives with equal content.
+    /// Title of the waste by arrays of primitives with equal content.
     DuplicateArrays,
     /// Boxes with equal values.
     DuplicateBoxes,
