@@ -18,7 +18,7 @@ const NAME: usize = 200;
 pub enum Line {
     /// The number of a line in the source file.
     Number(u32),
-    /// The dump does not contain the line.
+    /// The dump does not contain the line number of the frame.
     Unknown,
     /// The frame executes compiled code.
     Compiled,
@@ -147,7 +147,8 @@ impl Traces<'_> {
         originals.unwrap_or_else(|| vec![frame])
     }
 
-    /// Like [`Self::originals`]. The outermost of the frames gets the local variables.
+    /// Returns the original frames of a frame with local variables. The outermost of the original frames gets the local
+    /// variables.
     fn with_locals(&self, frame: StackFrame) -> Vec<StackFrame> {
         let originals = self.originals(frame.frame).into_iter();
         let mut frames: Vec<StackFrame> = originals
