@@ -44,7 +44,8 @@ pub(crate) struct Inbound {
 pub(crate) struct Damaged;
 
 impl Inbound {
-    /// Creates the lists from the sections. Returns `None` if the sections do not fit together.
+    /// Creates the lists of referrers from the sections of an index file. Returns `None` if the sections do not fit
+    /// together.
     pub(crate) fn new(
         objects: usize,
         groups: Column<u64>,
@@ -250,9 +251,9 @@ impl Buckets {
         }
     }
 
-    /// Creates the lists.
+    /// Creates the lists of referrers.
     ///
-    /// Cost: linear, in parallel. The references of each bucket are freed when its lists are complete.
+    /// Cost: linear, in parallel. The references of each bucket of objects are freed when its lists are complete.
     pub(crate) fn into_lists(self, likely: &LikelyReferrers<'_>) -> InboundSections {
         use rayon::prelude::*;
         let objects = likely.objects() as usize;

@@ -48,7 +48,7 @@ pub struct Left {
     pub kept_names: Amount,
     /// Kept: well-known strings, and strings that identify the JVM.
     pub kept_texts: Amount,
-    /// Kept: arrays that belong to kept tables.
+    /// Kept: arrays that belong to tables that the rules of the redaction keep.
     pub kept_tables: Amount,
     /// Kept: numbers in fields.
     pub kept_numbers: Amount,
