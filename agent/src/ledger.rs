@@ -83,7 +83,7 @@ struct Classes {
     changes: FxHashMap<u32, (u64, u64)>,
 }
 
-/// All accounts.
+/// The accounts of all pairs of class and stack.
 pub(crate) struct Ledger {
     first: Sampling,
     shards: [Mutex<Shard>; SHARDS],

@@ -69,7 +69,7 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// Returns the milliseconds since the start.
+    /// Returns the milliseconds since the start of sampling.
     pub(crate) fn now(&self) -> u32 {
         u32::try_from(self.started.elapsed().as_millis()).unwrap_or(u32::MAX)
     }

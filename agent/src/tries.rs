@@ -19,7 +19,7 @@ pub(crate) struct Tries {
     free_since: Instant,
     /// Time of the first failed attempt since the disk became full.
     full_since: Option<Instant>,
-    /// Time when the disk had space again.
+    /// Time of the last attempt that found space after the disk had been full.
     room_since: Option<Instant>,
     pause: Duration,
 }

@@ -43,7 +43,7 @@ pub(crate) struct Lines {
     round: Option<u64>,
     numbers: FxHashMap<Key, usize>,
     lines: Vec<Line>,
-    /// Index in `lines` for each site.
+    /// For each site of the counting table: the index of its line in `lines`.
     of_site: Vec<usize>,
     names: FxHashMap<Arc<str>, Arc<str>>,
     /// Size of an object, by class. `None` if the size was searched for but is not known.

@@ -29,7 +29,7 @@ public final class HeapdiffCounts {
      * up.
      */
     static final long ROUND = 0x4845_4150_0000_0004L;
-    /** The alignment of objects, negative. */
+    /** The alignment of objects in bytes, as a negative number. */
     static final long ALIGNMENT = 0x4845_4150_0000_0005L;
     /**
      * Offset in a java.lang.Class of the hidden field with the address of the JVM's data about the class; 0 if unknown.

@@ -140,7 +140,7 @@ impl VirtualState {
 /// A thread that had no serial number before the fork.
 struct Late {
     id: u64,
-    /// The frames that hold objects.
+    /// The frames for which the heap walk has reported that they hold objects.
     reported: Reported,
 }
 
@@ -156,7 +156,7 @@ pub(super) struct LateThreads {
 /// Stack traces of all threads in this list.
 #[derive(Default)]
 pub(super) struct Traces {
-    /// Records for the dump.
+    /// The dump's records of these stack traces.
     pub(super) records: Vec<u8>,
     /// Pairs of a thread's id and its serial number.
     pub(super) threads: Vec<(u64, u32)>,

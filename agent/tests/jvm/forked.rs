@@ -155,8 +155,8 @@ const EXCEPT_BEFORE: [&str; 5] = [
     "jdk.internal.loader.ClassLoaders$AppClassLoader",
     "Forked$$Lambda$",
 ];
-/// Classes that may have different numbers of objects in the two dumps, because objects of the classes above hold some
-/// of them. Each number is the maximum difference.
+/// Classes that may have different numbers of objects in the dump and in the JVM's histogram, because objects of the
+/// classes above hold some of them. Each number is the maximum difference.
 const NEARLY: [(&str, u64); 7] = [
     ("byte[]", 20),
     ("java.lang.String", 20),

@@ -385,7 +385,7 @@ struct Figures {
     /// Number of the stack.
     at: usize,
     samples: u64,
-    /// Bytes of the samples themselves.
+    /// Total size of the sampled objects, without an estimate for other objects.
     seen: f64,
     bytes: f64,
     /// The estimated bytes with their interval, corrected because stacks without a sample are missing in the list.

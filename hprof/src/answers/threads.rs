@@ -35,7 +35,7 @@ pub struct Frame {
     pub method: String,
     /// The source file, if known.
     pub file: Option<String>,
-    /// The line.
+    /// The line that the frame is executing.
     pub line: Line,
 }
 
@@ -75,7 +75,7 @@ pub struct Local {
 pub struct StackFrame {
     /// The frame.
     pub frame: Frame,
-    /// The objects that its local variables hold, without duplicates, in the order of the dump.
+    /// The objects that the frame's local variables hold, without duplicates, in the order of the dump.
     pub locals: Vec<Local>,
 }
 
@@ -87,15 +87,15 @@ pub struct Thread {
     pub serial: Option<u32>,
     /// The thread object. `None` if the dump does not contain it.
     pub object: Option<ObjectIndex>,
-    /// Its name.
+    /// The name of the thread.
     pub name: Option<String>,
     /// True for a daemon thread. `None` if the thread object does not show it.
     pub daemon: Option<bool>,
     /// True for a virtual thread.
     pub is_virtual: bool,
-    /// Its stack, innermost frame first.
+    /// The stack of the thread, innermost frame first.
     pub frames: Vec<StackFrame>,
-    /// Objects that its stack holds outside of the listed frames.
+    /// Objects that the thread's stack holds outside of the listed frames.
     pub other_locals: Vec<Local>,
 }
 

@@ -329,9 +329,9 @@ pub(crate) struct MergePoint {
 /// The reason why a base has no merge point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoPoint {
-    /// No record boundary qualifies.
+    /// No record boundary can be the merge point.
     None,
-    /// More than one record boundary qualifies.
+    /// More than one record boundary can be the merge point.
     Several,
 }
 

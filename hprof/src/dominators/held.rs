@@ -31,7 +31,8 @@ pub(crate) mod code {
 pub(crate) enum RowCodes {
     Elements,
     Fields {
-        /// Used if the list leaves out null fields: one bit for each field, which is set if the field is not null.
+        /// Used if the adjacency list leaves out null fields: one bit for each field, which is set if the field is not
+        /// null.
         bits: u32,
         /// Used if the adjacency list contains null fields: the number of fields for which the iterator has returned a
         /// code so far, and the number of all fields.

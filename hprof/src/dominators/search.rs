@@ -17,7 +17,7 @@ pub(crate) const AHEAD: usize = 16;
 /// members also have the note 0.
 #[derive(Debug)]
 pub(crate) struct SpanningTree {
-    /// The number of each member's parent.
+    /// The number of each core member's parent in the tree, indexed by the number of the member.
     pub(crate) parent: Array<u32>,
     /// Number of nodes reached, without the super-root.
     pub(crate) reached: u32,

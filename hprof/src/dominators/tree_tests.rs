@@ -53,7 +53,7 @@ impl Case {
         Self::of_size(random, 120)
     }
 
-    /// Like [`Case::random`], with at most `size` objects that may have references.
+    /// Creates a case like [`Case::random`], but with at most `size` objects that may have references.
     fn of_size(random: &mut Random, size: u32) -> Self {
         let classes = random.below(6);
         let inner = classes + 1 + random.below(size);

@@ -139,7 +139,7 @@ impl Runs {
 /// A run, as a row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// The slot of its first object.
+    /// The slot of the run's first object.
     pub(crate) slot: u64,
     /// Number of objects with references, and number of leaves, at lower addresses than this run.
     pub(crate) ranks: [u32; 2],

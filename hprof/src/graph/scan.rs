@@ -52,7 +52,7 @@ pub(crate) struct Piece {
     pub(crate) first_leaf: u32,
 }
 
-/// The results of the pass.
+/// The results of one pass over the objects of a dump.
 #[derive(Debug)]
 pub(crate) struct Scanned {
     pub(crate) pieces: Vec<Piece>,
@@ -87,7 +87,7 @@ pub(crate) struct Scanned {
     pub(crate) cut_arrays: Vec<CutArray>,
 }
 
-/// The parameters of the pass.
+/// The parameters of one pass over the objects of a dump.
 #[derive(Clone, Copy)]
 pub(crate) struct Job<'a, T: Targets> {
     pub(crate) source: &'a Source,

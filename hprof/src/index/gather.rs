@@ -19,7 +19,7 @@ const BATCH: usize = 32;
 /// Number of ids that are looked up together.
 const AHEAD: usize = 256;
 
-/// The bytes of the sections.
+/// The content of the sections that [`Snapshot::gather`] collects.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
     pub(super) positions: [Vec<u32>; 2],

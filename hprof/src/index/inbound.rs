@@ -28,7 +28,7 @@ const NEAR: usize = 16;
 /// Maximum size of an encoded number of 35 bits, in bytes.
 const LONGEST: usize = 5;
 
-/// The lists of an index.
+/// The lists of referrers in an index.
 #[derive(Debug)]
 pub(crate) struct Inbound {
     /// The start of each group in `near`. The last element is the end.
@@ -222,7 +222,7 @@ pub(crate) struct InboundSections {
     pub(crate) far: Vec<u8>,
 }
 
-/// The lists of one bucket.
+/// The lists of referrers for the objects of one bucket.
 struct BucketLists {
     groups: Vec<usize>,
     near: Vec<u8>,

@@ -19,20 +19,20 @@ const SPARE_FIELDS: u64 = 4 << 20;
 /// A field that a class declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its name.
+    /// The name of the field.
     pub name: Arc<str>,
-    /// Its type.
+    /// The type of the field.
     pub kind: Kind,
 }
 
 /// A static field and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Static {
-    /// Its name.
+    /// The name of the static field.
     pub name: Arc<str>,
-    /// Its type.
+    /// The type of the static field.
     pub kind: Kind,
-    /// Its value, as the bits in the dump.
+    /// The value of the static field, as the bits in the dump.
     pub value: u64,
 }
 
@@ -80,7 +80,7 @@ pub struct Class {
     pub loader: ObjectId,
     /// The fields that the class itself declares, in the order of the dump.
     pub fields: Vec<Field>,
-    /// Its static fields.
+    /// The static fields of the class.
     pub statics: Vec<Static>,
     /// For an array class, the type of its elements.
     pub element: Option<Kind>,
@@ -162,7 +162,7 @@ pub struct Classes {
     layouts: Vec<RecordLayout>,
     /// Offsets of reference fields in the body of an instance, class after class.
     ref_offsets: Vec<u32>,
-    /// The class of each array number.
+    /// The class for each number of an array class.
     arrays: Vec<ClassIndex>,
     /// Number of classes that have a record. Only these have class objects.
     dumped: usize,

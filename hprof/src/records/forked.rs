@@ -27,7 +27,7 @@ pub(crate) struct Recorded {
     pub(crate) name: u64,
     /// Bytes of a reference in the heap.
     pub(crate) reference: u32,
-    /// Object sizes are multiples of this.
+    /// Object sizes are multiples of this number of bytes.
     pub(crate) align: u32,
 }
 

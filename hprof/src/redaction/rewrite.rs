@@ -292,7 +292,7 @@ impl<'a> BlockVisitor<'a, '_> {
         }
     }
 
-    /// Counts an array, kept or not.
+    /// Counts an array, whether a redaction keeps it or not.
     fn count_array(&mut self, id: u64, kind: Kind, elements: &[u8], known: bool) {
         let kept = self.rewriter.kept;
         let is_text = matches!(kind, Kind::Byte | Kind::Char);

@@ -38,7 +38,7 @@ pub(super) struct Block {
 /// A plan for the bytes of an instance's body: which to keep and which to replace.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BodyPlan {
-    /// Number of bytes of the fields.
+    /// Number of bytes that the fields take in an instance's body.
     pub(super) len: usize,
     /// The fields whose values are replaced. These are all fields except references and the fields whose values are
     /// kept.
@@ -86,7 +86,7 @@ pub(super) struct FirstDamage {
     pub(super) lacks_length: bool,
 }
 
-/// The results of the first pass.
+/// The results of a redaction's first pass over the dump.
 #[derive(Debug)]
 pub(super) struct Survey {
     pub(super) id_size: usize,

@@ -7,7 +7,7 @@ use std::ops::AddAssign;
 pub struct Amount {
     /// Number of items.
     pub count: u64,
-    /// Number of their bytes.
+    /// Number of bytes of these items.
     pub bytes: u64,
 }
 

@@ -404,7 +404,7 @@ impl Gap {
         }
     }
 
-    /// Sets a size that the file contains.
+    /// Sets the size of the class's instances to a size that the file contains.
     fn tell(&mut self, bytes: u64) {
         (self.bytes, self.seen) = (bytes, u64::from(u32::MAX));
     }

@@ -302,7 +302,7 @@ fn a_layout_is_proven_by_far_more_classes_than_contradict_it() {
 #[test]
 fn the_layout_is_what_most_distances_equal() {
     let classes = [class("Q", 0x1000, INT), class("P", 0x2000, INT)];
-    // Without evidence, the first hypothesis is chosen.
+    // Without evidence, the first of the possible layouts is chosen.
     let mut world = World::new(&classes);
     assert_eq!(world.chosen(), (4, 12, Order::Packed));
     // The distance of 24 bytes is evidence for a header of 16 bytes, because a field of type `int` follows the header.
