@@ -5,11 +5,11 @@ use std::sync::atomic::{
     Ordering::{AcqRel, Acquire, Release},
 };
 
-/// Two flags: `asked` is set when the agent has given up. `events_on` is set as long as the JVM still sends events that
-/// must be disabled.
+/// Records that the agent has given up after errors. Flag `asked`: the agent has given up. Flag `events_on`: in
+/// addition, the JVM still sends events that must be disabled.
 ///
-/// An error can occur in any callback. JVMTI forbids disabling events in GC callbacks. So the callback with the last
-/// error only sets the flags, and the agent's thread disables the events.
+/// An error can occur in any callback. JVMTI forbids disabling events in GC callbacks. So the callback whose error
+/// makes the agent give up only sets both flags, and the agent's thread disables the events.
 pub(crate) struct GivingUp {
     asked: AtomicBool,
     events_on: AtomicBool,
@@ -23,7 +23,8 @@ impl GivingUp {
         }
     }
 
-    /// Gives up. Returns false if the agent had given up before. Only sets flags, so it may be called anywhere.
+    /// Records that the agent gives up. Returns false if the agent had given up before. Only sets flags, so any
+    /// callback may call this.
     pub(crate) fn ask(&self) -> bool {
         if self.asked.swap(true, AcqRel) {
             return false;

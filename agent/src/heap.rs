@@ -186,7 +186,8 @@ impl LongChunks {
 /// Size in bytes of an array that contains a piece of the site table. A longer batch of definitions gets a larger array
 /// for itself.
 const PIECE: usize = 64 << 10;
-/// Maximum number of pieces. The definitions that the interner accepts fill at most half of them.
+/// Maximum number of pieces of the site table. The interner limits the definitions, so that they fill at most half of
+/// this number of pieces.
 const PIECES: usize = 2048;
 
 struct Piece {
@@ -199,7 +200,7 @@ struct Piece {
 struct Log {
     piece: Option<Piece>,
     pieces: usize,
-    /// Indexes of pieces that could not be created because the heap was full.
+    /// Indexes of the pieces of the site table that could not be created because the heap was full.
     free: Vec<usize>,
 }
 

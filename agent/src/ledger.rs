@@ -13,7 +13,8 @@ use heapdiff_trace::{Activity, ClassChange, EstimatedAmount};
 use rustc_hash::FxHashMap;
 
 const SHARDS: usize = 16;
-/// Maximum number of accounts. They take about 20 MB.
+/// Maximum number of accounts. An account has the totals for one pair of class and stack. All accounts together take
+/// about 20 MB.
 const MOST: usize = 1 << 17;
 /// Maximum number of class names.
 const MOST_CLASSES: usize = 1 << 16;
@@ -41,7 +42,8 @@ impl Booking {
         self.0
     }
 
-    /// Returns the index of the shard, the index of the account in the shard, and the generation of the sample.
+    /// Splits the reference into three numbers: the index of a shard (a part of the ledger), the index of the account
+    /// in this shard, and the generation of the sample.
     fn place(self) -> Option<(usize, usize, u32)> {
         let account = (self.0 / Self::GENERATIONS).checked_sub(1)? as usize;
         Some((
@@ -81,7 +83,7 @@ struct Classes {
     changes: FxHashMap<u32, (u64, u64)>,
 }
 
-/// All accounts.
+/// The accounts of all pairs of class and stack.
 pub(crate) struct Ledger {
     first: Sampling,
     shards: [Mutex<Shard>; SHARDS],
@@ -206,7 +208,8 @@ impl Ledger {
         self.refused_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// Returns the number of samples for which no account was left, and the bytes that they represent.
+    /// Returns the number of samples that got no account because the ledger was full, and the bytes that they
+    /// represent.
     pub(crate) fn refused(&self) -> (u64, u64) {
         let bytes = self.refused_bytes.load(Relaxed);
         (self.refused.load(Relaxed), bytes)

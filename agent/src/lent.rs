@@ -76,7 +76,8 @@ impl<T> Lent<T> {
         self.places.get(place)?.locked().clone().map(Loan)
     }
 
-    /// Stops lending the value. The last thread that uses it drops it. That may be this thread.
+    /// Stops lending the value. The value is dropped as soon as no thread uses it: by the last thread that uses it, or
+    /// here.
     pub(crate) fn take_back(&self) {
         let last = self.places.each_ref().map(|place| place.locked().take());
         // Drop the value outside of the locks, since its destructor may call the JVM.

@@ -312,7 +312,8 @@ impl Work<'_> {
         Ok(places)
     }
 
-    /// Stores some of the collected references in the lists for dumps, and clears all elements of `dead`.
+    /// The first `count` elements of the array `dead` are references whose objects were collected. Stores some of them
+    /// in the lists of collected samples, which dumps contain. Then clears all these elements.
     fn keep_collected(&self, env: &Env<'_>, count: usize) -> Result<()> {
         let seen = self.counters.get(Counter::Collected);
         let now = self.sampler.now();
@@ -369,8 +370,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Frees the given slots before downsampling has finished, because other threads lose samples as long as no slot is
-    /// free.
+    /// Frees the given slots. Called for each batch of dropped samples and not only at the end of downsampling, because
+    /// other threads lose samples as long as no slot is free.
     fn give_back(&self, dropped: &mut Vec<u32>) {
         self.sampler.samples.give_back(dropped);
         self.counters.add(Counter::Thinned, dropped.len() as u64);

@@ -27,9 +27,9 @@ pub(crate) const MAX_CLASSES: usize = 1 << 17;
 const NAME_USES: u32 = 32;
 
 thread_local! {
-    /// Three numbers: the id of this thread's name, the number of samples for which it may still be used, and the
-    /// number of the sampler that set it. The name of a virtual thread is read for every sample, because the thread
-    /// changes its carrier.
+    /// The cached name of this thread: the id of the name, the number of further samples for which the name is not read
+    /// again, and the number of the sampler that stored it. The name of a virtual thread is read for every sample,
+    /// because such a thread changes its carrier.
     static NAME: Cell<(u32, u32, usize)> = const { Cell::new((0, 0, 0)) };
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// Returns the milliseconds since the start.
+    /// Returns the milliseconds since the start of sampling.
     pub(crate) fn now(&self) -> u32 {
         u32::try_from(self.started.elapsed().as_millis()).unwrap_or(u32::MAX)
     }

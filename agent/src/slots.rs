@@ -1,4 +1,5 @@
-//! The agent's own records of the content of table slots, which it can read without calling the JVM.
+//! The agent's own records of what each slot of the sample table contains. The agent can read them without calling the
+//! JVM.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -16,11 +17,11 @@ pub(crate) struct SlotRecord {
     /// Unique id of a sample, never reused. For a class definition, the id of the class's name.
     pub(crate) uid: u64,
     pub(crate) size: u64,
-    /// The sample's account for the trace.
+    /// The account in the ledger to which the sample is booked.
     pub(crate) booking: Booking,
     /// Id of the thread's name.
     pub(crate) thread: u32,
-    /// Milliseconds since the start.
+    /// Time of the allocation, in milliseconds since the start of sampling.
     pub(crate) time: u32,
 }
 
@@ -40,7 +41,7 @@ impl SlotRecord {
 
 #[derive(Default)]
 struct AtomicRecord {
-    /// 0 if the slot is empty.
+    /// The uid of the slot's content; 0 if the slot is empty.
     uid: AtomicU64,
     size: AtomicU64,
     booking: AtomicU32,

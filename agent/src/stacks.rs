@@ -36,7 +36,7 @@ const FEW: usize = 8;
 struct Method {
     id: u32,
     lines: Lines,
-    /// The version of the class at the time when these lines were read.
+    /// The version of the class at the time when `lines` was read.
     version: Arc<Version>,
     /// The result of the filter for the class of this method.
     named: Named,
@@ -217,8 +217,8 @@ impl Stacks {
         self.publish(env, pending, counters).then_some(site)
     }
 
-    /// Writes definitions to the heap. Returns true on success. After a failure, the next sample that needs the
-    /// definitions writes them again.
+    /// Writes the definitions in `pending` (of stacks, frames and names) to the heap. Returns true on success. After a
+    /// failure, the next sample that needs these definitions writes them again.
     fn publish(&self, env: &Env<'_>, mut pending: Pending, counters: &Counters) -> bool {
         if pending.batch.is_empty() {
             return true;

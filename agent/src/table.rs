@@ -81,7 +81,7 @@ impl Table {
         self.records.uid(slot)
     }
 
-    /// Replaces the account (for the trace) of a slot's sample.
+    /// Sets the account to which a slot's sample is booked.
     pub(crate) fn book(&self, slot: u32, booking: Booking) {
         self.records.book(slot, booking);
     }
@@ -136,7 +136,8 @@ impl Table {
             return false;
         }
         if let Some(reference) = reference {
-            // If the clearing fails, the reference keeps its object alive until the reference itself is collected.
+            // If the call of `clear` fails, the sample's reference keeps its object alive until the reference itself is
+            // collected.
             let _ = env.tell(reference.get(), c"clear");
         }
         true

@@ -13,13 +13,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(180);
 
-/// The state that results from the attempts so far.
+/// Records how the attempts to write to the trace ended so far, and when.
 #[derive(Debug)]
 pub(crate) struct Tries {
     free_since: Instant,
     /// Time of the first failed attempt since the disk became full.
     full_since: Option<Instant>,
-    /// Time when the disk had space again.
+    /// Time of the last attempt that found space after the disk had been full.
     room_since: Option<Instant>,
     pause: Duration,
 }

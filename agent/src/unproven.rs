@@ -33,7 +33,8 @@ const LARGE: u64 = 8;
 /// The kernel's name of a thread that exists only in a JVM with generational ZGC.
 const THREAD: &str = "ZDriverMinor";
 
-/// Limits the total size of the tracked samples that are unproven.
+/// Limits the total size of the unproven samples. These are tracked samples of which no GC has shown yet whether they
+/// are live or dead.
 #[derive(Debug)]
 pub(crate) struct Unproven {
     /// Maximum total size of the unproven samples, in bytes.
@@ -94,8 +95,8 @@ pub(crate) fn is_to_follow_few(options: &Options) -> bool {
     (options.follow.is_some() || !takes_all) && is_generational_z()
 }
 
-/// Returns how often the tracking interval is doubled at the start, and the sampling strategy with the doubled
-/// interval.
+/// Returns how samples are selected for tracking at the start. The first result is the number of times that the
+/// sampling interval is doubled for this. The second is the sampling strategy with the doubled interval.
 ///
 /// By default every sample is tracked at first, so the result is 0 and the unchanged interval. With `follow=BYTES` and
 /// the strategy `bytes`, the interval is doubled until it is at least that many bytes.
@@ -163,8 +164,8 @@ impl Unproven {
         self.tried.load(Relaxed)
     }
 
-    /// Recounts the unproven samples. `followed` yields uid and size of all tracked samples. A sample that is added
-    /// meanwhile may be missed or counted twice.
+    /// Computes the total size of the unproven samples again. `followed` yields uid and size of all tracked samples. A
+    /// sample that is added meanwhile may be missed or counted twice.
     pub(crate) fn recount(&self, followed: impl Iterator<Item = (u64, u64)>) {
         let tried = self.tried();
         let untried = followed.filter(|(uid, _)| *uid > tried);

@@ -398,8 +398,8 @@ impl AllocatedBuilder {
 }
 
 impl Allocated {
-    /// Sorts the lines by growth and then by their strings. The order is not that of the numbers of the strings,
-    /// because these depend on the order of samples.
+    /// Sorts the lines by growth. Lines with the same growth are sorted by their text, not by the indexes of their
+    /// strings, because these indexes depend on the order of samples.
     fn sort(&mut self) {
         let mut lines = std::mem::take(&mut self.lines);
         lines.sort_by(|a, b| {

@@ -22,7 +22,8 @@ pub(crate) enum Doubt<'a> {
     Apart(&'a str, &'a str, Apart),
 }
 
-/// Returns all reasons. The dumps are in the order in which they are compared.
+/// Returns all reasons why the dumps cannot be compared. `summaries` has the dumps in the order in which they are
+/// compared.
 pub(crate) fn doubts(summaries: &[Summary]) -> Vec<Doubt<'_>> {
     let incomplete = summaries.iter().filter(|s| s.info.partial);
     let mut doubts: Vec<Doubt<'_>> = incomplete.map(|s| Doubt::Incomplete(&s.info)).collect();

@@ -89,8 +89,9 @@ impl Gates {
             })
     }
 
-    /// Returns the suspects that fail if [`Gates::suspect`] is set: the first one, and their number. Checks the
-    /// suspects of the report and then `more`, which are not in the report.
+    /// If [`Gates::suspect`] is set, checks whether any suspect fails this gate. Returns the first one that fails and
+    /// the number of all that fail. The suspects of the report are checked first, and then `more`, which are not in the
+    /// report.
     #[must_use]
     pub fn grave<'a>(&self, report: &'a Report, more: &'a [Suspect]) -> Option<Grave<'a>> {
         let suspects = report.suspects.iter().chain(more);

@@ -604,9 +604,9 @@ impl<'a> Aligned<'a> {
         *found = merged;
     }
 
-    /// Limits the retained bytes of a candidate to the retained bytes of the fields that hold it. The limit is needed
-    /// if nodes of a structure hold further nodes. Their content is then counted again in each trie node below that
-    /// contains nodes of the structure.
+    /// Limits the retained bytes of a candidate to the retained bytes of the fields that hold it. Without the limit,
+    /// bytes could be counted several times: if nodes of a structure hold further nodes, the content of the lower nodes
+    /// is part of the retained bytes of each node above.
     fn bound(&self, candidate: &mut Candidate, fields: &BTreeSet<StepId>) {
         let trie = self.last();
         let above = |s: StepId| trie.above(trie[s].parent).any(|a| fields.contains(&a));
@@ -656,8 +656,9 @@ impl<'a> Aligned<'a> {
         // If the growing structure is a chain, the label of the first trie node of the candidate's content is the field
         // that holds the head.
         path.extend(candidate.content.first());
-        // If the growing structure is a tree of application objects, the path ends at the tree's root. If a class on
-        // the path occurs again below the head, its objects are nodes of the tree.
+        // If the growing structure is a tree of application objects, the path ends at the tree's root. Objects on the
+        // path are nodes of the tree if their class occurs again below the head, which is the first trie node of the
+        // candidate's content.
         if let Some(&head) = candidate.content.first() {
             let again = trie.classes_below(head);
             let is_node = |&s: &StepId| {

@@ -152,7 +152,7 @@ pub(crate) fn only_keeps(snapshot: &Snapshot, class: ClassIndex) -> bool {
 }
 
 /// True if a field is internal to a container. Exception: the JDK's list of cleaners counts as the holder of the
-/// cleaners, so the field of a cleaner that refers to it is not internal.
+/// cleaners. So the field with which a cleaner refers to this list is not internal.
 pub(crate) fn is_inside(field: &str) -> bool {
     is_container(field) && !field.starts_with("jdk.internal.ref.CleanerImpl.")
 }

@@ -15,7 +15,8 @@ const FEW: usize = 3;
 #[derive(Default)]
 struct Passing<'a> {
     bytes: u128,
-    /// Number of frames between the method and the leaf, multiplied by the bytes of each stack and summed up.
+    /// The sum over the stacks of this product: number of frames between the method and the leaf, times bytes of the
+    /// stack.
     depth: u128,
     stacks: u64,
     /// The frame of the method. If the stacks have different lines in the method, only the method.

@@ -174,7 +174,7 @@ fn label(snapshot: &Snapshot, holder: &WasteHolder) -> String {
     };
     let name = stable(&snapshot.classes()[class].name);
     match holder.hold {
-        // If a superclass declares the field, use the class of the holding object in the name instead.
+        // The name of a field begins with the class of the holding object, even if a superclass declares the field.
         Hold::Field(owner, place) => {
             let fields = &snapshot.classes()[owner].fields;
             let field = fields.get(usize::from(place)).map_or("?", |f| &f.name);

@@ -430,7 +430,7 @@ fn the_thread_whose_allocation_failed_is_named() {
     let told = died(&[(ERROR, "<init>")]).unwrap();
     assert_eq!(told.thread.as_deref(), Some("worker-3"));
     assert_eq!(told.frames, ["com.acme.Job.run(Job.java:42)"]);
-    // If a program itself creates such an error, the stack has more frames on top of the constructor.
+    // If the program itself creates an OutOfMemoryError, the stack has more frames on top of the constructor.
     let made = [
         ("java.lang.Throwable", "fillInStackTrace"),
         ("java.lang.Throwable", "<init>"),

@@ -76,8 +76,9 @@ fn allocations<'a>(samples: &Samples, all: &'a Allocations, start: &str) -> &'a 
 struct Found {
     stacks: u32,
     held: u32,
-    /// Two sums over all intervals: the widths with counts, and the widths without counts.
+    /// Sum of the widths of all intervals that use counts.
     width: u64,
+    /// Sum of the widths of the same intervals without the use of counts.
     without: u64,
 }
 

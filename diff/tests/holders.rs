@@ -202,8 +202,8 @@ fn the_holder_is_no_field_of_a_library_of_collections() {
     assert_eq!(s.path, path);
 }
 
-/// The heap has a thread pool. One path leads to it from the thread of a worker. Another path leads from a field of the
-/// object whose method runs.
+/// The heap has a thread pool. One path leads to it from the thread of a worker. Another path begins at a local
+/// variable, which refers to an object with a field that holds the pool.
 #[test]
 fn a_path_can_begin_at_a_local_variable() {
     let heap = |tasks: usize| {

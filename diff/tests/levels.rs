@@ -379,7 +379,8 @@ fn a_report_says_how_much_the_suspects_explain() {
     let ([grown, part], rest, suspects) = explained([heap(1000, 0), heap(1000, 300)]);
     assert_eq!((part, suspects), (0, 0));
     assert!(rest == grown && grown > 300 * 5000);
-    // If objects elsewhere shrank, the suspect must not explain more than the whole growth.
+    // If objects elsewhere shrank, the whole heap grew less than the suspect. Then the growth that the suspect explains
+    // is limited to the growth of the heap.
     let ([grown, part], rest, suspects) = explained([heap(1000, 300), heap(3000, 0)]);
     assert_eq!((part, rest, suspects), (grown, 0, 1));
     let ([_, part], rest, _) = explained([heap(3000, 300), heap(1000, 0)]);

@@ -34,7 +34,7 @@ fn program(heap: &mut HeapBuilder, count: usize) -> Vec<Obj> {
     entries
 }
 
-/// Adds a registry's list of byte arrays, and arrays elsewhere.
+/// Adds a registry with two lists of byte arrays, in the static fields `entries` and `steady`. Returns the byte arrays.
 fn program_of(heap: &mut HeapBuilder, entries: usize, steady: usize) -> [Vec<Obj>; 2] {
     let boot = heap.boot();
     let loader_class = heap.add_class("com.acme.AppLoader", Some(boot.class_loader), &[], &[]);
@@ -233,8 +233,8 @@ fn thinly_sampled(entries: usize, steady: usize, interval: i64) -> Vec<u8> {
     heap.build()
 }
 
-/// Flame graphs and profiles show the same figures as suspects, even if the heap has other arrays of the same class and
-/// size.
+/// Flame graphs and profiles show the same figures as suspects. This is also true if the heap has further arrays of the
+/// same class and size that the suspect does not hold.
 #[test]
 fn all_stacks_add_up_to_what_suspects_and_sites_say() {
     let dumps = vec![
@@ -450,8 +450,8 @@ fn what_was_lost_widens_intervals_and_is_told() {
             "{warning}"
         );
     }
-    // If samples were dropped before the first dump, growth could look too large. But in the first dump, all objects
-    // had a sample.
+    // In general, growth could look too large if samples were dropped before the first dump. This cannot happen here,
+    // because in the first dump all objects had a sample.
     let report = with(200, [(7, 7 * SIZE), (7, 7 * SIZE)]);
     assert_eq!(report.suspects[0].stacks[0].ci95, [75 * 1016; 2]);
 }
@@ -579,7 +579,7 @@ fn an_agent_that_is_not_set_up_is_none() {
     }
 }
 
-/// No agent writes such values. They must not cause a panic or a wrong report.
+/// Values like those in this test are written by no agent. They must not cause a panic or a wrong report.
 #[test]
 fn senseless_samples_are_shown_as_what_they_are() {
     let report = tampered(|agent| {
@@ -899,7 +899,7 @@ fn where_no_stack_is_known_what_was_allocated_of_the_class_is_told() {
     let before = [(0, 0), (0, 0)];
     assert_eq!(told(1, before, &[0, 1, 7]), [(added, 30, 300_000)]);
     assert_eq!(told(1, before, &[0, 0, 1]), [(loaded, 90, 900_000)]);
-    // The result is empty if the dump is of another JVM, or if the agent tracks all samples.
+    // The result is empty if the two dumps are of different JVMs, or if the agent tracks all samples.
     assert_eq!(told(2, before, &[0, 1, 1]), []);
     assert_eq!(told(1, before, &[]), []);
 }

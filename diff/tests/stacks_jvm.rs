@@ -397,8 +397,8 @@ fn survival_is_right_after_thinning() {
             let [stack] = &stacks[..] else {
                 panic!("{stacks:?}");
             };
-            // A kept array has 4,016 bytes. The samples that the agent dropped may belong to kept arrays or to other
-            // objects.
+            // A kept array has 4,016 bytes. The printed numbers of lost and thinned samples include samples of kept
+            // arrays and of other objects.
             println!(
                 "JDK {} keep {keep}: {} permille, {} samples, interval {}, lost {}, thinned {}, estimate {} ± {}",
                 jdk.major(),

@@ -364,7 +364,7 @@ fn threads_are_named_where_they_hold_the_values() {
         kept(40, 20, 300),
         "20 threads in total hold them, among them req-0, req-1, req-2"
     );
-    // The search inspects only some of the threads.
+    // The search for the holding threads inspects only some of the threads.
     assert_eq!(
         kept(5000, 5000, 1),
         "at least 4,096 threads hold them, among them req-0, req-1, req-2"

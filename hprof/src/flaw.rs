@@ -23,7 +23,7 @@ pub enum Flaw {
     LaterDump { at: usize, own: usize },
 
     // Flaws of segments beside the dump:
-    /// Segments were read. `count` is the number of segments in words, for example `2 unmerged segments`.
+    /// The segments beside the dump were read. `count` is their number in words, for example `2 unmerged segments`.
     ReadSegments {
         base: String,
         count: String,
@@ -79,9 +79,9 @@ pub enum Flaw {
     SkippedRest { flaw: Box<Flaw>, bytes: usize },
 
     // Flaws of objects:
-    /// Classes have the id of another class.
+    /// Some classes have the same id as another class.
     SameClasses { classes: u64 },
-    /// Objects have the id of another object.
+    /// Some objects have the same id as another object.
     SameObjects { objects: u64 },
     /// The dump also has instance records for class objects.
     WrittenTwice { classes: usize },
@@ -147,7 +147,7 @@ pub enum Flaw {
     NotARecord { kind: u8 },
     /// The bytes after the dump are not a dump.
     ZeroedEnd { bytes: usize },
-    /// Classes have more fields than can be redacted one by one.
+    /// Some classes have more fields than can be redacted one by one. Their instances were replaced by zeros.
     ZeroedInstances { classes: u64 },
     /// The rest of a damaged dump was replaced by zeros. `flaw` is the damage.
     ZeroedRest { flaw: Box<Flaw>, bytes: usize },

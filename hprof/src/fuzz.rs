@@ -144,8 +144,8 @@ pub fn redaction(bytes: &[u8]) {
     assert!(again.is_ok_and(|again| again.totals() == whole.totals()));
 }
 
-/// Runs the whole analysis, and asks a question of every kind about the first objects. The input also determines the
-/// [`Refs`] and the memory limit.
+/// Runs the whole analysis, and then one query of each kind about the first objects. The fuzz input also determines
+/// which references are followed ([`Refs`]) and the memory limit.
 pub fn snapshot(bytes: &[u8]) {
     let odd = bytes.iter().fold(0_u8, |sum, b| sum.wrapping_mul(31) ^ b);
     let options = Options {

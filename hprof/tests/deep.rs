@@ -143,7 +143,7 @@ fn strings_are_interned_where_the_dump_says_so() {
     for string in [resolved, pooled, rooted] {
         assert_eq!(reached(&snapshot, &skipping(), index(string)), 0);
     }
-    // Two objects count: the string and its array.
+    // The string `own` is not interned, so two objects are counted: the string and its array.
     assert_eq!(reached(&snapshot, &skipping(), index(own)), 2);
     // A deep size counts only objects to which fields refer. The class's resolved references are not in one of its
     // fields.

@@ -78,8 +78,8 @@ fn check(jdk: &Jdk, mode: &str, flags: &[&str], folder: &Path) -> Vec<String> {
     let mut target = Launch::class(jdk, classes, "DeepSizes")
         .flag("-Xmx256m")
         .flag(format!("-javaagent:{}", agent.display()))
-        // Without this flag, compiled code uses an intrinsic that computes the size of a class object without its
-        // static fields.
+        // Without `DisableIntrinsic`, compiled code uses an intrinsic that computes the size of a class object without
+        // its static fields.
         .flag("-XX:+UnlockDiagnosticVMOptions")
         .flag("-XX:DisableIntrinsic=_getObjectSize")
         .flags(flags)

@@ -89,7 +89,7 @@ fn an_instance_retains_its_hidden_class() {
         Some(rule)
     );
     assert_ne!(dominator(rule), Some(loader));
-    // Nothing else leads to the third class, so its loader keeps the object in its static field.
+    // Only its loader leads to the third class. So the loader also keeps alive the object in the class's static field.
     assert_eq!(dominator(strong), Some(loader));
     assert!(tree.node(nested).is_some());
 

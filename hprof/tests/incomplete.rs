@@ -108,7 +108,7 @@ fn what_follows_a_heap_record_of_length_0_is_not_part_of_it() {
     };
     let whole = list(options).build();
     let all = objects(&whole);
-    // First, read the dump with its closing record.
+    // First, read the dump with the record that ends the heap dump.
     let (bytes, heap) = without_length(options);
     assert_eq!(objects(&bytes), all);
     assert!(!warnings(&open(&bytes)).contains("is not read"));

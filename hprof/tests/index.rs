@@ -449,7 +449,7 @@ fn questions_about_few_objects_do_without_the_graph() {
     assert!(quick * 4 > pairs.len() * 3, "{quick} of {}", pairs.len());
 }
 
-/// A dump, its index and their answers, computed once.
+/// A dump, the index of the dump, and the results that the tests expect. They are computed once.
 struct Sample {
     folder: tempfile::TempDir,
     dump: PathBuf,

@@ -673,7 +673,8 @@ fn a_map_in_a_map_has_its_own_lines() {
     assert_eq!((first.0.as_str(), first.3), ("class com.acme.Context", 5));
     assert_eq!(lines.remove(0), expected.remove(0));
     assert_eq!(lines, expected);
-    // At most `limit` lines are listed. The tree counts the lines that are not listed as hidden.
+    // At most `limit` lines are listed. The fields `hidden` of the tree and of its lines have the numbers of lines that
+    // are not listed.
     for limit in 0..=7 {
         let tree = paths.merged(&snapshot, Merge::Class, limit);
         let hidden: u64 = tree.nodes.iter().map(|n| n.hidden.0).sum();

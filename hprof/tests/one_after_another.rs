@@ -59,7 +59,8 @@ fn a_dump_goes_before_the_next_is_read() {
     assert!(count > 1_300_000);
     let second = Snapshot::open_after(first, &path, &options, &two).unwrap();
     assert_eq!(second.tree().retained_objects(Node::ROOT), count);
-    // Shapes, dominators and lists of this many leaves (objects without references) would take about 20 MB.
+    // The shapes, dominators and adjacency lists of the first dump take about 20 MB, because it has so many leaves
+    // (objects without references). This memory must be free when the second dump is read.
     let (one, two) = (one.0.into_inner(), two.0.into_inner());
     assert!(
         two < one + (12 << 20),

@@ -124,7 +124,8 @@ fn planted(options: writer::Options) -> Vec<u8> {
             (SECRET, "x"),
         ]);
     }
-    // A constant of the program, which HotSpot writes as a name, and a record of an unknown kind.
+    // Add two records: a string constant of the program, which HotSpot writes as a name, and a record of an unknown
+    // kind.
     let id = match options.id_size {
         writer::IdSize::Four => 4,
         writer::IdSize::Eight => 8,

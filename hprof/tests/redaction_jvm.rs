@@ -31,7 +31,7 @@ fn derived(hash: i64) -> [u32; 6] {
     ]
 }
 
-/// Returns the number of different hashes in each field, by class and field.
+/// Returns how many of the `hashes` occur in each field. The key is the class and the field.
 fn found(dump: Source, hashes: &HashSet<u32>) -> BTreeMap<String, usize> {
     let snapshot = Snapshot::of(dump, &Options::default(), &Silent).unwrap();
     let mut found: BTreeMap<String, HashSet<u32>> = BTreeMap::new();

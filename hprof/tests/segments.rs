@@ -388,7 +388,7 @@ fn segments_are_not_read_with_more_than_one_merge_point() {
     folder.is_apart(
         "the dump has more than one place where the JVM may have begun to merge the segments",
     );
-    // The search for the merge point gives up if comparisons would take too long.
+    // The search for the merge point gives up if comparing the dump with the segments would take too long.
     let zeros = [0x1c, 0, 0, 0, 0, 0, 0, 0, 0].repeat(20_000);
     let folder = Folder::new(&[&parts.base[..], &zeros, b"\x1c\0\0\x01"].concat());
     folder.write(0, &[&zeros[..], &zeros].concat());

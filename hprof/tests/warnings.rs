@@ -298,7 +298,7 @@ fn a_dump_that_was_compressed_twice_is_read() {
     );
     let other = compress(&compress(&[7; 5000], Gzip::Plain).unwrap(), Gzip::Plain).unwrap();
     assert!(refusal(&other).contains("contains no heap dump"));
-    // The end of the outer layer is missing.
+    // The dump is compressed twice, and the end of the outer gzip layer is missing.
     let cut = Source::from_bytes(again[..again.len() - 20].to_vec());
     let snapshot = Snapshot::of(cut, &Options::default(), &Silent).unwrap();
     assert!(snapshot.is_partial());

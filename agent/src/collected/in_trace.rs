@@ -42,7 +42,8 @@ fn put(list: &mut Vec<CollectedAt>, at: usize, one: CollectedAt) {
 }
 
 impl CollectedSamples {
-    /// Creates lists of `len` slots each, at most [`MOST`]. `seed` is for the random selection.
+    /// Creates two empty lists: of the most recent collected samples, and of randomly selected ones. Each has room for
+    /// `len` samples, but at most [`MOST`]. `seed` is for the random selection.
     pub(crate) fn new(len: usize, seed: u64) -> Self {
         Self {
             lists: Mutex::default(),

@@ -36,8 +36,9 @@ impl Engine {
         counters
     }
 
-    /// Returns a class's JVM name. The varying part is removed from names of generated classes, such as lambdas, so
-    /// several of them share one name. For such a class, also returns the size of an object.
+    /// Returns a class's JVM name. In names of generated classes, such as lambdas, some part varies. This part is
+    /// removed, so several generated classes share one name, although their objects may differ in size. So for a
+    /// generated class, also returns the size of an object.
     fn named(
         &self,
         env: &Env<'_>,

@@ -81,7 +81,8 @@ impl Layout {
         }
     }
 
-    /// Returns the lowest four bits of a site's number for arrays of a class.
+    /// Returns the lowest four bits of a site's number (see [`Self::number`]) if arrays of this class are allocated at
+    /// the site.
     pub(crate) fn elements(&self, class: &[u8]) -> Option<i32> {
         let shift = match class.get(1)? {
             b'Z' | b'B' => 0,

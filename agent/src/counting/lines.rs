@@ -28,22 +28,22 @@ struct Line {
     key: Key,
     /// JVM name of the allocated class; `None` for arrays.
     object: Option<Arc<str>>,
-    /// Number of objects, and bytes, at the last reading of the counters. The bytes include only arrays and objects
-    /// whose class shares its name with other classes. The bytes of all other objects are computed from their number
-    /// and the size of one object.
+    /// Number of objects, and bytes, at the last reading of the counters. The bytes are only those of arrays, and of
+    /// objects whose class shares its name with other classes. For all other objects, the bytes are computed from the
+    /// number of objects and the size of one object.
     read: [u64; 2],
     /// The same two counts at the last report.
     told: [u64; 2],
 }
 
-/// State of the reports of line counts to one trace.
+/// Remembers which counts of lines of code were already reported to one trace.
 #[derive(Default)]
 pub(crate) struct Lines {
     /// Number of the count that is reported. Each count has its own number ([`ROUND`]). Other counts are not reported.
     round: Option<u64>,
     numbers: FxHashMap<Key, usize>,
     lines: Vec<Line>,
-    /// Index in `lines` for each site.
+    /// For each site of the counting table: the index of its line in `lines`.
     of_site: Vec<usize>,
     names: FxHashMap<Arc<str>, Arc<str>>,
     /// Size of an object, by class. `None` if the size was searched for but is not known.

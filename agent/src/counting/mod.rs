@@ -71,8 +71,8 @@ const TOLD: Duration = Duration::from_secs(2);
 /// Time after the planned end of a count. If nobody has ended the count by then, the agent ends it.
 const GRACE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(100);
-/// Passed to [`watch`] in place of the number of a count. Then the thread only removes the hooks of a count that is
-/// already over.
+/// Passed to [`watch`] in place of a count's number if the count has ended, but its hooks are still in the classes
+/// because a debugger is attached. Then the thread only waits until it can remove these hooks.
 const OVER: usize = 0;
 /// Number of passes over the loaded classes when the hooks are removed. Later passes restore classes that were being
 /// loaded during the first one.
@@ -636,7 +636,7 @@ impl Engine {
         let now = self.counters(env);
         let millis = u64::try_from(at.elapsed().as_millis()).unwrap_or(u64::MAX);
         let jdk = locked(&self.plan).as_ref().is_some_and(|plan| plan.jdk);
-        // Number of objects, and bytes of arrays, for each key of a line.
+        // For each place at which objects are counted: number of objects, and bytes of arrays.
         let mut sums: FxHashMap<Place, [u64; 2]> = FxHashMap::default();
         {
             let table = locked(&self.table);

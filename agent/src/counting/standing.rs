@@ -157,7 +157,7 @@ pub(crate) struct InHeap {
 struct Told {
     at: Option<Instant>,
     since: i64,
-    /// Numbers of the names that were written to the heap.
+    /// Ids of the names that were written to the heap.
     names: FxHashSet<u32>,
     /// Number of sites that were written to the heap. They are the first sites of the table.
     sites: usize,
@@ -169,7 +169,7 @@ struct Told {
 type New = Vec<(Known, [Arc<str>; 3])>;
 
 impl InHeap {
-    /// Creates the arrays in the heap. Returns `None` if the options request no standing count.
+    /// Creates the arrays in the heap. Returns `None` if the option `count` is off.
     pub(crate) fn create(
         env: &Env<'_>,
         fields: &mut Fields,

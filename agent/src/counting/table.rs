@@ -36,7 +36,7 @@ impl Known {
     }
 }
 
-/// A call site returned objects of some class. This is the site at which these objects are counted.
+/// For the objects of one class that one call has returned: the site at which these objects are counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Resolved {
     /// The site. If it is `None`, the objects are not counted.
@@ -176,8 +176,8 @@ impl Table {
         self.resolved.insert(pair, Resolved { site, size });
     }
 
-    /// Stores `lost`, the number of returned objects that were not counted so far. If the number has grown, adds one to
-    /// `uncounted`.
+    /// Stores `lost`, the number of objects that calls have returned but that could not be counted. If this number has
+    /// grown, adds one to `uncounted`.
     pub(crate) fn tell_lost(&mut self, lost: u64) {
         self.uncounted += u64::from(lost > self.lost);
         self.lost = lost;

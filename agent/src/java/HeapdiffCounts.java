@@ -22,14 +22,14 @@ public final class HeapdiffCounts {
     static final long PLACES = 0x4845_4150_0000_0001L;
     /** Address of the tables for objects that calls return. */
     static final long TABLES = 0x4845_4150_0000_0002L;
-    /** Address of the counters for objects that found no room in these tables. */
+    /** Address of the counters for objects that calls return, if there is no room for them in the tables at TABLES. */
     static final long LOST = 0x4845_4150_0000_0003L;
     /**
      * Smallest offset of an array's first element, plus the alignment of objects, minus 1. With it, a size is rounded
      * up.
      */
     static final long ROUND = 0x4845_4150_0000_0004L;
-    /** The alignment of objects, negative. */
+    /** The alignment of objects in bytes, as a negative number. */
     static final long ALIGNMENT = 0x4845_4150_0000_0005L;
     /**
      * Offset in a java.lang.Class of the hidden field with the address of the JVM's data about the class; 0 if unknown.

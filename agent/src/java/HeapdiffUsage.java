@@ -38,8 +38,8 @@ public final class HeapdiffUsage extends WeakReference<Object> {
     static final int MARK = 4;
     static final int BEFORE = 6;
     /**
-     * Value of "size" in the one instance for all collections for which TABLE has no room. CROWDED_LONGS is the length
-     * of its "counts".
+     * All collections for which TABLE has no room share one instance. This is the value of "size" in that instance.
+     * CROWDED_LONGS is the length of its "counts".
      */
     static final int CROWDED = -2;
     static final int CROWDED_LONGS = 16384;
@@ -171,8 +171,8 @@ public final class HeapdiffUsage extends WeakReference<Object> {
     }
 
     /**
-     * Stores the time of a put. Whenever the age of this instance has doubled since the last mark, also stores the time
-     * and the number of puts as a new mark.
+     * Stores the time of a put. A mark consists of a time and the number of puts until then. Whenever the age of this
+     * instance has doubled since the last mark, sets a new mark. The last two marks are kept.
      */
     void mark(int stripe, long put) {
         long now = System.currentTimeMillis();
@@ -194,8 +194,8 @@ public final class HeapdiffUsage extends WeakReference<Object> {
         int now = (int) (System.currentTimeMillis() >>> 10);
         int mine = hash & 0xffff0000 | now & 0xffff, seen = SEEN[hash & 0xffff];
         if (((seen ^ mine) & 0xffff0000) != 0) {
-            // If two collections share an entry of SEEN, the entry keeps the one with the larger hash, unless it is
-            // older than four seconds.
+            // If two collections share an entry of SEEN, the one with the larger hash takes the entry. The other one
+            // takes the entry only if it is older than four seconds.
             if (seen >>> 16 < hash >>> 16 || (now - seen & 0xffff) >= 4) {
                 SEEN[hash & 0xffff] = mine;
                 GROWN[hash & 0xffff] = 0;

@@ -34,7 +34,7 @@ pub(crate) fn usage(numbers: &[i64; 4], names: &[(&str, &str)]) -> Result<Vec<u8
     fill(USAGE, numbers, names)
 }
 
-/// Returns the class of samples. If `is_queue` is true, it is the class with a reference queue.
+/// Returns the Java class whose objects are samples. If `is_queue` is true, returns the variant with a reference queue.
 pub(crate) fn sample_ref(is_queue: bool) -> Result<Vec<u8>, Damage> {
     fill(if is_queue { QUEUE } else { SCAN }, &[], &[])
 }

@@ -300,7 +300,7 @@ impl Environment {
         self.0
     }
 
-    /// Keeps the environment as long as the process lives.
+    /// Keeps the JVMTI environment until the process ends.
     pub(crate) fn keep(self) -> Jvmti {
         ManuallyDrop::new(self).0
     }

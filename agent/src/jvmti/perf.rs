@@ -48,8 +48,8 @@ impl Perf {
         let class = env.class(c"jdk/internal/perf/Perf")?;
         let named = (c"getPerf", c"()Ljdk/internal/perf/Perf;");
         let perf = env.ask_class_for::<Any>(class.get(), named, &[])?;
-        // The first argument is the process id; 0 means this JVM. The mode is left out in later JDKs, which always open
-        // the counters read-only.
+        // The method `attach` has two parameters: the process id, where 0 means this JVM, and the access mode. Later
+        // JDKs have no mode, because they always open the counters read-only.
         let own = Value::Int(0);
         let mode = env.text("r")?;
         let old = c"(ILjava/lang/String;)Ljava/nio/ByteBuffer;";

@@ -1,9 +1,10 @@
-//! Functions that exist only in some JVMs. They are for versions of classes and for virtual threads.
+//! Returns how often a class was redefined, and detects virtual threads. Only some JVMs have the field and the function
+//! that this needs.
 //!
 //! The JVM counts how often the bytecode of each class was redefined. After a redefinition, a method's id refers to the
 //! new bytecode, and frames that still run the old bytecode get another id. So the line numbers that were read for an
-//! id stay valid until the method's class is redefined, which changes this count. Allocation counters, `usage=on` and
-//! other agents redefine classes, and JVMTI has no event that reports when a redefinition takes effect.
+//! id are valid as long as this count of the method's class stays the same. Allocation counters, `usage=on` and other
+//! agents redefine classes, and JVMTI has no event that reports when a redefinition takes effect.
 
 use std::ptr::NonNull;
 

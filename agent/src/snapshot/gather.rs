@@ -51,7 +51,7 @@ impl Drop for Held<'_, '_> {
     }
 }
 
-/// Maps the id of each class to its index. Also contains the next free id. Used while classes are gathered.
+/// The index of each class by its id, and the next free id. Used while classes are gathered.
 pub(super) struct Ids {
     pub(super) next: u64,
     classes: HashMap<u64, usize>,
@@ -279,8 +279,8 @@ impl Jvmti {
                         ((**raw).v1_2.ExceptionClear)(raw);
                         let is_full = ((**raw).v1_2.IsInstanceOf)(raw, thrown, full);
                         delete(env, thrown);
-                        // In a full heap, linking the other classes would fail, too. The JVM treats each failure as an
-                        // OutOfMemoryError of the program.
+                        // The heap is full, so linking the remaining classes would fail, too. The JVM treats each
+                        // failure as an OutOfMemoryError of the program.
                         if is_full {
                             break;
                         }

@@ -187,7 +187,7 @@ pub(super) struct Layout {
 /// Marks a field that has no value in instances, because it is static.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// The kind of object that has an id assigned before the fork.
+/// The kind of object to which an id refers. Only for ids assigned before the fork.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {
     Free,

@@ -95,8 +95,8 @@ pub(super) fn offered(token: &str) -> io::Result<File> {
         let mut first = [0];
         sign.seek(SeekFrom::Start(0))?;
         if sign.read(&mut first)? == 0 {
-            // The requester emptied the announcement and holds its own read end. Our read end is closed here, so
-            // writing fails once the requester closes its end.
+            // The requester has emptied the announcement, so it has opened the pipe for reading. Our own read end is
+            // closed here. So if the requester closes its read end, writing fails.
             return Ok(File::from(OwnedFd::from(to)));
         }
         if shown.elapsed() > TAKEN {

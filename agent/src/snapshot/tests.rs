@@ -317,8 +317,9 @@ fn large_arrays_are_segments_of_their_own() {
     assert_eq!(snapshot.array_length(find(ints)), Some(1 << 20));
 }
 
-/// Runs children one after another, as a snapshot does. Each child writes to a file and ends in the given way. Returns
-/// the result, the number of children, and the file's content.
+/// Runs functions in place of forked child processes, one after another, as a snapshot runs its children. Each function
+/// writes to a file, and then ends as the element of `ends` with its index says. Returns the result, the number of
+/// functions that ran, and the file's content.
 fn children(ends: &[Ended], sent: bool) -> (Result<Tally, (i32, String)>, usize, String) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("dump");

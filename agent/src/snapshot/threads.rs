@@ -111,7 +111,7 @@ fn add(frames: &mut Reported, depth: u32, place: Place) {
 pub(super) struct VirtualState {
     /// Class object of `java.lang.VirtualThread`.
     pub(super) class: u64,
-    /// Offset of the state in the values of an instance.
+    /// Offset of the field `state` in the field values of an instance.
     place: usize,
 }
 
@@ -140,7 +140,7 @@ impl VirtualState {
 /// A thread that had no serial number before the fork.
 struct Late {
     id: u64,
-    /// The frames that hold objects.
+    /// The frames for which the heap walk has reported that they hold objects.
     reported: Reported,
 }
 
@@ -156,7 +156,7 @@ pub(super) struct LateThreads {
 /// Stack traces of all threads in this list.
 #[derive(Default)]
 pub(super) struct Traces {
-    /// Records for the dump.
+    /// The dump's records of these stack traces.
     pub(super) records: Vec<u8>,
     /// Pairs of a thread's id and its serial number.
     pub(super) threads: Vec<(u64, u32)>,
@@ -226,9 +226,9 @@ impl LateThreads {
     /// Returns the stack traces of all threads in this list.
     pub(super) fn traces(&self, stacks: &KnownStacks) -> Traces {
         let mut traces = Traces::default();
-        // Frames that JVMTI leaves out of stacks. The key consists of the number of such frames in the stack and the
-        // depth of the frame. All threads with the same number of such frames unmount in the same way. So a frame
-        // reported for one thread is valid for all of them.
+        // Frames that JVMTI leaves out of stacks. All threads with the same number of such frames unmount in the same
+        // way, so these frames are the same. If a frame is known from one thread, it is used for all of these threads.
+        // The key is the number of frames left out of the stack, and the depth of the frame.
         let mut hidden: HashMap<(usize, u32), Place> = HashMap::new();
         for thread in &self.threads {
             if let Some((_, left_out)) = stacks.agreeing(thread.id, &thread.reported) {

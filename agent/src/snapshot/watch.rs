@@ -162,7 +162,7 @@ fn is_endless_wait(call: &str) -> bool {
         let word: Option<&str> = words.nth(n);
         u64::from_str_radix(word?.strip_prefix("0x")?, 16).ok()
     };
-    // The second argument is the operation, the fourth is the timeout.
+    // The second argument of `futex` is the operation, the fourth is the timeout.
     let (operation, timeout) = (argument(1), argument(1));
     let flags = u64::from((libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME).unsigned_abs());
     let waits = [

@@ -80,7 +80,7 @@ pub(crate) struct Reference {
 /// Numbers of objects handled so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// Number of objects that the heap walk has seen and that it visits with a callback. The callback may come later.
+    /// Number of objects that the heap walk has found so far and for which it calls a callback, now or later.
     pub(crate) seen: u64,
     pub(crate) visited: u64,
     /// Number of objects without field values in the dump, because their classes were loaded after the classes were
@@ -179,7 +179,8 @@ impl<O: Output> Writer<O> {
         &self.output
     }
 
-    /// Returns the image and the output that the writer got. Data that the heap walk has already reported is lost.
+    /// Returns the image and the output with which the writer was created. The data that the heap walk has reported so
+    /// far is lost.
     pub(crate) fn into_parts(self) -> (Image, O) {
         (self.image, self.output)
     }

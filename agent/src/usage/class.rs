@@ -44,7 +44,7 @@ impl<'local> Env<'local> {
             }
             other => other?,
         };
-        // An agent of another version may have defined the class, with fewer hooks.
+        // If an agent of another version has defined this class, the class may lack some hooks.
         for [_, hook, descriptor] in hook::ALL {
             self.static_method(class.get(), (&text(hook)?, &text(descriptor)?))?;
         }

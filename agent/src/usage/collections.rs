@@ -156,8 +156,8 @@ const TREE_MAP: Watched = Watched {
         point(Kind::Put, Many::Some, &["put|addEntry"]),
         removed(&["deleteEntry"]),
         cleared(&["clear"]),
-        // An iteration over the map or over a view of it begins with a search for the first entry, so this search
-        // counts as the read.
+        // Every iteration over the map or over a view of it begins with a search for the first entry. So this search is
+        // counted as a read of the map.
         read(&[
             "get",
             "containsKey",
@@ -415,8 +415,8 @@ const PASSES: &[Point] = &[read(&["forEach", "spliterator"])];
 const SPLIT: &[Point] = &[read(&["spliterator"])];
 const EACH: &[Point] = &[read(&["forEach"])];
 
-/// Classes that are loaded before the collections are changed. The CDS archive of JDK 25 contains these classes with
-/// resolved calls. If they were loaded later, they would call the original methods without hooks.
+/// Classes that must be loaded before the collection classes are rewritten. The CDS archive of JDK 25 contains these
+/// classes with resolved calls. If they were loaded later, they would call the original methods without hooks.
 pub(super) const CALLERS: &[&str] = &[
     "java/util/HashMap$KeyIterator",
     "java/util/HashMap$ValueIterator",

@@ -6,24 +6,25 @@ use heapdiff_bytecode::Damage;
 use crate::java;
 
 pub(crate) const THIS: &str = "java/lang/HeapdiffUsage";
-/// Arguments: collection, modification count, size, number of elements, kind of use.
+/// The hook `used(collection, modification count, size, number of elements, kind of use)`.
 pub(crate) const BY_CHANGES: [&str; 3] = [THIS, "used", "(Ljava/lang/Object;IIII)V"];
-/// Arguments: collection, its array, number of elements, kind of use.
+/// The hook `used(collection, its array, number of elements, kind of use)`.
 pub(crate) const BY_ARRAY: [&str; 3] = [THIS, "used", "(Ljava/lang/Object;[Ljava/lang/Object;II)V"];
-/// Arguments: collection, its array, number of elements put (negative if they are removed).
+/// The hook `used(collection, its array, number of elements put)`. The number is negative if elements are removed.
 pub(crate) const BY_DIFFERENCE: [&str; 3] =
     [THIS, "used", "(Ljava/lang/Object;[Ljava/lang/Object;J)V"];
-/// Arguments: collection, its old array, its new array.
+/// The hook `used(collection, its old array, its new array)`.
 pub(crate) const BY_ARRAYS: [&str; 3] = [
     THIS,
     "used",
     "(Ljava/lang/Object;[Ljava/lang/Object;[Ljava/lang/Object;)V",
 ];
-/// Arguments: new size, collection, current size, modification count.
+/// The hook `used(new size, collection, current size, modification count)`.
 pub(crate) const BY_SIZES: [&str; 3] = [THIS, "used", "(ILjava/lang/Object;II)V"];
-/// For collections of unknown size. Arguments: collection, number of elements, kind of use.
+/// The hook `used(collection, number of elements, kind of use)`, for collections of unknown size.
 pub(crate) const BY_NUMBER: [&str; 3] = [THIS, "used", "(Ljava/lang/Object;II)V"];
-/// For collections of unknown size. Arguments: collection, number of elements put (negative if they are removed).
+/// The hook `used(collection, number of elements put)`, for collections of unknown size. The number is negative if
+/// elements are removed.
 pub(crate) const BY_LONG: [&str; 3] = [THIS, "used", "(Ljava/lang/Object;J)V"];
 /// All hooks.
 pub(crate) const ALL: [[&str; 3]; 7] = [
@@ -40,7 +41,7 @@ pub(crate) const TABLE: (&str, &str) = ("TABLE", "[Ljava/lang/HeapdiffUsage;");
 
 /// Approximate maximum number of watched collections.
 const SLOTS: usize = 4096;
-/// Number of consecutive places in the table at which a given collection may be.
+/// A collection is searched in this number of consecutive places of the table. The first of them follows from its hash.
 const WINDOW: usize = 16;
 /// Number of places for single collections. One more place follows: it is for all collections that found no place among
 /// these.

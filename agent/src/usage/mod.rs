@@ -206,8 +206,8 @@ pub(crate) fn fall(env: &Env<'_>) {
         ));
     }
     for place in 0..=hook::PLACES {
-        // A method that still runs with a hook may store an entry again. The entry is a weak reference, so it does not
-        // keep the collection alive.
+        // A method that still runs its old code with a hook may store an entry after this. The entry is a weak
+        // reference, so it does not keep the collection alive.
         let _ = engine.table.get().put(env, place, None);
     }
 }

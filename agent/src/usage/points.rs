@@ -28,11 +28,11 @@ pub(super) enum Collection {
 /// collection is watched, it always passes the test.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Gate {
-    /// Tests the modification count in this field.
+    /// Tests the collection's modification count, which is in this field.
     Changes(&'static str),
-    /// Tests the length of an array in a field that is never null.
+    /// Tests the length of the collection's array, which is in this field and never null.
     Length(&'static str),
-    /// No test: the collection is always searched in the table.
+    /// No test before the hook: it always searches the collection in the table.
     Open,
     /// Tests the length of an array in a field that may be null. The strings are the name and the type of the field.
     /// The size of the collection is not known with this gate.
@@ -54,7 +54,7 @@ pub(super) enum Size {
     Asked,
     /// The length of an array in a field that is never null.
     Length(&'static str),
-    /// The size is not known. Then the gate is [`Gate::Grown`].
+    /// The size of the collection is not known. Then its gate is [`Gate::Grown`].
     Unknown,
 }
 
@@ -64,17 +64,20 @@ pub(super) enum Many {
     One,
     /// One element, or none if the collection is empty.
     IfAny,
-    /// The number is not known at this point. It follows from the change of the collection's size.
+    /// The number of elements is not known when the hook is called. It is computed from the change of the collection's
+    /// size.
     Some,
     /// All elements of the collection.
     All,
-    /// All elements of the collection, but at most the number in a local variable.
+    /// All elements of the collection, but at most the number that is in this local variable.
     AtMost(u8),
-    /// The difference of the values of two local variables.
+    /// The number in the second local variable minus the number in the first. These are the end and the start of a
+    /// range of elements.
     Range(u8, u8),
-    /// The value of a `long` in a local variable. It is negative if elements are removed.
+    /// The number in this local variable of type `long`. It is negative if elements are removed.
     Difference(u8),
-    /// The length of an array in a local variable, minus the length of the array in a field.
+    /// The difference in length between the new array, which is in this local variable, and the old array, which is in
+    /// this field.
     Longer(u8, &'static str),
 }
 
@@ -198,8 +201,8 @@ impl Watched {
         Some(self.call(point))
     }
 
-    /// Returns the hook call for a step, and the index in `steps` of the entry that matches it. Returns `None` if the
-    /// step is not counted.
+    /// Returns the hook call for an instruction that puts or removes elements, and the index in `steps` of the entry
+    /// that matches the instruction. Returns `None` if the instruction is not counted.
     pub(crate) fn step(&self, step: &Step<'_>) -> Option<(usize, Entry<'static>)> {
         let named = |meant: [&str; 2]| {
             [step.owner, step.name] == meant.map(|name| Name::new(name.as_bytes()))

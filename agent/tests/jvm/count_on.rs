@@ -247,8 +247,8 @@ fn without_main(mut counts: Counts, phases: u64) -> Counts {
     counts
 }
 
-/// `heapdiff count` uses the counters of the standing count and leaves them in the classes. Detaching the agent removes
-/// all counters.
+/// `heapdiff count` uses the counters that the option `count=on` has inserted, and leaves them in the classes.
+/// Detaching the agent removes all counters.
 #[test]
 fn a_count_beside_and_detaching() {
     for jdk in jdks() {

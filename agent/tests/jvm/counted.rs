@@ -551,7 +551,8 @@ fn with_checks_and_other_layouts() {
     }
 }
 
-/// After many counts, the classes contain no hooks any more: a count whose filter matches no class counts nothing.
+/// After many counts, no class contains hooks any more. The test shows this with a last count whose filter matches no
+/// class: it counts nothing.
 #[test]
 fn counters_are_taken_out_again() {
     for jdk in jdks() {

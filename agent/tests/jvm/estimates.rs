@@ -81,9 +81,10 @@ const RUNS: u32 = 3;
 ///   freedom.
 /// - The mean of z and the sum of all estimates are within four standard errors of the truth.
 ///
-/// Mean and sum are averaged over [`RUNS`] JVMs, but compared with the standard error of one JVM, because the threads
-/// of one JVM are not independent: HotSpot seeds the random numbers of each thread with the thread's address, and a
-/// linear congruential generator preserves the distance of two such seeds.
+/// The mean and the sum are first averaged over [`RUNS`] JVMs. The result must lie within four standard errors of a
+/// single JVM, although an average varies less. The reason is that the threads of one JVM are not independent: HotSpot
+/// seeds the random numbers of each thread with the thread's address, and a linear congruential generator preserves the
+/// distance of two such seeds.
 fn unbiased(interval: &str) {
     let objects = "2000";
     for jdk in jdks() {
@@ -100,8 +101,8 @@ fn unbiased(interval: &str) {
     }
 }
 
-/// Returns two numbers for one JVM. The first is the mean of z over its threads (see [`unbiased`]). The second says by
-/// how many standard errors the sum of all estimates differs from the truth.
+/// Returns two numbers for one JVM. The first is the mean over its threads of z = (estimate - truth) / standard error.
+/// The second is the difference between the sum of all estimates and the true sum, in standard errors.
 fn deviations(jdk: &Jdk, interval: &str, objects: &str, truth: &HashMap<String, f64>) -> [f64; 2] {
     let options = format!("interval={interval},max_samples=1000000");
     let dumped = keeper(jdk, &options, objects, "1.0", "mixed");

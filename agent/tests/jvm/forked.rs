@@ -155,8 +155,8 @@ const EXCEPT_BEFORE: [&str; 5] = [
     "jdk.internal.loader.ClassLoaders$AppClassLoader",
     "Forked$$Lambda$",
 ];
-/// Classes with a few objects that only objects of the classes above hold. Each number is the maximum number of such
-/// objects.
+/// Classes that may have different numbers of objects in the dump and in the JVM's histogram, because objects of the
+/// classes above hold some of them. Each number is the maximum difference.
 const NEARLY: [(&str, u64); 7] = [
     ("byte[]", 20),
     ("java.lang.String", 20),
@@ -399,7 +399,7 @@ fn every_object_is_as_in_the_jvms_own_dump() {
                     "{name}"
                 );
             }
-            // A local variable belongs to the same thread and frame in both dumps.
+            // In both dumps, the same thread and the same frame hold the local variable.
             let holder = |snapshot: &Snapshot| {
                 let threads = snapshot.threads();
                 let thread = threads.iter().find(|t| t.name.as_deref() == Some("holder"));

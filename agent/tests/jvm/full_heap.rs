@@ -44,8 +44,6 @@ fn told_times(target: &Target, line: &str, times: usize) -> bool {
 
 /// In a full heap, the agent does not start and prints the reason. When the heap has room again, it starts. If the
 /// collector can free memory by one more GC, the agent may start at once. The Serial collector cannot do this.
-///
-/// With a collector that can free memory by one more GC, the agent may start at once. Serial cannot.
 #[test]
 fn attached_to_a_full_heap() {
     each(|jdk, collector| {

@@ -171,8 +171,8 @@ fn strategies_by_count_and_by_class() {
         );
         let expected = 2000.0;
         let found = f64::from(u32::try_from(kept(&dumped).len()).unwrap());
-        // The distances vary by up to half of the rate, so their standard deviation is 29 % of their mean. The limit of
-        // the check is five standard errors.
+        // The distances between samples vary by up to half of the rate, so the standard deviation of the distances is
+        // 29 % of their mean. The check allows a difference of five standard errors.
         assert!((found - expected).abs() < 150.0, "{found}");
         target.advance(2).unwrap();
         assert!(target.finish().unwrap());

@@ -225,7 +225,8 @@ fn totals_are_those_of_the_beans() {
                     let rows = traced.number(&format!(
                         "SELECT count(*) FROM collection WHERE collector = '{name}'"
                     ));
-                    // The trace contains no GCs of beans that count only the pauses of concurrent cycles.
+                    // Beans with names that end in `Pauses` count only the pauses of concurrent cycles. The trace does
+                    // not contain these.
                     name.ends_with("Pauses") || rows == *count
                 });
                 if are_near && are_counted && traced.number(asked) > 0 {

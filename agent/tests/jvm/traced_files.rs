@@ -349,7 +349,7 @@ fn goes_on(jdk: &Jdk, strategy: &str) -> i64 {
     on.target.advance(4).unwrap();
     on.assert_all(4);
     assert_eq!(on.gaps(), (1, 1));
-    // The list of live samples is complete as before.
+    // The full disk has not affected the list of live samples: it is still complete.
     let live =
         "SELECT count(*) FROM sample JOIN site ON site.id = site JOIN class ON class.id = class
                 WHERE collected_ms IS NULL AND name = 'Steady$Kept'";

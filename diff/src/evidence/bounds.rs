@@ -276,9 +276,9 @@ fn eldest(context: &SuspectContext<'_>) -> Option<Evidence> {
 
 /// Returns the sentence for a cache, queue or pool of a well-known library whose objects contain their maximum size.
 fn library(context: &SuspectContext<'_>) -> Option<Evidence> {
-    // Pairs of a class and the field that contains the maximum size of an instance. Without a maximum, Caffeine uses a
-    // class that lacks the field. The other classes then have a value in the field that is not a maximum: negative, 0,
-    // or the largest number.
+    // Pairs of a class and the field with the maximum size of an instance. If a cache has no maximum, Caffeine uses
+    // another class, which lacks the field. The other libraries then use the same class and store a value in the field
+    // that is not a maximum: negative, 0, or the largest number.
     const BOUNDED: [(&str, &str); 7] = [
         ("com.google.common.cache.LocalCache", "maxWeight"),
         (
@@ -375,7 +375,7 @@ fn stated(context: &SuspectContext<'_>) -> Option<Bound> {
             let &sample = trie[step].samples.first()?;
             let of_step = trie[step].objects.max(1);
             match context.snapshot.represents(sample) {
-                // A static limit may apply to the sum of all collections, or to each of them.
+                // A limit in a static field may apply to the sum of all collections, or to each of them.
                 Some(class) => [1, holders].into_iter().find_map(|holders| {
                     let held = Held::new(&content, holders);
                     held.bound(static_bound(context, class, held.now)?)
@@ -389,8 +389,9 @@ fn stated(context: &SuspectContext<'_>) -> Option<Bound> {
         .or_else(|| bound_of_whole(context, &path[..at], &content))
 }
 
-/// Returns the bound of a collection that consists of parts, such as segments, each with a collection of its own. The
-/// objects at the end of the path are these parts. The bound limits the elements of all parts together.
+/// Returns the maximum number of elements of a collection that consists of parts, such as segments, each with a
+/// collection of its own. The objects at the end of `path` are these parts. The maximum applies to the elements of all
+/// parts together.
 fn bound_of_whole(context: &SuspectContext<'_>, path: &[StepId], content: &[u64]) -> Option<Bound> {
     let (whole, parts) = whole_of(context, path)?;
     let held = Held::new(content, context.trie()[whole].objects.max(1));
@@ -583,7 +584,7 @@ fn static_bound(
         })
 }
 
-/// Returns a bound from an instance field of a trie node's objects, or else from a static field of their class.
+/// Returns a maximum size: from an instance field of a trie node's objects, or else from a static field of their class.
 fn own_bound(context: &SuspectContext<'_>, step: StepId, held: u64) -> Option<(String, u64)> {
     let class = context.class_index(step)?;
     let classes = context.snapshot.classes();

@@ -161,8 +161,8 @@ impl<'a> SuspectContext<'a> {
     pub(crate) fn members(&self, step: StepId, limit: usize) -> Vec<ObjectIndex> {
         let trie = self.trie();
         let path = trie.path(step);
-        // A trie node stores some of its objects as samples. Start at the lowest trie node that stores all of its
-        // objects.
+        // Some trie nodes store all their objects as samples, others only some. Start at the lowest trie node on the
+        // path that stores all of them, and search for the others below its objects.
         let known = |s: &StepId| trie[*s].objects == trie[*s].samples.len() as u64;
         let from = path.iter().rposition(known);
         let mut objects: Vec<ObjectIndex> = match from {

@@ -25,9 +25,9 @@ const NEW: u64 = 16;
 pub(crate) struct Survival {
     /// Number of samples at the place in the first dump, downsampled to the rate of the last dump.
     pub(crate) held: u64,
-    /// Number of `held` samples that are still at the place in the last dump.
+    /// Number of the samples counted in `held` that are still at the place in the last dump.
     pub(crate) kept: u64,
-    /// Number of `held` samples that are alive in the last dump, at any place.
+    /// Number of the samples counted in `held` that are alive in the last dump, at any place.
     pub(crate) alive: u64,
     /// Number of samples at the place in the last dump.
     pub(crate) live: u64,

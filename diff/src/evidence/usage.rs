@@ -142,7 +142,7 @@ impl Counted {
         }
     }
 
-    /// Adds further counts of the same collection, or the counts of another one.
+    /// Adds counts: further counts of the same collection, or the counts of another collection for a total.
     fn join(&mut self, other: &Self) {
         if (other.since_ms, other.size) < (self.since_ms, self.size) {
             (self.since_ms, self.size) = (other.since_ms, other.size);

@@ -321,8 +321,8 @@ mod tests {
         })
     }
 
-    /// Returns survival for 100 samples of the first dump: `kept` of them stayed, and `quarters` are the numbers of
-    /// samples added in each quarter of the time.
+    /// Returns the survival for 100 samples of the first dump. In the last dump, `kept` of them are still there. The
+    /// time between the dumps has four quarters, and `quarters` has the number of samples added in each.
     fn survival(kept: u64, quarters: [u64; 4]) -> Option<Survival> {
         Some(Survival {
             held: 100,
@@ -418,7 +418,8 @@ mod tests {
         // A cache that is still filling is read, but a leak is not. Only the reads distinguish the two.
         assert_eq!(with(5000, 0, 9000).verdict(), Some(Verdict::Growth));
         assert!(says(with(5000, 0, 9000), UNSURE) && says(with(5000, 0, 9000), ASKED));
-        // If there is a bound, or samples show that objects are replaced, the verdict is not `leak`.
+        // If the collection has a maximum size, or if samples show that new objects replace old ones, the verdict is
+        // not `leak`.
         let bounded = Evidence {
             bound: bound(Strength::Hint),
             ..with(5000, 0, 0)
@@ -554,7 +555,8 @@ mod tests {
             survival: survival(kept, [0, 0, 0, 100]).map(|s| Survival { gone_permille, ..s }),
             ..evidence(figures)
         };
-        // The entries are weak and are removed after a GC: two thirds of them are gone.
+        // The entries are weakly held, so they are removed after a GC. In this case, two thirds of all entries have
+        // been removed.
         let sawtooth = &[220, 125, 690];
         assert_eq!(with(0, 670, sawtooth).verdict(), None);
         // Entries are no longer removed: most of the entries that were ever added are still there.
@@ -660,7 +662,7 @@ mod tests {
                 "of the size, which can be random variation"
             ));
         }
-        // If all samples stay, the growth is not random variation.
+        // If all samples of the first dump are still there in the last, the growth is not random variation.
         let sampled = Evidence {
             survival: survival(100, [50; 4]),
             ..slight()

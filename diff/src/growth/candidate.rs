@@ -12,7 +12,7 @@ use crate::trie::StepId;
 pub(crate) struct Candidate {
     /// The trie node that holds the candidate's content, in the last dump.
     pub(crate) at: StepId,
-    /// The growing trie nodes of the content, which are directly below `at`, sorted by growth, descending.
+    /// The growing trie nodes directly below `at`, sorted by growth, descending.
     pub(crate) content: Vec<StepId>,
     /// Growing trie nodes at other places that the same field holds.
     pub(crate) beside: Vec<StepId>,
@@ -60,7 +60,8 @@ impl Candidate {
             }
         };
         add(&mut self.retained, other.retained);
-        // The candidates of a chain and of its first node have the same objects, so do not count them twice.
+        // If one candidate is a chain and the other is the first node of the chain, both have the same objects. Do not
+        // count these twice.
         let is_new = other
             .counted
             .iter()

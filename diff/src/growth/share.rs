@@ -8,8 +8,9 @@
 //! ```
 //!
 //! The objects that accumulate belong to a trie node below the holder. It is the topmost trie node for which the share
-//! of the number is larger: for example, there are more sessions, each about as large as before. If the share of the
-//! size is larger, the objects are holders themselves, and the growing content is further down.
+//! of the number is larger than the share of the size: for example, there are more sessions, each about as large as
+//! before. If the share of the size is larger, the objects are holders themselves, and the growing content is further
+//! down.
 
 /// True if a population grew more in number than in size, given its numbers and bytes in the first dump and the last. A
 /// single object is not a population. If there were no objects before, all growth is in number.
@@ -20,9 +21,9 @@ pub(super) fn of_number_prevails([n0, n1]: [u64; 2], [b0, b1]: [u64; 2]) -> bool
     if n0 == 0 || b0 == 0 {
         return true;
     }
-    // The difference of the two shares is n1 s0 - n0 s1, with numbers n and mean sizes s. The number's share is larger
-    // if the number grew by a larger factor than the size did. The products fit, because a dump has fewer than 2^32
-    // objects.
+    // The number's share is larger if the number grew by a larger factor than the mean size. With numbers n and mean
+    // sizes s, the difference of the two shares is n1 s0 - n0 s1. The products fit into 128 bits, because a dump has
+    // fewer than 2^32 objects.
     let square = |n: u64| u128::from(n).saturating_mul(u128::from(n));
     let number = square(n1).saturating_mul(u128::from(b0));
     number >= square(n0).saturating_mul(u128::from(b1))

@@ -81,7 +81,7 @@ fn what_is_added_to_a_list_is_a_candidate() {
     assert_eq!(holder(&aligned.labels(candidate)).unwrap(), ENTRIES.0);
     assert_eq!(aligned.own_field(candidate), Some(StepId(2)));
     assert_eq!(aligned.first(StepId(4)), Some(StepId(4)));
-    // The growth counts double, because a field of the application holds the list.
+    // The weight of a candidate is twice its growth if a field of the application holds it.
     assert_eq!(aligned.weight(candidate), 400_000);
     // A list that shrinks is not a candidate.
     assert!(candidates(&[200, 100].map(|n| summary(&registry(n), &[]))).is_empty());
@@ -249,8 +249,9 @@ fn what_neither_says_is_interpolated() {
         (&[2][..], &[][..])
     );
     assert_eq!(found[0].trend, Trend::Steady);
-    // The third dump does not have the list. The list's 200 objects are assumed to exist in this dump if it has enough
-    // instances of the class: at least half as many as the second dump or the last dump, whichever has fewer.
+    // The third dump does not have the list. The list's 200 objects are assumed to be at another place in the third
+    // dump if it has enough instances of the class: at least half as many as the second dump or the last dump,
+    // whichever has fewer.
     for (there, after, elsewhere) in [(100, 600, true), (99, 600, false), (20, 40, true)] {
         let found = candidates(&dumps(there, after));
         assert_eq!(!found[0].elsewhere.is_empty(), elsewhere, "{there}");
@@ -415,7 +416,7 @@ fn buffers_beside_what_grows_are_a_candidate_if_they_grow() {
     assert_eq!((level.len(), &*level[0].content), (1, &[StepId(4)][..]));
     let grown = found([1 << 20, 2 << 20]);
     assert_eq!((grown.len(), &*grown[0].content), (2, &[StepId(1)][..]));
-    // The retained bytes of the list do not belong to the buffers.
+    // The list's retained bytes are not counted for the candidate of the buffers.
     assert_eq!(grown[0].retained, [200, 200]);
     assert_eq!(grown[0].all_growth(), 1 << 20);
 }
@@ -426,7 +427,8 @@ fn objects_that_only_moved_are_no_candidate() {
         let step = (0, SHARED, "com.acme.Entry", [entries, 0, 1000 * entries]);
         summary(&[step], &[("com.acme.Entry", instances)])
     };
-    // Several paths lead to 100 more objects. The growth of the class as a whole decides.
+    // The path now leads to 100 more objects, which may only have moved here from other paths. So the growth of the
+    // class as a whole decides.
     for (more, count) in [(0, 0), (49, 0), (50, 1), (100, 1)] {
         let found = candidates(&[shared(100, 200), shared(200, 200 + more)]);
         assert_eq!(found.len(), count, "{more}");
@@ -578,7 +580,7 @@ fn two_places(nodes: u64, class: &'static str) -> Summary {
 fn figures_of_two_places_below_one_field_add_up() {
     for (class, objects, shallow) in [
         ("com.acme.Entry", [200, 400], [4000, 8000]),
-        // Objects of different classes do not add up.
+        // If the two places have objects of different classes, their numbers are not added up.
         ("com.acme.Key", [100, 200], [2400, 4800]),
     ] {
         let found = candidates(&[100, 200].map(|n| two_places(n, class)));
@@ -625,7 +627,7 @@ fn a_static_field_of_the_runtimes_holds_one_candidate_too() {
     };
     assert_eq!(found(LabelKind::ApplicationField), 1);
     assert_eq!(found(LabelKind::RuntimeStatic), 1);
-    // Below an instance field of the JDK, each class is a separate candidate.
+    // Below an instance field of a JDK class, the objects of each class are a separate candidate.
     assert_eq!(found(LabelKind::RuntimeField), 2);
 }
 

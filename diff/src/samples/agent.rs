@@ -499,8 +499,8 @@ impl<'a> SampleBuilder<'a> {
             let Some(object) = fields.referent else {
                 continue;
             };
-            // Ignore samples that the agent would have dropped next: it has made its sampling coarser, but has not
-            // dropped all samples yet.
+            // The agent had made its sampling coarser when the dump was taken, but had not dropped all samples that no
+            // longer fit. Ignore these samples.
             let is_kept = fields.is_class
                 || *sampling == agent.first
                 || sampling.keeps(&agent.first, fields.uid, fields.size);

@@ -385,13 +385,13 @@ struct Figures {
     /// Number of the stack.
     at: usize,
     samples: u64,
-    /// Bytes of the samples themselves.
+    /// Total size of the sampled objects, without an estimate for other objects.
     seen: f64,
     bytes: f64,
     /// The estimated bytes with their interval, corrected because stacks without a sample are missing in the list.
     corrected: Interval,
     objects: f64,
-    /// Factor by which the JVM may have taken too few samples.
+    /// Factor by which the number of samples may be too low, because the JVM took too few.
     shortfall: f64,
     /// The estimate with its variance. `None` if the weight of a sample is unknown.
     sampled: Option<Sampled>,

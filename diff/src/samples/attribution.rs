@@ -496,9 +496,9 @@ impl Attribution {
     /// | the last dump only | adds |
     /// | the first dump only | subtracts |
     ///
-    /// In dumps of different JVMs, all samples of the last dump are added and all samples of the first are subtracted.
-    /// Both are scaled to the number of objects of each class and size that the trie nodes have in each dump, so the
-    /// sum is the growth measured between them.
+    /// In dumps of different JVMs, all samples of the last dump are added and all samples of the first dump are
+    /// subtracted. In each dump, the samples of one class and size are scaled to the number of such objects in the trie
+    /// nodes. So the sum is the measured growth between the dumps.
     pub(crate) fn stacks(
         &self,
         trie: &Trie,

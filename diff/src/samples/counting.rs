@@ -406,7 +406,7 @@ mod tests {
         // If there are two dumps, samples that are already in the first dump are not new.
         let counts = tallied(&entries, 2000);
         assert_eq!(counts.stacks, [(3, of(Some(1), 1, 3))].into());
-        // The place of this stack is not counted.
+        // The agent does not count at the place where this stack allocates.
         let counts = tallied(&[sample(4, 2, 2000)], 0);
         assert_eq!(counts.stacks, [(4, of(None, 0, 1))].into());
     }
@@ -430,7 +430,7 @@ mod tests {
         first.places[0].1.births = births(600, Some(20));
         let counts = last.counts_since::<u32>(&first, "byte[]");
         assert_eq!(counts.places, [(0, births(300, Some(10)))].into());
-        // For one place, the number of samples is unknown. The other place is missing in the earlier copy.
+        // At one place, the number of samples is unknown. The other place is missing in the copy of the earlier dump.
         let counts = last.counts_since::<u32>(&first, "com.acme.Entry");
         assert_eq!(
             counts.places,

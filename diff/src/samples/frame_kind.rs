@@ -305,7 +305,8 @@ mod tests {
 
     #[test]
     fn known_frameworks_stay_folded_if_the_application_is_an_added_framework() {
-        // No other test uses this prefix, so the test can add it for the whole process.
+        // Added frameworks apply to the whole process. No other test uses frames with this prefix, so the test can add
+        // it.
         add_frameworks(vec!["org.everything.".to_owned()]);
         let frames = owned(&[
             "java.util.ArrayList.add(ArrayList.java:4)",

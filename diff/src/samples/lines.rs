@@ -6,7 +6,7 @@
 //! - The JIT compiler removes allocations. Removed allocations are counted, but never sampled.
 //! - Some sampled allocations may not be counted.
 //!
-//! The interval includes large objects that a JVM before 25 may have under-sampled.
+//! A JVM before 25 may take too few samples of large objects. The confidence interval of the estimate allows for this.
 
 use std::collections::BTreeMap;
 

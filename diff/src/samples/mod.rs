@@ -192,7 +192,7 @@ pub struct ClassCount {
 /// Heap usage of the agent's objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Number of all objects of the agent.
+    /// Number of all Java objects of the agent.
     pub objects: u64,
     /// Bytes of these objects.
     pub bytes: u64,
@@ -213,8 +213,8 @@ pub struct Samples {
     pub origin: Origin,
     /// Samples whose object is reachable, sorted by uid.
     pub live: Vec<Sample>,
-    /// Collected samples that the agent remembers: the most recent ones, and a uniform random choice of all. Each
-    /// sample is listed once. They are sorted by uid.
+    /// Samples of garbage-collected objects that the agent still remembers: the most recent ones, and others that were
+    /// selected at random from all. Each sample is listed once. They are sorted by uid.
     pub collected: Vec<Collected>,
     /// The stacks.
     pub sites: Sites,
@@ -236,8 +236,8 @@ pub struct Samples {
     pub(crate) counting: Option<counting::Counting>,
     /// Names of classes and threads. The first name is empty and means unknown.
     pub names: Vec<String>,
-    /// Classes of live samples, each with the numbers of its reachable objects by size. Empty if the dump has a sample
-    /// for every object.
+    /// For each class with live samples: how many of its reachable objects have which size. Empty if the dump has a
+    /// sample for every object.
     pub(crate) counted: Vec<population::CountedClass>,
     /// Number of samples that were left out because the agent was still writing them when the dump was taken.
     pub unfinished: u64,
@@ -285,7 +285,8 @@ impl Samples {
         }
     }
 
-    /// Returns the agent's description. Returns `None` if the dump itself names the stacks.
+    /// Returns the description of the agent that wrote the samples. Returns `None` if the stacks are from the dump's
+    /// own stack traces.
     #[must_use]
     pub fn agent(&self) -> Option<&Agent> {
         match &self.origin {

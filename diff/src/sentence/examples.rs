@@ -17,7 +17,7 @@ fn name() -> String {
     NAME.to_owned()
 }
 
-/// Returns the two forms of a change: with a number in the first dump, as in a comparison, and without it, as in a
+/// Returns the two forms of a change: from a number to another, as in a comparison, and only the last number, as in a
 /// single dump.
 fn changes() -> [Change; 2] {
     [Some(1), None].map(|first| Change {

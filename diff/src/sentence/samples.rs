@@ -125,7 +125,7 @@ pub enum Rate {
     Bytes(u64),
     /// One sample in this time.
     Milliseconds(u64),
-    /// For each class, one sample is taken in this number of objects.
+    /// One sample in this many objects of each class.
     OfClass(u64),
     /// One sample in this many objects.
     Objects(u64),
@@ -158,7 +158,7 @@ pub enum Alive {
     Permille(u64),
     /// The part is unknown, because there are too few samples of freed objects.
     Unknown,
-    /// The report does not contain the part that is alive.
+    /// The report does not state which part of the samples is alive.
     Omitted,
 }
 

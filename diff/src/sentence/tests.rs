@@ -41,7 +41,7 @@ fn all_examples() -> Vec<(String, String)> {
     .concat()
 }
 
-/// Returns the names of the variants that occur in some code.
+/// Returns the names of the variants of the enum in this code.
 fn variants(code: &str) -> BTreeSet<&str> {
     let body = code.split_once("enum ").unwrap().1;
     let body = body.split_once("\n}\n").unwrap().0;
@@ -118,8 +118,8 @@ fn unit_tests(code: &str) -> &str {
     tests.unwrap_or(if is_test_file { code } else { "" })
 }
 
-/// Returns the golden cases. Each is the output of one command, or the code of one test. Line breaks are replaced by
-/// spaces.
+/// Returns the expected outputs that the tests contain. Each is the output of one command, or the code of one test.
+/// Line breaks are replaced by spaces.
 fn cases() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let (mut commands, mut pages, mut tests) = (Vec::new(), Vec::new(), Vec::new());

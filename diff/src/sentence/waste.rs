@@ -9,36 +9,36 @@ pub enum Waste {
     Savings {
         /// The bytes as text, possibly with a style.
         size: String,
-        /// The share of the reachable heap.
+        /// The share of these bytes in the reachable heap.
         share: String,
     },
     /// The bytes that could be saved in the last of several dumps.
     SavingsSince {
-        /// The bytes.
+        /// The bytes as text.
         size: String,
         /// The change of these bytes since the first dump, with its sign.
         change: String,
-        /// Their part of the reachable heap.
+        /// The share of these bytes in the reachable heap.
         share: String,
     },
     /// Kinds with little waste are listed without examples.
     SmallKinds,
 
-    /// Title of a kind: strings with equal content.
+    /// Title of the waste by strings with equal content.
     DuplicateStrings,
-    /// Title of a kind: arrays of primitives with equal content.
+    /// Title of the waste by arrays of primitives with equal content.
     DuplicateArrays,
-    /// Boxes with equal values.
+    /// Title of the waste by boxes with equal values.
     DuplicateBoxes,
-    /// Boxes in arrays and collections.
+    /// Title of the waste by boxes in arrays and collections.
     BoxedValues,
-    /// Collections without elements.
+    /// Title of the waste by collections without elements.
     EmptyCollections,
-    /// Collections at most half full.
+    /// Title of the waste by collections that are at most half full.
     SparseCollections,
-    /// Arrays without a value.
+    /// Title of the waste by arrays without a value.
     ZeroArrays,
-    /// Arrays whose second half contains no values.
+    /// Title of the waste by arrays whose second half contains no values.
     LongArrays,
 }
 

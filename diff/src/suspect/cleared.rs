@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::names::{self, Label};
 use crate::suspect::shared_paths;
 
-/// Maximum number of references to follow in one check.
+/// Maximum number of references to follow for one object and field.
 const REFERENCES: u32 = 1 << 14;
 /// Maximum number of dominators to check above the object.
 const DOMINATORS: usize = 1 << 8;

@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(of(Some(Nested::Chain)), chain);
         let tree = "one of 10 objects of class a.B holds all others, 1.0 KiB each on average";
         assert_eq!(of(Some(Nested::Tree)), tree);
-        // That an object is large does not mean that it holds the others.
+        // One large object among them is not evidence that it holds the others.
         let large = "it consists of 10 objects of class a.B, which retain 1.0 KiB each on average and 10.0 KiB at most";
         assert_eq!(of(None), large);
     }

@@ -46,9 +46,9 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
         .iter()
         .map(|&s| (text(trie[s].via), aligned.kind(trie[s].via)))
         .collect();
-    // The reported path begins at the lowest class object, because its static field leads to the suspect's content. If
-    // there is none, the path begins at the root. Exception: several class objects in the last trie node are the
-    // content itself.
+    // The reported path begins at the lowest class object on the path, because its static field leads to the suspect's
+    // content. If there is no class object, the path begins at the root. If the last trie node consists of several
+    // class objects, they are the content itself, so the path does not begin at them.
     let holds = |s: &StepId| trie[*s].objects == 1 || Some(s) != steps.last();
     let start = steps
         .iter()
@@ -430,7 +430,7 @@ fn shared_holders(
         path.iter().find(|l| is_named(l))?;
         Some(SharedHolder {
             name: growth::holder(path)?,
-            // In a single dump, there is no growth by which to distinguish the holders.
+            // A single dump shows no growth. So all holders count as growing.
             grew: context.is_alone() || grew(context, parent, path),
         })
     };
@@ -598,7 +598,7 @@ fn structure(context: &SuspectContext<'_>) -> sentence::Evidence {
 pub(crate) mod tests {
     use super::*;
 
-    /// Returns a suspect that grew by `growth` objects and bytes. The fields `also` hold it as well.
+    /// Returns a suspect that grew by `growth` objects and bytes. The fields in `also` hold the content, too.
     pub(crate) fn suspect(holder: &str, class: &str, also: &[&str], growth: (i64, i64)) -> Suspect {
         Suspect {
             root: "static".to_owned(),

@@ -17,11 +17,13 @@ use crate::trie::StepId;
 pub(crate) struct ResolvedPaths {
     /// The labels that replace a shared trie node. The key is the index of the trie node in the path.
     found: BTreeMap<usize, Vec<Label>>,
-    /// The trie node above the uppermost shared trie node, and all paths found from it to the shared trie node.
+    /// The trie node above the uppermost shared trie node, and all paths that were found from the upper to the lower
+    /// one.
     ways: Option<(StepId, Vec<Vec<Label>>)>,
 }
 
-/// At most this number of shared trie nodes is resolved in one path, starting from the root.
+/// Maximum number of shared trie nodes of one suspect's path for which paths of references are searched. The first ones
+/// from the root are used.
 const SHARED_STEPS: usize = 3;
 /// Maximum number of objects to check below one object, and maximum number of objects to follow on one level.
 const LOOKED_AT: usize = 1 << 12;
@@ -30,16 +32,17 @@ const FOLLOWED: usize = 64;
 const MOST_ABOVE: usize = 1 << 12;
 
 impl ResolvedPaths {
-    /// Finds the paths that replace the first shared trie nodes. `shared_steps` are indices into `steps`.
+    /// Finds the paths that replace the shared trie nodes, but at most for the first [`SHARED_STEPS`] of these.
+    /// `shared_steps` are the indices of the shared trie nodes in `steps`.
     pub(crate) fn new(
         context: &SuspectContext<'_>,
         steps: &[StepId],
         shared_steps: &[usize],
     ) -> Self {
         let trie = context.trie();
-        // JDK objects that only the virtual root dominates serve unrelated purposes. The path to one of them does not
-        // show how the others are held. Exception: one object holds most of the growth by itself, such as a list that
-        // both a local variable and a field hold.
+        // If only the virtual root dominates some JDK objects, they serve unrelated purposes. Then the path to one of
+        // them does not show how the other objects are held. Exception: one object holds most of the growth by itself,
+        // such as a list that both a local variable and a field hold.
         let is_one_kind = |step: StepId| {
             trie[step].parent != StepId::ROOT || !names::is_of_all_kinds(context.class(step))
         };
@@ -98,19 +101,19 @@ impl ResolvedPaths {
         resolved
     }
 
-    /// Returns the trie node above the uppermost shared trie node, and the paths from it to the shared trie node.
+    /// Returns the trie node above the uppermost shared trie node, and the paths from the upper to the lower one.
     pub(crate) fn ways(&self) -> Option<(StepId, &[Vec<Label>])> {
         let (parent, paths) = self.ways.as_ref()?;
         Some((*parent, paths))
     }
 
-    /// True if the first trie node of the path was replaced.
+    /// True if a path of references was found for the first trie node of the suspect's path.
     pub(crate) fn covers_root(&self) -> bool {
         self.found.contains_key(&0)
     }
 
-    /// Finds the lowest shared trie node that was replaced by a path from a static field. Returns the trie node, and
-    /// the class that declares the field.
+    /// Finds the lowest shared trie node whose path of references begins at a static field. Returns the index of the
+    /// trie node, and the class that declares the field.
     pub(crate) fn at_static(&self) -> Option<(usize, &str)> {
         self.found
             .iter()

@@ -26,10 +26,10 @@ use crate::names::{self, Label, LabelKind};
 const WIDTH: usize = 1 << 14;
 /// Maximum number of levels to search.
 const DEPTH: usize = 8;
-/// Maximum number of further levels. On these, only chains are followed, such as the chain of threads that wait for a
-/// lock.
+/// Maximum number of levels to search below these. On the further levels, only chains are followed, such as the chain
+/// of threads that wait for a lock.
 const CHAIN: usize = 1 << 9;
-/// Maximum number of levels if only few objects are wanted.
+/// Maximum number of levels to search if at most [`FEW`] objects are wanted.
 const DEPTH_TO_FEW: usize = 16;
 /// Maximum number of elements to follow of one array.
 const ELEMENTS: u32 = 1 << 12;
@@ -53,10 +53,11 @@ struct Reached {
     from: Option<(usize, Label)>,
 }
 
-/// If at most this number of objects is wanted, the search goes on until it reaches the largest of them.
+/// If at most this number of objects is wanted, the search goes deeper: until it reaches the largest of these objects.
 pub(crate) const FEW: u64 = 1000;
-/// A path to at least this number of objects is returned even if another path leads to many more. The number is small,
-/// because the search follows only a few links of a chain, so a path through a chain reaches few objects.
+/// If another path leads to at least twice as many bytes, a path is usually dropped. But a path that leads to at least
+/// this number of objects is returned. The number is small, because the search follows only a few links of a chain, so
+/// a path through a chain reaches few objects.
 const SEVERAL: usize = 8;
 
 /// A path, and the wanted objects to which it leads.
@@ -147,8 +148,8 @@ impl Ways {
         ranked.into_iter().map(|(_, way)| way).collect()
     }
 
-    /// Returns the number of different first references of all paths. A first reference leaves the dominator of the
-    /// wanted objects.
+    /// Each path begins at the dominator of the wanted objects. Returns how many different references are the first of
+    /// some path.
     fn beginnings(&self) -> usize {
         let first: FxHashSet<Option<&Label>> = self.list.iter().map(|w| w.path.first()).collect();
         first.len()
@@ -274,7 +275,8 @@ impl Search<'_> {
         }
     }
 
-    /// Returns the paths that begin at these objects. On the last `chain` levels, only chains are followed.
+    /// Returns the paths that begin at these objects. On the last `chain` levels of the search, only chains are
+    /// followed.
     fn ways(&self, starts: &[ObjectIndex], chain: usize) -> Vec<SharedPath> {
         let (snapshot, of) = (self.snapshot, self.of);
         let local = names::hold_label(snapshot, Hold::Local, None);

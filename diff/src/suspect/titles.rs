@@ -28,8 +28,9 @@ pub(super) struct Title {
     pub(super) class: String,
 }
 
-/// Returns the name of a holder that is not an application field. `labels` are the references from the root down to the
-/// suspect's content. Returns `None` if an ordinary field is the holder.
+/// Returns the name of a holder that has no field in an application class, such as a thread local. `labels` are the
+/// references from the root down to the suspect's content. Returns `None` if a field is the holder, because then the
+/// field's name is used.
 pub(super) fn of(context: &SuspectContext<'_>, labels: &[Label]) -> Option<Title> {
     let own = labels.iter().rposition(|l| growth::is_application(l.1));
     let is_below = |at: usize| own.is_none_or(|own| own < at);

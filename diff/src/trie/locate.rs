@@ -16,7 +16,7 @@ pub(crate) struct Locator<'a> {
     trie: &'a Trie,
     index: FxHashMap<(StepId, Name, Name), StepId>,
     known: FxHashMap<Node, Place>,
-    /// Maps the label that leads to a trie node, and the class of the dominator, to the trie node.
+    /// The trie node of each [`PlaceKey`] that was looked up before.
     labels: FxHashMap<PlaceKey, Place>,
 }
 

@@ -181,7 +181,8 @@ impl Snapshot {
         let (tree, view, shapes) = (self.tree(), self.tree().view(), self.shapes_view());
         let (first, end) = (range.start as u32, range.end as u32);
         let mut totals = vec![ClassTotal::default(); classes];
-        // For each class, the end of the subtree of its last top ancestor so far; 0 if there is none. Instances in this
+        // A top ancestor is an instance that no other instance of its class dominates. The elements are, for each
+        // class, the end of the subtree of its last top ancestor so far, or 0 if there is none. Instances in this
         // subtree are not top ancestors.
         let mut open = vec![0_u32; classes];
         let mut above = Node(first);

@@ -123,7 +123,8 @@ impl Snapshot {
     fn hold(&self, slots: &[AtomicU16], from: Option<Node>, target: u32, code: u16) {
         let Some(from) = from else { return };
         if target != NONE && self.tree().dominator(ObjectIndex(target)) == Some(from) {
-            // There is no race: only the task that reads the dominator's record writes here.
+            // The load and the store need not be one atomic operation: only one task writes to a slot, the task that
+            // reads the record of the target's dominator.
             let slot = &slots[target as usize];
             if slot.load(Ordering::Relaxed) == 0 {
                 slot.store(code, Ordering::Relaxed);

@@ -31,7 +31,8 @@ impl Snapshot {
         plan.late_classes
             .by_loader
             .clone_from(&self.derived.late_classes.by_loader);
-        // With `holders`, adjacency lists would also have entries for null fields.
+        // The graph does not need `holders`. With this option, its adjacency lists would also have entries for null
+        // fields.
         let options = Options {
             holders: false,
             ..self.options.clone()

@@ -144,9 +144,10 @@ const LOOKS: usize = 1 << 15;
 const LEAVES: usize = LOOKS * 64;
 
 impl Snapshot {
-    /// Computes what reachable objects retain together, by means of the dominator tree: the objects that they dominate,
-    /// and the targets of these that no path reaches without going through the set. Returns `None` if this would take
-    /// long, if soft references or finalizers are involved, or if there is no index.
+    /// Computes what reachable objects retain together, by means of the dominator tree. These are the objects that a
+    /// member dominates, and also the targets of their references that cannot be reached without going through some
+    /// member. Returns `None` if this would take long, if soft references or finalizers are involved, or if there is no
+    /// index.
     fn retained_by_few(&self, members: &[ObjectIndex]) -> Option<Total> {
         if members.len() > LOOKS || self.inbound.is_none() {
             return None;

@@ -18,7 +18,7 @@ const NAME: usize = 200;
 pub enum Line {
     /// The number of a line in the source file.
     Number(u32),
-    /// The dump does not contain the line.
+    /// The dump does not contain the line number of the frame.
     Unknown,
     /// The frame executes compiled code.
     Compiled,
@@ -35,7 +35,7 @@ pub struct Frame {
     pub method: String,
     /// The source file, if known.
     pub file: Option<String>,
-    /// The line.
+    /// The line that the frame is executing.
     pub line: Line,
 }
 
@@ -75,7 +75,7 @@ pub struct Local {
 pub struct StackFrame {
     /// The frame.
     pub frame: Frame,
-    /// The objects that its local variables hold, without duplicates, in the order of the dump.
+    /// The objects that the frame's local variables hold, without duplicates, in the order of the dump.
     pub locals: Vec<Local>,
 }
 
@@ -87,15 +87,15 @@ pub struct Thread {
     pub serial: Option<u32>,
     /// The thread object. `None` if the dump does not contain it.
     pub object: Option<ObjectIndex>,
-    /// Its name.
+    /// The name of the thread.
     pub name: Option<String>,
     /// True for a daemon thread. `None` if the thread object does not show it.
     pub daemon: Option<bool>,
     /// True for a virtual thread.
     pub is_virtual: bool,
-    /// Its stack, innermost frame first.
+    /// The stack of the thread, innermost frame first.
     pub frames: Vec<StackFrame>,
-    /// Objects that its stack holds outside of the listed frames.
+    /// Objects that the thread's stack holds outside of the listed frames.
     pub other_locals: Vec<Local>,
 }
 
@@ -147,7 +147,8 @@ impl Traces<'_> {
         originals.unwrap_or_else(|| vec![frame])
     }
 
-    /// Like [`Self::originals`]. The outermost of the frames gets the local variables.
+    /// Returns the original frames of a frame with local variables. The outermost of the original frames gets the local
+    /// variables.
     fn with_locals(&self, frame: StackFrame) -> Vec<StackFrame> {
         let originals = self.originals(frame.frame).into_iter();
         let mut frames: Vec<StackFrame> = originals

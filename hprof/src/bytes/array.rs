@@ -287,8 +287,8 @@ impl<T: Pod> Array<T> {
         let fits = used.saturating_add(bytes as u64) <= self.store.0.limit;
         if fits && let Memory::Pages(pages) = &mut self.memory {
             let old = pages.len();
-            // Only large pages are kept. Pages of an array that end inside a large page cannot be continued with kept
-            // pages.
+            // Kept memory consists of large pages only. If the pages of an array end inside a large page, kept memory
+            // cannot be put behind them.
             let filled = pages.grow(bytes).and_then(|()| {
                 if old.is_multiple_of(Pages::LARGE) {
                     self.store.fill_from_kept(pages, old, bytes)

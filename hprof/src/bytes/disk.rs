@@ -16,7 +16,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// Returns the number of bytes that are left free.
+    /// Returns the number of bytes on this disk that are left free for other programs.
     pub(crate) fn reserve(self) -> u64 {
         RESERVE.min(self.total / RESERVE_PART)
     }

@@ -131,7 +131,8 @@ fn member(input: &[u8], at: usize, block: usize) -> Option<Member> {
     let mut decoder = GzDecoder::new(&input[at..]);
     let mut bytes =
         Vec::with_capacity(block.min((input.len() - at).saturating_mul(4)).min(4 << 20));
-    // If a member has more bytes than a block, HotSpot did not write it.
+    // HotSpot writes each block of the dump as one gzip member. So if a member has more bytes than `block`, HotSpot did
+    // not write it.
     (&mut decoder)
         .take(block as u64 + 1)
         .read_to_end(&mut bytes)

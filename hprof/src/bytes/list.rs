@@ -12,7 +12,7 @@ use crate::error::Result;
 #[derive(Debug)]
 pub(crate) struct List<T: Pod> {
     recent: Vec<T>,
-    /// The elements before those in the `Vec`. Only the first `stored` elements of this array are in use.
+    /// The elements that precede those in `recent`. Only the first `stored` elements of this array are in use.
     array: Array<T>,
     stored: usize,
 }

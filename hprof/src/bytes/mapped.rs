@@ -254,7 +254,7 @@ mod tests {
         assert!(map.place.lost.load(Ordering::Relaxed));
         let place = map.place;
         drop(map);
-        // Another test may have reused the place.
+        // Another test may already use the same [`Place`] for its own file.
         assert!(place.start.load(Ordering::Relaxed) != at || !place.lost.load(Ordering::Relaxed));
     }
 }

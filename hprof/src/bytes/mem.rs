@@ -413,12 +413,12 @@ mod pages {
         use std::cell::Cell;
         use std::io::{ErrorKind, Result};
 
-        /// The state of the target when a move is refused.
+        /// What is mapped at the target address after the system has refused to move memory there.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(crate) enum Target {
             Kept,
             Unmapped,
-            /// The target was unmapped, and another thread has mapped other memory there.
+            /// The target was unmapped, and then another thread has mapped other memory at the same address.
             Taken,
         }
 
@@ -426,7 +426,8 @@ mod pages {
         pub(crate) const TAKEN: u8 = 0x5a;
 
         thread_local! {
-            /// The number of moves that succeed before one is refused, and the state of the target after the refusal.
+            /// The number of moves of memory that succeed before one is refused, and the state of the target after the
+            /// refusal.
             pub(crate) static MOVE: Cell<Option<(usize, Target)>> = const { Cell::new(None) };
             /// The range that stands for the other thread's memory.
             pub(crate) static FOREIGN: Cell<Option<(*mut u8, usize)>> = const { Cell::new(None) };

@@ -322,16 +322,16 @@ pub(crate) struct MergePoint {
     pub(crate) at: usize,
     /// Number of bytes that follow the merge point in the base. They come from segments.
     pub(crate) merged: usize,
-    /// True if heap records precede the merge point.
+    /// True if heap records precede the merge point in the base.
     pub(crate) has_heap: bool,
 }
 
 /// The reason why a base has no merge point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoPoint {
-    /// No record boundary qualifies.
+    /// No record boundary can be the merge point.
     None,
-    /// More than one record boundary qualifies.
+    /// More than one record boundary can be the merge point.
     Several,
 }
 
@@ -352,7 +352,7 @@ impl NoPoint {
 struct Search<'a> {
     base: &'a [u8],
     segments: &'a [&'a [u8]],
-    /// Number of bytes that may still be compared.
+    /// Number of bytes of the base that may still be compared with segments.
     budget: usize,
     found: Option<MergePoint>,
 }
@@ -384,7 +384,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// True if the rest of the base equals the first bytes of the segments.
+    /// True if the bytes of the base from the offset `at` on are equal to the first bytes of the segments.
     fn is_merged_from(&mut self, at: usize) -> Result<bool, NoPoint> {
         let mut rest = &self.base[at..];
         for segment in self.segments {

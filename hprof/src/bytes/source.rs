@@ -363,7 +363,7 @@ fn gzip_layers(bytes: &[u8]) -> Result<usize> {
     if !gzip::is_gzip(bytes) {
         return Ok(0);
     }
-    // Damage in the first bytes of the inner layer is reported when they are decompressed.
+    // If the first bytes inside the gzip layer are damaged, this is reported when the file is decompressed.
     let Ok((mut inside, layers)) = gzip::unpacked(bytes) else {
         return Ok(1);
     };

@@ -73,7 +73,7 @@ impl Stamp {
         self
     }
 
-    /// Returns all values, in the format of the headers of indexes and summaries.
+    /// Returns the values of the stamp, in the format that the headers of indexes and summaries use.
     pub(crate) fn words(&self) -> [u64; 4] {
         let (seconds, nanos) = self.modified;
         [self.bytes, seconds, u64::from(nanos), self.ends]

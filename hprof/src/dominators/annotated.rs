@@ -100,7 +100,7 @@ impl AnnotatedGraph {
         &self.targets[self.begin(object)..self.begin(object + 1)]
     }
 
-    /// Returns the lists and notes as slices, for loops over many objects.
+    /// Returns the adjacency lists and the notes of all objects as slices, for loops over many objects.
     #[inline(always)]
     pub(crate) fn view(&self) -> GraphView<'_> {
         GraphView {
@@ -253,7 +253,7 @@ impl MappedBits {
         &mut self.0
     }
 
-    /// Returns the words, so that several threads can write them.
+    /// Returns the words of the bitmap as atomics, so that several threads can set bits.
     pub(crate) fn shared(&mut self) -> &[AtomicU64] {
         mem::as_atomic_u64(&mut self.0)
     }

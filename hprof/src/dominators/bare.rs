@@ -14,7 +14,7 @@ use crate::ids::NONE;
 
 /// The dominator tree to check. It was computed without the references from leaves to their classes.
 pub(super) struct Checked<'a> {
-    /// The graph. The note of an object is its node in the tree.
+    /// The graph. The note of each object is the object's node in the tree.
     pub(super) graph: &'a AnnotatedGraph,
     /// For each class object, its reachability level (0 for strong, 1 for soft, 2 for final references), and the nodes
     /// that its dominator dominates.

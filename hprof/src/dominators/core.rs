@@ -60,7 +60,8 @@ pub(crate) struct Core {
     pub(crate) count: u32,
     /// Members with a long adjacency list.
     pub(crate) long: Vec<u32>,
-    /// Terminal merge nodes, which are not members. The note of number `n` is [`SEVERAL`]` - n`.
+    /// Terminal merge nodes, which are not core members. The terminal merge node at index `n` has the note [`SEVERAL`]`
+    /// - n`.
     pub(crate) sinks: Array<u32>,
 }
 
@@ -211,9 +212,9 @@ impl Core {
     }
 }
 
-/// Returns the terminal merge nodes. `reaching` has three sets: the objects that are members for other reasons, the
-/// objects that refer to merge nodes, and the objects that refer to class objects. A merge node is terminal if it is in
-/// none of these sets, and no object below it along single referrers is.
+/// Returns the terminal merge nodes. `reaching` has three sets: the core members that are members for other reasons,
+/// the objects that refer to merge nodes, and the objects that refer to class objects. If a merge node is terminal,
+/// none of these sets contains the merge node or an object below it along single referrers.
 fn find_sinks(
     cells: Cells<'_>,
     joins: &MappedBits,
@@ -241,7 +242,8 @@ fn find_sinks(
 /// Returns true if enough merge nodes are terminal to save time by their separate handling.
 fn worthwhile(sinks: &MappedBits, joins: &MappedBits, classes: u32) -> bool {
     let joins = joins.count().saturating_sub(u64::from(classes));
-    // Notes from 2^31 on are those of terminal merge nodes, so all object numbers have to be smaller.
+    // A note of at least 2^31 belongs to a terminal merge node. Other notes are numbers of objects, so these numbers
+    // must be smaller than 2^31.
     let fits = sinks.words().len() < 1 << 25;
     fits && sinks.count() * 8 >= joins
 }
@@ -334,7 +336,7 @@ fn near_roots(graph: &AnnotatedGraph, limit: usize, witnesses: &mut MappedBits) 
     }
 }
 
-/// The data from which witnesses are chosen.
+/// The data that determines which objects become witnesses; see the module's description.
 struct Choice<'a, F> {
     class_of: &'a F,
     /// The number of references to each class object.
@@ -365,7 +367,7 @@ impl Marks {
     }
 }
 
-/// Fills `marks` and chooses witnesses. Returns the members with a long adjacency list.
+/// Fills the sets in `marks`, and adds the witnesses to them. Returns the core members with a long adjacency list.
 fn mark(
     cells: Cells<'_>,
     targets: &[u32],
@@ -457,7 +459,8 @@ fn close_upwards(cells: Cells<'_>, joins: &MappedBits, members: &mut MappedBits)
                     break;
                 }
                 let bit = 1 << (object % 64);
-                // If the bit was already set, the task that set it adds the ancestors from there on.
+                // If the bit was already set, another task has set it. That task also adds the ancestors above this
+                // object.
                 if shared[object as usize / 64].fetch_or(bit, Ordering::Relaxed) & bit != 0 {
                     break;
                 }

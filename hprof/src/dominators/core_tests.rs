@@ -112,14 +112,14 @@ fn sinks_with(more: &[(u32, u32)], also: &[u32], held_softly: Option<u32>) -> (V
 fn joins_that_lead_to_no_other_are_no_members() {
     // Objects 4 and 5 are not members, because they refer only to terminal merge nodes.
     assert_eq!(sinks_with(&[], &[], None), (vec![3, 8], vec![0, 1, 2]));
-    // Merge node 3 is not terminal if another merge node, 3 itself, or a class object is reachable through its subtree.
+    // Merge node 3 is not terminal if its subtree leads to another merge node, back to node 3, or to a class object.
     let above = vec![0, 1, 2, 3, 4, 5];
     assert_eq!(sinks_with(&[(6, 8)], &[], None), (vec![8], above));
     let circle = vec![0, 1, 2, 3, 4, 5, 6];
     assert_eq!(sinks_with(&[(6, 3)], &[], None), (vec![8], circle));
     let to_class = sinks_with(&[(7, 1), (9, 1)], &[], None);
     assert_eq!(to_class, (vec![8], vec![0, 1, 2, 3, 4, 5, 6, 7]));
-    // Merge node 3 is not terminal either if a witness or a softly referenced object is in its subtree.
+    // Merge node 3 is also not terminal if its subtree contains a witness or a softly referenced object.
     assert_eq!(sinks_with(&[], &[7], None).0, [8]);
     assert_eq!(sinks_with(&[], &[], Some(6)).0, [8]);
 }

@@ -31,10 +31,11 @@ pub(crate) mod code {
 pub(crate) enum RowCodes {
     Elements,
     Fields {
-        /// Used if the list leaves out null fields: one bit for each field, which is set if the field is not null.
+        /// Used if the adjacency list leaves out null fields: one bit for each field, which is set if the field is not
+        /// null.
         bits: u32,
-        /// Used if the list contains null fields: the number of fields returned so far, and the number of fields to
-        /// return.
+        /// Used if the adjacency list contains null fields: the number of fields for which the iterator has returned a
+        /// code so far, and the number of all fields.
         next: u16,
         end: u16,
         /// True if the referent follows after the fields.
@@ -109,7 +110,7 @@ impl Iterator for RowCodes {
     }
 }
 
-/// The adjacency lists, together with the dominators. The note of an object is its node in the tree.
+/// The adjacency lists, together with the dominators. The note of each object is the object's node in the tree.
 #[derive(Clone, Copy)]
 pub(crate) struct LaidOut<'a> {
     pub(crate) graph: &'a AnnotatedGraph,
@@ -214,8 +215,8 @@ impl LaidOut<'_> {
         }
     }
 
-    /// Returns true if a reference to a class object was inserted in place of a path through a leaf. Then its source
-    /// has no other reference to the class.
+    /// Returns true if this reference to a class object was inserted in place of a path through a leaf. Then the object
+    /// with the reference has no other reference to the class.
     #[inline(always)]
     fn is_by_leaf(self, passing: Passing) -> bool {
         if passing.target >= self.graph.split.classes {

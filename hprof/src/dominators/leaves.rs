@@ -69,8 +69,8 @@ pub(super) fn dominators(
                     Err(seen) => old = seen,
                 }
             }
-            // The value 0 means that a GC root holds the leaf. Then the super-root is its dominator, whatever other
-            // referrers it has.
+            // In `hangs_on`, 0 means that a GC root holds the leaf. Then the super-root is the leaf's dominator,
+            // whatever other referrers it has.
             if old == node || old == 0 {
                 return;
             }
@@ -228,8 +228,8 @@ fn number(hung: &mut [u32]) -> usize {
     counts.iter().sum()
 }
 
-/// Computes the dominators of leaves that only weaker references reach. Also returns these leaves, but only if some
-/// leaves refer to their classes. If none does, their reachability level is not needed, and the result is empty.
+/// Computes the dominators of leaves that only soft or final references reach. If any leaf refers to its class, the
+/// reachability levels of these leaves are needed, so returns the leaves for each level. Otherwise the result is empty.
 fn weakly(
     graph: &AnnotatedGraph,
     weak: &WeaklyReached,
@@ -287,17 +287,17 @@ pub(super) fn widen(span: &std::sync::atomic::AtomicU64, node: u32) {
     }
 }
 
-/// Returns a span that includes one more node.
+/// Returns a span (first and last node in preorder) that includes the nodes of `span` and `node`.
 #[inline(always)]
 pub(super) fn widened(span: u64, node: u32) -> u64 {
     let (low, high) = ((span >> 32) as u32, span as u32);
     u64::from(low.min(node)) << 32 | u64::from(high.max(node))
 }
 
-/// Returns the nearest common dominator of the two ends of a span.
+/// Returns the nearest common dominator of the first and the last node of a span.
 ///
-/// In preorder, take the nodes after the first end, up to and including the second. The nearest common ancestor of the
-/// two ends is the smallest parent of these nodes.
+/// Of all nodes of the span except the first, take the parents. The smallest parent in preorder is the nearest common
+/// ancestor of both ends.
 pub(super) fn common(minima: &Minima<'_>, span: u64) -> u32 {
     let (low, high) = ((span >> 32) as u32, span as u32);
     if low == high {

@@ -20,7 +20,7 @@ use crate::graph::heap_graph::HeapGraph;
 use crate::ids::NONE;
 use crate::progress::Progress;
 
-/// Immediate dominators of all reached members of the core. The members are numbered, and the note of a member is its
+/// Immediate dominators of all reached core members. The members are numbered, and the note of each member is its
 /// number.
 #[derive(Debug)]
 pub(crate) struct Dominators {
@@ -68,8 +68,8 @@ pub(crate) fn dominators(
     Ok(all)
 }
 
-/// Returns a lower bound of the memory needed right after the search, for the references to merge nodes and the first
-/// vertices.
+/// Returns a lower bound of the memory needed right after the depth-first search: for the references to merge nodes,
+/// and for the first vertices that are processed.
 fn later_bytes(core: &Core) -> u64 {
     u64::from(core.count) * 8
 }
@@ -102,7 +102,8 @@ impl Predecessors {
         }
         let mut sources: Array<u32> = store.zeroed(sum as usize)?;
         {
-            // Fills each group from its end. Afterwards the offsets are the starts of the groups.
+            // Sorts the references by target. The group of each target is filled from its end. Afterwards the offsets
+            // are the starts of the groups.
             let cursors = mem::as_atomic_u32(&mut offsets);
             let out = mem::as_atomic_u32(&mut sources);
             for_each_edge(graph, class_of, core, cursors, |from, to| {
@@ -223,8 +224,8 @@ fn immediate(
         mut sources,
     } = predecessors;
     let mut parent = parent;
-    // Return memory that the store keeps for reuse to the system. It would become the start of the new array. The
-    // vertices there are processed last, so it would be idle for a long time.
+    // Return memory that the store keeps for reuse to the system. Otherwise this memory would become the start of the
+    // new array and be idle for a long time, because the vertices at the start are processed last.
     store.give_back();
     let mut words: Array<u32> = store.zeroed(count * 4)?;
     {
@@ -284,9 +285,10 @@ struct Vertex {
 
 /// The input for the vertices that are not processed yet.
 struct Unprocessed<'a> {
-    /// If the bucket of a vertex is empty: the vertex's parent, which has a smaller number than the vertex. If it is
-    /// not empty: the first member of the bucket, which has a larger number. Then the last member of the bucket links
-    /// to the parent.
+    /// This array has two uses. If the bucket of a vertex is empty, the element is the vertex's parent, which has a
+    /// smaller number than the vertex. If the bucket is not empty, the element is the first member of the bucket, which
+    /// has a larger number. The members of a bucket are a linked list, and the last member links to the vertex's
+    /// parent.
     parent: &'a mut [u32],
     offsets: &'a [u32],
     sources: &'a [u32],

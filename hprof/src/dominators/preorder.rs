@@ -1,14 +1,14 @@
 //! Lays out the dominator tree: puts all reached objects with references in preorder. In the code, the place of an
 //! object is its position in preorder.
 //!
-//! The dominator tree of the core is known. Every other object has one referrer, and following single referrers upwards
-//! leads to a core member. In preorder, it comes after this member and before the next member. So each task follows the
-//! adjacency lists of some members, and the results of the tasks are concatenated:
+//! The dominator tree of the core (see `core.rs`) is known. Every other object has one referrer, and following single
+//! referrers upwards leads to a core member. In preorder, the object comes after this core member and before the next
+//! one. So each task follows the adjacency lists of some members, and the results of the tasks are concatenated:
 //!
 //! ```text
 //! members        M1             M2        M3
 //! preorder       M1 a b c       M2 d      M3 e f
-//!                task 1                   task 2
+//! task 1                   task 2
 //! ```
 //!
 //! Terminal merge nodes and their subtrees are appended last. They are moved to their positions when their dominators
@@ -323,8 +323,8 @@ fn note(cells: Cells<'_>, objects: &[u32], first: u32) {
     }
 }
 
-/// Sets the notes of objects without a position to [`NONE`]. Unreached members of the core have the note 0, which is
-/// the position of the super-root.
+/// Sets the notes of objects without a position in preorder to [`NONE`]. Core members that were not reached have the
+/// note 0, which is the position of the super-root.
 fn forget_unplaced(graph: &mut AnnotatedGraph, placed: &MappedBits) {
     let inner = graph.split.inner;
     let (cells, _) = graph.shared();
@@ -435,7 +435,8 @@ impl Places {
         let nodes = idom.len();
         // First the size of each member's subtree, then the position of the member.
         let mut place: Array<u32> = store.zeroed(nodes)?;
-        // The next free position below each member. In the end, this is the first position after the member's subtree.
+        // For each member, the next free position in its subtree. When all positions are assigned, this is the first
+        // position after the subtree.
         let mut end: Array<u32> = store.zeroed(nodes)?;
         let (places, next) = (&mut place[..], &mut end[..]);
         for n in (1..nodes).rev() {
@@ -459,7 +460,7 @@ impl Places {
 
 /// The dominator tree of the core, in preorder.
 struct Members {
-    /// The position of each member, indexed by its number.
+    /// The position of each core member in preorder, indexed by the number of the member.
     place: Array<u32>,
     /// The position of each member's parent. The array starts with the last member, so that the memory of the first
     /// members can be freed first.
@@ -493,7 +494,7 @@ impl Members {
         }
     }
 
-    /// Frees the data of the members before the position `first`.
+    /// Frees the data of the core members whose positions are before `first`.
     fn shed(&mut self, first: u32) {
         self.above
             .shed((self.nodes - first.min(self.nodes)) as usize);
@@ -560,8 +561,8 @@ fn objects(
 pub(super) struct Checks {
     /// For each class object, its reachability level and the positions of the members that its dominator dominates.
     of_class: Vec<(usize, Range<u32>)>,
-    /// For each reachability level of a referring object, and for each class object: the range of positions, as its
-    /// start and its length. The referring object must be a member in this range, or lie below one.
+    /// For each reachability level of a referring object, and for each class object: a range of positions, as its start
+    /// and its length. The referring object must be a core member in this range, or lie below such a member.
     pub(super) of_level: [Vec<(u32, u32)>; 3],
 }
 

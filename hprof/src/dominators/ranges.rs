@@ -17,6 +17,8 @@ pub(super) struct Minima<'a> {
 impl<'a> Minima<'a> {
     const BLOCK: usize = 64;
 
+    /// Creates the table for `values`.
+    ///
     /// Cost: one pass. Memory: for each block of 64 values, four bytes for each power of two up to the number of
     /// blocks. This is about one byte for each value.
     pub(super) fn new(values: &'a [u32], store: &Store) -> Result<Self> {
@@ -142,7 +144,7 @@ impl Sums {
     ) -> Option<Self> {
         let sums = Self { bases, rest, far };
         let view = sums.view();
-        // Returns the first and the last sum of a block; `None` if the block does not ascend.
+        // Returns the first and the last sum of a block; `None` if the sums of the block are not in ascending order.
         let ends = |block: usize| {
             let len = Self::BLOCK.min(view.rest.len() - block * Self::BLOCK);
             let base = view.bases[block];
@@ -167,7 +169,7 @@ impl Sums {
         fits.then_some(sums)
     }
 
-    /// Returns the number of sums, including the total.
+    /// Returns the number of prefix sums, including the total of all amounts.
     pub(crate) fn len(&self) -> usize {
         self.rest.len()
     }
@@ -237,7 +239,7 @@ mod tests {
     use super::*;
 
     fn amounts(scale: u64) -> impl Fn(usize) -> u64 + Sync {
-        // Large amounts are rare, so that most blocks fit in 16 bits.
+        // Large amounts are rare. So the sums of most blocks fit in 16 bits each.
         move |i| {
             let large = if i % 1000 == 999 { scale } else { 0 };
             i as u64 % 7 + large

@@ -12,11 +12,12 @@ use crate::ids::NONE;
 /// Number of references between the prefetch of a target and its use.
 pub(crate) const AHEAD: usize = 16;
 
-/// A depth-first spanning tree of the core. Members are numbered in preorder from 1, and the note of a member is set to
-/// its number. The number of the super-root, which refers to every root, is 0. Unreached members also have the note 0.
+/// A depth-first spanning tree of the core (see `core.rs`). The core members are numbered in preorder from 1, and the
+/// note of each member is set to its number. The number of the super-root, which refers to every root, is 0. Unreached
+/// members also have the note 0.
 #[derive(Debug)]
 pub(crate) struct SpanningTree {
-    /// The number of each member's parent.
+    /// The number of each core member's parent in the tree, indexed by the number of the member.
     pub(crate) parent: Array<u32>,
     /// Number of nodes reached, without the super-root.
     pub(crate) reached: u32,
@@ -104,7 +105,7 @@ pub(crate) fn search(
 struct Membership<'a>(u32, BitsView<'a>);
 
 impl Membership<'_> {
-    // The compiler would not inline a closure at each of its calls.
+    // This is a method and not a closure, because the compiler would not inline a closure at each of its calls.
     #[inline(always)]
     fn of(self, object: u32) -> bool {
         object < self.0 && self.1.contains(object)

@@ -174,13 +174,14 @@ fn references<'a>(
 pub(super) struct Spans<'a>(&'a [AtomicU64]);
 
 impl Spans<'_> {
-    /// Adds references. Each pair is the number of the terminal merge node and the position of the referrer.
+    /// Extends the spans by references. Each pair is the number of the terminal merge node and the position of the
+    /// referrer.
     fn widen(self, references: impl Iterator<Item = (u32, u32)>) {
         references.for_each(|(sink, place)| widen(&self.0[sink as usize], place));
     }
 
-    /// Adds references that a task recorded. Each pair is the number of the terminal merge node and a relative position
-    /// of the referrer, which `place` converts.
+    /// Extends the spans by references that a task recorded. Each pair is the number of the terminal merge node and the
+    /// position of the referrer in the task's output. `place` converts this position to one in the whole preorder.
     pub(super) fn widen_noted(self, references: &[(u32, u32)], place: impl Fn(u32) -> u32) {
         const AHEAD: usize = 16;
         for (i, &(sink, from)) in references.iter().enumerate() {
@@ -226,8 +227,8 @@ impl Ranks {
 /// to positions after it.
 pub(super) struct Insertion<'a> {
     sinks: &'a [Sink],
-    /// For each terminal merge node, the number of inserted nodes before it. The last element is the number of all
-    /// inserted nodes.
+    /// For each terminal merge node, the number of nodes that are inserted before it: the terminal merge nodes that
+    /// precede it, and their subtrees. The last element is the number of all inserted nodes.
     starts: &'a [u32],
     /// Number of nodes that were laid out before, without the inserted nodes.
     nodes: u32,
@@ -268,13 +269,15 @@ impl<'a> Insertion<'a> {
         })
     }
 
-    /// Returns the new position of a node that is not inserted. `place` may also be the position after all nodes.
+    /// Returns the new position of a node that was already laid out before the insertion. `place` is its old position,
+    /// or the position after all these nodes.
     #[inline(always)]
     pub(super) fn moved(&self, place: u32) -> u32 {
         place + self.first[self.dominators.before(place) as usize]
     }
 
-    /// Returns the new position of any node. Before the insertion, the inserted nodes come after all other nodes.
+    /// Returns the new position of any node. `place` is its old position. The old positions of the inserted nodes come
+    /// after those of all other nodes.
     #[inline(always)]
     pub(super) fn place(&self, place: u32) -> u32 {
         match place.checked_sub(self.nodes) {

@@ -39,9 +39,11 @@ pub(super) fn share(members: usize, tasks: usize) -> usize {
 
 /// The part of the preorder that one task lays out.
 pub(super) enum Task {
-    /// Members and the objects below them, except the objects below members with a long adjacency list.
+    /// A range of core members, with the objects below them. The objects below members with a long adjacency list are
+    /// left out. They belong to other tasks.
     Members(Range<u32>),
-    /// Objects below one member with a long adjacency list. The task starts with the targets of one part of this list.
+    /// A part of a long adjacency list of one core member. The task lays out the targets in this part, and the objects
+    /// below the targets.
     Row {
         member: u32,
         object: u32,
@@ -84,8 +86,8 @@ pub(super) fn tasks(
         let object = object_at[last as usize];
         if object != NONE && graph.row(object).len() >= thresholds.long {
             let (first, end) = (graph.begin(object) as u32, graph.begin(object + 1) as u32);
-            // If the list has at least an eighth of all references, a large part of the heap may be below it. It is
-            // then divided into smaller parts, so that all threads have work.
+            // If the adjacency list has at least an eighth of all references, a large part of the heap may be below the
+            // object. The list is then divided into smaller parts, so that all threads have work.
             let references = (end - first) as usize;
             let share = if references * 8 < graph.targets.len() {
                 LARGEST_SHARE
@@ -104,16 +106,19 @@ pub(super) fn tasks(
     tasks
 }
 
-/// The result of a task. Positions are relative to the task's start. Later tasks reuse its memory.
+/// The result of a task. All positions count from the first object that the task lays out. Later tasks reuse the
+/// memory.
 pub(super) struct TaskOutput {
     pub(super) object: List<u32>,
-    /// The position of each object's parent. [`NONE`] if the parent is the member that the task belongs to.
+    /// The position of each object's parent. [`NONE`] if the parent is the core member whose adjacency list the task
+    /// reads.
     pub(super) parent: List<u32>,
-    /// The positions of the members.
+    /// The positions of the core members or terminal merge nodes that the task lays out.
     pub(super) members: Vec<u32>,
     pub(super) missing: Vec<u32>,
     /// References from strongly reached objects to terminal merge nodes. Each pair is the number of the merge node and
-    /// the position of the referrer. The position is [`NONE`] if the referrer is the member that the task belongs to.
+    /// the position of the referrer. The position is [`NONE`] if the referrer is the core member whose adjacency list
+    /// the task reads.
     pub(super) to_sinks: Vec<(u32, u32)>,
     /// True if the task found more references to terminal merge nodes than it may record.
     pub(super) more_to_sinks: bool,

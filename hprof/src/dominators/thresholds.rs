@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The thresholds, and the criteria for witnesses (see `core.rs`).
 #[derive(Clone, Copy, Debug)]
 pub struct Thresholds {
-    /// An object is a witness if it refers to a class object that has at most this many referrers.
+    /// An object is a witness for the dominator of a class object if the object refers to the class object, and if the
+    /// class object has at most this many referrers.
     pub rare: u32,
     /// In each group of this many consecutive objects, and for each class object, the first object that refers to it is
     /// a witness.
@@ -85,7 +86,7 @@ pub struct Tally {
     pub again: AtomicUsize,
     /// How often all adjacency lists were read again to find references to leaves.
     pub leaves_again: AtomicUsize,
-    /// Number of members with a long adjacency list.
+    /// Number of core members with a long adjacency list.
     pub long: AtomicUsize,
     /// How often the computation was repeated because the witnesses were not enough.
     pub wanting: AtomicUsize,

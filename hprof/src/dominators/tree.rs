@@ -461,7 +461,7 @@ fn ends(parent: &[u32], store: &Store) -> Result<Array<u32>> {
     let mut end: Array<u32> = store.zeroed(parent.len())?;
     let ends = &mut end[..];
     for node in (0..parent.len()).rev() {
-        // If the end of a node was not written, the node has no children.
+        // `ends[node]` is still 0 if the node has no children.
         let own = ends[node].max(node as u32 + 1);
         ends[node] = own;
         let above = &mut ends[parent[node] as usize];

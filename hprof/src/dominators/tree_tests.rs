@@ -12,7 +12,7 @@ use crate::progress::Silent;
 /// Time limit for one small graph. With a wrong dominator, a search may never end.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Thresholds that choose too few witnesses in some cases.
+/// Thresholds that choose too few witnesses (see `core.rs`) in some cases.
 const FEW: Thresholds = Thresholds {
     rare: 0,
     every: 1 << 20,
@@ -53,7 +53,7 @@ impl Case {
         Self::of_size(random, 120)
     }
 
-    /// Like [`Case::random`], with at most `size` objects that may have references.
+    /// Creates a case like [`Case::random`], but with at most `size` objects that may have references.
     fn of_size(random: &mut Random, size: u32) -> Self {
         let classes = random.below(6);
         let inner = classes + 1 + random.below(size);
@@ -233,7 +233,7 @@ impl Case {
         core.sinks.len()
     }
 
-    /// Returns true if the first witnesses are not enough to find all dominators.
+    /// Returns true if the witnesses that are chosen first (see `core.rs`) are not enough to find all dominators.
     fn needs_more(&self, thresholds: Thresholds) -> bool {
         let _deadline = Deadline::after(LIMIT);
         let store = Store::new(None);
@@ -263,7 +263,8 @@ fn witnesses_give_the_dominators_of_the_whole_graph() {
         sinks += case.sinks();
     }
     assert!(sinks > 1_250, "{sinks} sinks in all");
-    // Check that many cases need more witnesses, so that the test covers this code.
+    // Check that in many cases the first witnesses are not enough, so that the test covers the code that adds
+    // witnesses.
     assert!(wanting > 25, "{wanting} of 1000 cases needed more");
 }
 
@@ -401,8 +402,8 @@ fn a_class_that_a_single_leaf_keeps_hangs_on_it() {
     assert_eq!(case(&[]).found_with(usual, &[0]), None);
     // Both holders refer to the leaf, so neither dominates the class, but the leaf still does.
     assert_eq!(case(&[(3, 4)]).found_with(usual, &[0]), None);
-    // The other holder refers to the loader, which leads to the class without the leaf. So the reference changes the
-    // class's dominator.
+    // The other holder refers to the loader. So a path without the leaf leads to the class, and the reference from the
+    // leaf to the class changes the class's dominator.
     assert_eq!(case(&[(3, 1)]).found_with(usual, &[0]), None);
     // The dominator also changes if one holder refers to both the leaf and the loader. It does not change if this
     // holder refers to the class, too.

@@ -25,8 +25,9 @@ use crate::dominators::thresholds::Thresholds;
 use crate::error::Result;
 use crate::ids::NONE;
 
-/// Marks objects that are never settled: objects that roots or weaker references hold, and objects with very many
-/// referrers. This value is added to their number of referrers, and is larger than any such number.
+/// Marks objects that are never settled (see the module's description): objects that roots or weaker references hold,
+/// and objects with very many referrers. This value is added to their number of referrers, and is larger than any such
+/// number.
 const NEVER: u32 = 1 << 31;
 /// One in this number of parts of the graph is examined. If these parts have enough back edges, settling saves time.
 const SAMPLED: usize = 8;

@@ -58,8 +58,8 @@ impl Range {
     }
 }
 
-/// The slots of a range. Without `blocks`, every 8 bytes of the range are a slot. With `blocks`, only addresses in
-/// numbered blocks have slots.
+/// The slots of an address range. Without `blocks`, every 8 bytes of the range are a slot. With `blocks`, an address
+/// has a slot only if its block has a number.
 #[derive(Debug)]
 pub(crate) struct Space {
     pub(crate) range: Range,
@@ -290,8 +290,8 @@ pub(crate) struct Ranks {
 }
 
 impl Ranks {
-    /// Number of lines in a stretch. A stretch is the unit in which an index stores the map: stretches without marks
-    /// are left out (see [`Ranks::stretches`]). The words of a stretch take 4 KiB, a page of memory.
+    /// Number of lines in a stretch. An index stores the map of marked slots in stretches. Stretches without marks are
+    /// left out (see [`Ranks::stretches`]). The bitmap words of one stretch take 4 KiB, a page of memory.
     const STRETCH: usize = 64;
 
     /// Returns the rank of a marked slot, and true if its object is a leaf; `None` if the slot is not marked.
@@ -397,8 +397,8 @@ impl Ranks {
         )
     }
 
-    /// Creates the map from its stretches; `None` if they do not fit a map of this range. The values of the counts are
-    /// not checked.
+    /// Creates the map from the stretches that an index stores; `None` if they do not fit a map of this range. The
+    /// counts of set bits in `counts` are not checked.
     pub(crate) fn of_stretches(
         space: Space,
         marked: [u32; 2],
@@ -506,8 +506,8 @@ impl RanksView<'_> {
     }
 }
 
-/// Copies part `n` of `parts` to the index `numbers[n] * size` of `all`. All parts have `size` elements, except that
-/// the last part of `all` may be shorter. Returns `None` if the lengths do not match.
+/// Copies each of the `parts` into `all`. Part `n` goes to the index `numbers[n] * size`. All parts have `size`
+/// elements, but the part at the end of `all` may be shorter. Returns `None` if the lengths do not match.
 fn place<T: bytemuck::Pod + Send + Sync>(
     all: &mut [T],
     numbers: &[u32],

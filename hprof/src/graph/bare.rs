@@ -42,8 +42,8 @@ impl Kept {
     }
 }
 
-/// Decides which bare objects are leaves. The decision depends only on the order of objects in the file, so all passes
-/// over the file decide alike.
+/// Decides which bare objects (see the module's description) are leaves. The decision depends only on the order of
+/// objects in the file, so all passes over the file decide alike.
 #[derive(Debug)]
 pub(crate) struct Sifter {
     kept: Kept,
@@ -112,7 +112,7 @@ pub(crate) struct LeafClasses {
     /// A bitmap in which the bit of a leaf is set if the leaf refers to its class. Each word is stored with the number
     /// of set bits in the words before it.
     words: Vec<(u64, u32)>,
-    /// For each set bit, the class object of the leaf.
+    /// For each set bit of this bitmap, the class object to which the leaf refers.
     classes: Array<u32>,
 }
 
@@ -194,8 +194,8 @@ pub(crate) struct Linked<'a> {
 /// Maximum number of objects close to GC roots whose references are examined.
 const NEAR: usize = 1 << 14;
 const LONG: usize = 1 << 10;
-/// Maximum number of replacing references that are recorded. If more are needed, the later check of dominators detects
-/// it.
+/// Maximum number of references that are inserted in place of paths through leaves. If more are needed, the later check
+/// of dominators detects it.
 const PAIRS: usize = 1 << 16;
 
 impl Linked<'_> {
@@ -261,9 +261,10 @@ impl Linked<'_> {
         pairs
     }
 
-    /// Marks the classes that are reachable from GC roots without passing through their instances. Follows the
-    /// references of class objects. For the objects in `near`, and for objects to which class objects refer, follows
-    /// only references that no record contains.
+    /// Marks the classes that are reachable from GC roots without passing through their instances. The search follows
+    /// all references of class objects. For other objects, it follows only references that no record contains, such as
+    /// those from a class loader to its classes. These other objects are those in `near`, and those to which class
+    /// objects refer.
     fn reached_classes(&self, near: &[u32]) -> Vec<bool> {
         let count = self.split.classes;
         let mut reached = vec![false; count as usize];
@@ -406,8 +407,8 @@ mod tests {
             let found = drawn.by_leaves(1..2 + objects);
             assert_eq!(found.len() as u32, objects.min(near));
         }
-        // The number of references of one object is limited. A longer list is read only up to the limit, and no
-        // reference is inserted for its object.
+        // At most [`LONG`] references of one object are read. If its adjacency list is longer, no references are
+        // inserted for the object.
         for more in [0, 1] {
             let mut long = vec![4; LONG - 1 + more];
             long.push(3);

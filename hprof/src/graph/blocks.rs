@@ -122,7 +122,7 @@ impl Blocks {
         slot_in(number, self.shift, grain)
     }
 
-    /// Returns the address of a slot; `None` if the slot is in no numbered block.
+    /// Returns the address of a slot; `None` if no block has the slot's block number.
     pub(crate) fn address(&self, slot: u64) -> Option<u64> {
         let block = *self.numbered.get((slot >> self.shift) as usize)?;
         let grain = u64::from(block) << self.shift | slot & ((1 << self.shift) - 1);

@@ -85,8 +85,9 @@ impl Context<'_> {
         }
     }
 
-    /// Returns the rule that selects which bare objects stay among the objects with references. Returns `None` if no
-    /// bare object is a leaf: the plan may forbid it, or there are no bitmaps to mark leaves.
+    /// Returns the rule that selects which bare objects stay among the objects with references (see `bare.rs`). Returns
+    /// `None` if all of them stay there. This is the case if the plan forbids bare leaves, or if there are no bitmaps
+    /// to mark leaves.
     fn kept(&self, plan: &Plan) -> Option<Kept> {
         let told = plan.bare_leaves && plan.reach.is_some();
         told.then(|| Kept::new(self.options.thresholds))
@@ -410,8 +411,8 @@ fn link(
 
 /// Creates the graph from the recorded references. Adds the GC roots and the references that no record contains.
 ///
-/// `near` has the class for each shape of leaves. If it is given, direct references replace paths that lead from an
-/// object close to a GC root through a leaf to the class of the leaf.
+/// `near` has the class for each shape of leaves. If it is given, paths "object -> leaf -> class of the leaf" are
+/// replaced by direct references "object -> class". This is only done for objects close to a GC root.
 fn assemble(
     scanned: &mut Scanned,
     classes: &Classes,

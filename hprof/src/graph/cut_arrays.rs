@@ -35,8 +35,8 @@ impl CutArray {
     }
 }
 
-/// Returns a warning for each array. `next` has, for each array, the address of the next object in the heap if it is
-/// known.
+/// Returns a warning about each of these truncated arrays. `next` has, for each array, the address of the next object
+/// in the heap if it is known.
 pub(crate) fn warnings(
     arrays: &[CutArray],
     classes: &Classes,

@@ -50,7 +50,7 @@ pub struct HeapGraph {
     /// References that were inserted in place of a path through a leaf to its class. Each pair is the referrer of the
     /// leaf and the class.
     pub(crate) by_leaves: Vec<(u32, u32)>,
-    /// Classes to which leaves refer, if `leaf_classes` does not contain these references.
+    /// Class objects to which leaves refer, for the case that `leaf_classes` does not contain these references.
     pub(crate) of_leaves: Vec<u32>,
 }
 
@@ -126,8 +126,9 @@ impl HeapGraph {
         })
     }
 
-    /// Moves the references from leaves to their classes to the other adjacency lists. The leaves up to the last one
-    /// with a reference become objects with references.
+    /// Moves the references from leaves to their classes to the other adjacency lists. An object with an adjacency list
+    /// is not a leaf any more. Adjacency lists are contiguous, so this applies to all leaves up to the last one with a
+    /// reference.
     pub(crate) fn with_rows_of_leaves(mut self, store: &Store) -> Result<Self> {
         if self.leaf_classes.len() == 0 {
             return Ok(self);

@@ -149,8 +149,8 @@ pub(crate) fn hold_classes(held: &mut BTreeMap<u32, RootKind>, split: Split) {
     }
 }
 
-/// Returns true if a thread object is a bare leaf according to `is_bare`. A leaf has no adjacency list, so it cannot
-/// refer to the objects that the thread holds.
+/// Returns true if the object of any thread is a leaf that refers only to its class, according to `is_bare`. A leaf has
+/// no adjacency list, so it cannot refer to the objects that the thread holds.
 pub(crate) fn have_bare_holder(
     split: Split,
     roots: &[Root],

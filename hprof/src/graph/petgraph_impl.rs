@@ -224,7 +224,7 @@ impl Iterator for AllEdges<'_> {
                 return None;
             }
             self.edges = self.graph.edges(GraphNode(self.next));
-            // Skip the leaves at the end that have no references, and continue with the super-root.
+            // The leaves from here to the last object have no references. Skip them, and continue with the super-root.
             let (inner, leaves) = (self.graph.split.inner, self.graph.leaf_classes.rows());
             self.next = match self.next + 1 {
                 next if next == inner + leaves => self.graph.objects,
@@ -272,7 +272,7 @@ impl IntoNodeIdentifiers for &HeapGraph {
     }
 }
 
-/// All nodes with their weights, which are empty.
+/// All nodes. The weight of each node is the empty `()`.
 #[derive(Clone, Debug)]
 pub struct NodeReferences(Nodes);
 

@@ -63,7 +63,7 @@ pub(crate) struct Plan {
     /// True if the graph has references from objects to their classes. References to classes that are certainly GC
     /// roots are always left out.
     pub(crate) class_references: bool,
-    /// True if an object may be a leaf although it refers to its class and the class may not be a GC root.
+    /// True if objects that refer only to their class may be leaves, even if the class may not be a GC root.
     pub(crate) bare_leaves: bool,
     pub(crate) late_classes: LateClasses,
     pub(crate) reach: Option<Reach>,
@@ -74,7 +74,8 @@ pub(crate) struct Plan {
 pub(crate) struct LateClasses {
     /// Offsets of class records that come after objects.
     pub(crate) late: Vec<usize>,
-    /// Ids of classes that have no record, and the ids of those that are classes of object arrays.
+    /// Ids of all classes that have no record, and separately the ids of those among them that are classes of object
+    /// arrays.
     pub(crate) unknown: Vec<u64>,
     pub(crate) arrays: Vec<u64>,
     /// Hidden classes that only their class loaders keep alive, sorted.
@@ -116,8 +117,8 @@ impl Plan {
     }
 
     /// Guesses the address range and the alignment from the class ids and the first object of each piece. The guess of
-    /// the alignment is a multiple of the true alignment, because few addresses are examined. The counters of array
-    /// lengths use it as modulus. It is halved until these counters take little memory.
+    /// the alignment is a multiple of the true alignment, because few addresses are examined. Array lengths are counted
+    /// modulo the guess, so a large guess needs many counters. It is halved until the counters take little memory.
     fn sample(&mut self, source: &Source, id_size: usize) {
         let mut ids: Vec<u64> = self.dumps.iter().map(|c| c.id).collect();
         let starts = self
@@ -222,7 +223,7 @@ impl Plan {
         found
     }
 
-    /// Returns true if the plan covered everything that a pass found. If it did not, extends the plan for another pass.
+    /// Returns true if a pass found nothing that contradicts the plan. Otherwise, extends the plan for another pass.
     pub(crate) fn is_settled(&mut self, context: &Context<'_>, scanned: &Scanned) -> bool {
         if self.learn_classes(context, scanned) {
             return false;
@@ -291,8 +292,8 @@ impl Visitor for LateClassVisitor {
     }
 }
 
-/// Returns the classes of a dump, including those that an earlier pass over the objects found late; `None` if
-/// `late_classes` does not fit this dump.
+/// Returns the classes of a dump. This includes `late_classes`, which are classes that an earlier pass found only among
+/// the objects. Returns `None` if `late_classes` does not fit this dump.
 ///
 /// Cost: reads the class records.
 pub(crate) fn classes_with(

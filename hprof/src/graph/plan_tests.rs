@@ -1,4 +1,5 @@
-//! Tests of the guesses before the first pass. If they are right, one pass is enough.
+//! Tests of the guesses about a dump that are made before the first pass over its objects. If they are right, no second
+//! pass is needed.
 
 use std::sync::Mutex;
 
@@ -90,7 +91,7 @@ fn the_alignment_is_that_of_classes_and_first_objects() {
         for (classes, first, expected) in [
             ([0x100, 0x200], 0x1000, 256),
             ([0x120, 0x200], 0x1000, 32),
-            // Both classes are aligned to 32 bytes, and not to 64.
+            // The addresses of both class objects are multiples of 32, but not of 64.
             ([0x120, 0x160], 0x1000, 32),
             ([0x100, 0x200], 0x1010, 16),
             ([0x108, 0x208], 0x1010, 8),

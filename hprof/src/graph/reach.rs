@@ -115,7 +115,7 @@ mod tests {
 
     const BASE: u64 = 0x7_0000_0000;
 
-    /// Returns the range of `slots` slots that starts at `BASE`, for a file of `file` bytes.
+    /// Returns the [`Reach`] of `slots` slots from the address `BASE` on, for a file of `file` bytes.
     fn of(slots: u64, file: u64, in_order: bool) -> Reach {
         Reach::new(BASE, BASE + (slots << GRAIN), file as usize, in_order).unwrap()
     }
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!((roomy.range, roomy.in_blocks), (blocks.range, true));
         assert!(roomy.is_roomy);
         assert_eq!(roomy.with(base, end, file as usize), None);
-        // If the range is extended, the other fields stay unchanged.
+        // If `with` extends the range of addresses, the other fields stay unchanged.
         for (reach, is_roomy) in [(blocks, false), (roomy, true)] {
             let wider = reach.with(base, end + 64, file as usize).unwrap();
             assert!(wider.in_blocks && wider.range.end > end);

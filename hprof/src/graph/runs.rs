@@ -14,8 +14,8 @@
 
 use crate::graph::address::{Range, Ranks};
 
-/// Maximum number of runs in a piece of the file (about a megabyte). If a piece has more, the whole file counts as
-/// unordered.
+/// Maximum number of runs (see above) in a piece of the file, which is about a megabyte. If a piece has more, the
+/// objects of the whole file count as not sorted by address.
 const MOST_IN_PIECE: usize = 256;
 /// Maximum number of runs that are stored before the whole file is read. One run for each piece does not count.
 const MOST_KEPT: usize = 1 << 16;
@@ -32,7 +32,7 @@ struct Run {
     before: [u32; 2],
 }
 
-/// The runs of a file, or of a piece of it, in the order of the file.
+/// The runs (see the module's description) of a file or of a piece of it, in the order of the file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Runs {
     runs: Vec<Run>,
@@ -70,8 +70,8 @@ impl Runs {
         }
     }
 
-    /// Adds the runs of the next piece. `base` is the number of objects with references, and the number of leaves, in
-    /// all earlier pieces.
+    /// Adds the runs of the next piece of the file. `base` is the number of objects with references, and the number of
+    /// leaves, in all earlier pieces.
     pub(crate) fn append(&mut self, piece: &mut Self, base: [usize; 2]) {
         self.pieces += 1;
         if piece.scattered || self.runs.len() + piece.runs.len() > self.pieces + MOST_KEPT {
@@ -94,8 +94,9 @@ impl Runs {
         self.runs = Vec::new();
     }
 
-    /// Returns the runs sorted by address; `None` if their address ranges overlap or there are too many runs. If ranges
-    /// overlap, objects that follow each other in the file may not be neighbours in the heap.
+    /// Returns the runs sorted by the address of their first object; `None` if the address ranges of runs overlap or
+    /// there are too many runs. If ranges overlap, objects that follow each other in the file may not be neighbours in
+    /// the heap.
     ///
     /// Cost: sorts the runs.
     fn by_address(&self) -> Option<Vec<Run>> {
@@ -111,7 +112,8 @@ impl Runs {
         self.by_address().is_some()
     }
 
-    /// Returns the table that converts ranks to numbers; `None` if there are too many runs or if they overlap.
+    /// Returns the table that converts an object's rank to its number (see the module's description); `None` if there
+    /// are too many runs or if they overlap.
     pub(crate) fn table(&self, ranks: &Ranks) -> Option<RunTable> {
         let row = |run: &Run| {
             let slot = ranks.space.slot(run.first)?;
@@ -137,7 +139,7 @@ impl Runs {
 /// A run, as a row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// The slot of its first object.
+    /// The slot of the run's first object.
     pub(crate) slot: u64,
     /// Number of objects with references, and number of leaves, at lower addresses than this run.
     pub(crate) ranks: [u32; 2],
@@ -156,10 +158,11 @@ impl Row {
     }
 }
 
-/// The table of runs of a file whose runs do not overlap.
+/// The table of the runs of a file (see the module's description). The runs do not overlap.
 #[derive(Debug)]
 pub(crate) struct RunTable {
-    /// The first slot of each run, ascending. The run with the lowest addresses is left out.
+    /// The first slot of each run, ascending. The run with the lowest addresses is left out, because the slots before
+    /// all these starts belong to it.
     starts: Vec<u64>,
     offsets: Vec<[u32; 2]>,
     rows: Vec<Row>,
@@ -315,7 +318,7 @@ mod tests {
             let number = table.number(slot, rank, leaf);
             assert_eq!(number, next[usize::from(leaf)], "slot {slot}");
             next[usize::from(leaf)] += 1;
-            // `near` is the first object of the file, the last one, or the object itself.
+            // `near` is any slot: the first of the file, the last of the file, or the slot of the object itself.
             for near in [slots[0], slots[slots.len() - 1], slot] {
                 let (same, from) = table.rank(number, leaf, near).unwrap();
                 assert_eq!(same, rank, "slot {slot}");
@@ -354,7 +357,8 @@ mod tests {
         let odd_then_even: Vec<u64> = (0..100).step_by(2).chain((1..100).step_by(2)).collect();
         let (ranks, all) = of(&odd_then_even, 1_000);
         assert!(!all.are_apart() && all.table(&ranks).is_none());
-        // If each piece has only one object, each object is a run, so no runs overlap.
+        // Runs are recorded for each piece of the file. If each piece has only one object, each object is a run of its
+        // own, so no runs overlap.
         let (ranks, all) = of(&odd_then_even, 1);
         assert!(all.are_apart());
         check(&odd_then_even, &all.table(&ranks).unwrap(), &ranks);

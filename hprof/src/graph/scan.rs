@@ -52,7 +52,7 @@ pub(crate) struct Piece {
     pub(crate) first_leaf: u32,
 }
 
-/// The results of the pass.
+/// The results of one pass over the objects of a dump.
 #[derive(Debug)]
 pub(crate) struct Scanned {
     pub(crate) pieces: Vec<Piece>,
@@ -69,7 +69,7 @@ pub(crate) struct Scanned {
     pub(crate) roots: Vec<Root>,
     /// Class records that come after the first objects.
     pub(crate) late_classes: Vec<ClassDump>,
-    /// Ids of classes without a record: the classes of any objects, and the classes of object arrays.
+    /// Ids of classes without a record: of all such classes, and of those to which object arrays belong.
     pub(crate) unknown_classes: BTreeSet<u64>,
     pub(crate) unknown_arrays: BTreeSet<u64>,
     /// Objects whose allocation site is known. Each element has the number of the object (leaves are counted
@@ -87,7 +87,7 @@ pub(crate) struct Scanned {
     pub(crate) cut_arrays: Vec<CutArray>,
 }
 
-/// The parameters of the pass.
+/// The parameters of one pass over the objects of a dump.
 #[derive(Clone, Copy)]
 pub(crate) struct Job<'a, T: Targets> {
     pub(crate) source: &'a Source,
@@ -97,8 +97,8 @@ pub(crate) struct Job<'a, T: Targets> {
     pub(crate) pinned: &'a [bool],
     /// True if references from objects to their classes are recorded like other references.
     pub(crate) class_references: bool,
-    /// Rule for objects that refer only to their class. It selects those that are not leaves. If it is `None`, none of
-    /// them is a leaf.
+    /// The rule that selects which objects are not leaves although they refer only to their class. If there is no rule,
+    /// none of these objects is a leaf.
     pub(crate) bare: Option<Kept>,
     pub(crate) refs: Refs,
     /// True if the position of a reference in an adjacency list must show its field. Then a shape records which fields
@@ -313,8 +313,8 @@ struct PieceVisitor<'a, 'j, T: Targets, const ID: usize> {
     worker: &'a mut Worker,
     shapes: &'a Shapes,
     pending: Pending,
-    /// `last` is the previous object, if the distance to the current object limits its size. `previous` is the id of
-    /// the previous object, even if other records came in between.
+    /// `last` is the previous object. It is set only if the distance to the current object is an upper limit of the
+    /// previous object's size. `previous` is the id of the previous object, even if other records came in between.
     last: Last,
     previous: Option<u64>,
     /// The id and the number of the class looked up last.
@@ -521,7 +521,7 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
             .flatten()
     }
 
-    /// Records an array that fills its record completely. Its last elements may have been cut off.
+    /// Records the array if it has as many elements as fit into one record. Its other elements may have been cut off.
     #[inline(always)]
     fn note_cut(&mut self, object: Object, class: u32, kind: Kind, len: u32) {
         if len >= CutArray::FEWEST && len == CutArray::most_elements(kind, ID) {

@@ -45,7 +45,7 @@ fn class(heap: &mut HeapBuilder, name: &str, references: usize) -> ClassId {
     heap.add_class(name, None, &fields, &[])
 }
 
-/// An instance with a body of `len` bytes, all of them references to `to`.
+/// Adds an instance with a body of `bytes` bytes, all of them references to `to`.
 fn add_instance(heap: &mut HeapBuilder, id: u64, class: u64, bytes: usize, to: u64) {
     let mut body = Body::new(IdSize::Eight);
     body.instance(id, 1, class, bytes as u32);
@@ -85,7 +85,7 @@ fn telling_fields(heap: &HeapBuilder) -> (Built, Classes) {
     built(heap, options)
 }
 
-/// Returns the field information in the shapes of objects with references, in file order.
+/// Returns, for each object with references, what its shape records about its fields. The objects are in file order.
 fn rows(built: &Built) -> Vec<InRow> {
     let shapes = built.scanned.inner_shapes.iter();
     shapes.map(|&shape| shape::in_row(shape)).collect()
@@ -124,7 +124,7 @@ fn a_class_without_a_record_is_not_referred_to() {
         assert_eq!(built.map.ranks().is_some(), odd == 0);
         let split = built.graph.split;
         let found = classes.by_id(ObjectId(unknown)).unwrap();
-        // It is the first class that has no class object.
+        // The class `unknown` has the lowest number of all classes without a class object.
         assert_eq!(found, ClassIndex(split.classes));
         let one = number(&built, &classes, heap.address(one));
         let held: Vec<u32> = built
@@ -255,8 +255,8 @@ fn objects_that_do_not_go_with_their_class_are_counted_as_its_instances() {
         let [plain, array] = [plain, array].map(|id| classes.by_id(ObjectId(id)).unwrap());
         let counts = [plain, array].map(|c| built.scanned.stats.classes[c.index()].instances);
         assert_eq!(counts, [3, 2]);
-        // The last two objects are arrays, but their class is not an array class. Their shapes show this only if they
-        // record fields.
+        // The last two objects are arrays, but their class is not an array class. Their shapes show that they are
+        // arrays only if shapes record fields.
         let shapes = &built.scanned.inner_shapes;
         assert_eq!(shapes.len(), 3);
         let expected = if tells {
@@ -292,7 +292,7 @@ fn nulls_and_fields_cut_off_are_in_the_shape() {
     let nulls = [0, 0b010, 0, 0b110, 0b100].map(InRow::FieldsBut);
     assert_eq!(rows(&built), nulls);
     assert_eq!(built.scanned.leaf_shapes.len(), 2);
-    // Only the last pass over the objects counts.
+    // `short_bodies` has the count of the last pass over the objects.
     assert_eq!(built.scanned.stats.short_bodies, 2 + 1 + 3 + 1);
 }
 

@@ -32,7 +32,7 @@ pub(super) const ALIGN: usize = 64;
 /// Size of a block in bytes. Each block has a hash and is checked separately.
 const BLOCK: usize = 1 << 18;
 
-/// The sections, in the order of the table.
+/// The sections of an index file, in the order of its table of sections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Section {
     Small,

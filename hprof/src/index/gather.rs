@@ -19,7 +19,7 @@ const BATCH: usize = 32;
 /// Number of ids that are looked up together.
 const AHEAD: usize = 256;
 
-/// The bytes of the sections.
+/// The content of the sections that [`Snapshot::gather`] collects.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
     pub(super) positions: [Vec<u32>; 2],
@@ -27,9 +27,10 @@ pub(super) struct Gathered {
 }
 
 impl Snapshot {
-    /// Collects the sections. They are empty if the dump's ids do not identify objects.
+    /// Collects the sections of the index file. They are empty if the dump's ids do not identify objects.
     ///
-    /// Cost: one pass over the file. Memory: three to five bytes for each reference until the lists are complete.
+    /// Cost: one pass over the file. Memory: three to five bytes for each reference until the adjacency lists are
+    /// complete.
     pub(super) fn gather(&self) -> Gathered {
         if !self.has_lists() {
             return Gathered::default();

@@ -28,7 +28,7 @@ const NEAR: usize = 16;
 /// Maximum size of an encoded number of 35 bits, in bytes.
 const LONGEST: usize = 5;
 
-/// The lists of an index.
+/// The lists of referrers in an index.
 #[derive(Debug)]
 pub(crate) struct Inbound {
     /// The start of each group in `near`. The last element is the end.
@@ -44,7 +44,8 @@ pub(crate) struct Inbound {
 pub(crate) struct Damaged;
 
 impl Inbound {
-    /// Creates the lists from the sections. Returns `None` if the sections do not fit together.
+    /// Creates the lists of referrers from the sections of an index file. Returns `None` if the sections do not fit
+    /// together.
     pub(crate) fn new(
         objects: usize,
         groups: Column<u64>,
@@ -221,7 +222,7 @@ pub(crate) struct InboundSections {
     pub(crate) far: Vec<u8>,
 }
 
-/// The lists of one bucket.
+/// The lists of referrers for the objects of one bucket.
 struct BucketLists {
     groups: Vec<usize>,
     near: Vec<u8>,
@@ -250,9 +251,9 @@ impl Buckets {
         }
     }
 
-    /// Creates the lists.
+    /// Creates the lists of referrers.
     ///
-    /// Cost: linear, in parallel. The references of each bucket are freed when its lists are complete.
+    /// Cost: linear, in parallel. The references of each bucket of objects are freed when its lists are complete.
     pub(crate) fn into_lists(self, likely: &LikelyReferrers<'_>) -> InboundSections {
         use rayon::prelude::*;
         let objects = likely.objects() as usize;

@@ -56,8 +56,8 @@ pub fn max_bytes(snapshot: &Snapshot) -> u64 {
         .iter()
         .map(|c| c.len() as u64)
         .sum::<u64>();
-    // An upper bound. The address map takes two bits for each eight bytes of heap. A reference nearly always takes less
-    // than half as many bytes in the index as in the dump.
+    // The result is an upper bound of the size of the index. The address map takes two bits for each eight bytes of
+    // heap. A reference nearly always takes less than half as many bytes in the index as in the dump.
     columns + snapshot.source().len() as u64 / 16 * 5 + snapshot.object_count() * 2 + (1 << 20)
 }
 

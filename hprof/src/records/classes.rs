@@ -19,20 +19,20 @@ const SPARE_FIELDS: u64 = 4 << 20;
 /// A field that a class declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its name.
+    /// The name of the field.
     pub name: Arc<str>,
-    /// Its type.
+    /// The type of the field.
     pub kind: Kind,
 }
 
 /// A static field and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Static {
-    /// Its name.
+    /// The name of the static field.
     pub name: Arc<str>,
-    /// Its type.
+    /// The type of the static field.
     pub kind: Kind,
-    /// Its value, as the bits in the dump.
+    /// The value of the static field, as the bits in the dump.
     pub value: u64,
 }
 
@@ -53,8 +53,8 @@ pub enum Reference {
 }
 
 impl Reference {
-    /// Returns the strength of a reference from such an object to its referent: `strong`, `soft`, `final`, `weak` or
-    /// `phantom`.
+    /// Returns the strength of the reference from an instance of such a class to its referent: `strong`, `soft`,
+    /// `final`, `weak` or `phantom`.
     pub const fn strength(self) -> &'static str {
         match self {
             Self::No => "strong",
@@ -80,20 +80,20 @@ pub struct Class {
     pub loader: ObjectId,
     /// The fields that the class itself declares, in the order of the dump.
     pub fields: Vec<Field>,
-    /// Its static fields.
+    /// The static fields of the class.
     pub statics: Vec<Static>,
     /// For an array class, the type of its elements.
     pub element: Option<Kind>,
-    /// Its role in `java.lang.ref`.
+    /// The role of the class in `java.lang.ref`.
     pub reference: Reference,
     /// Other objects that the class object refers to: signers, protection domain, constant pool.
     pub(crate) others: Vec<u64>,
-    /// True if the dump has a CLASS_DUMP record for it.
+    /// True if the dump has a CLASS_DUMP record for this class.
     pub(crate) dumped: bool,
-    /// True if it is a hidden class.
+    /// True if this is a hidden class.
     pub(crate) hidden: bool,
-    /// True if its loader keeps it alive. A loader does not keep hidden classes alive, unless they were defined with
-    /// the option STRONG.
+    /// True if the loader of this class keeps the class alive. A loader does not keep hidden classes alive, unless they
+    /// were defined with the option STRONG.
     pub(crate) held_by_loader: bool,
 }
 
@@ -157,19 +157,19 @@ pub struct Classes {
     by_id: IdTable,
     /// Classes by name. Several class loaders can define classes with the same name.
     by_name: HashMap<Arc<str>, Vec<ClassIndex>>,
-    /// The names in the dump of classes that were renamed.
+    /// For classes that were renamed: the names that they have in the dump.
     dumped_names: HashMap<ClassIndex, Arc<str>>,
     layouts: Vec<RecordLayout>,
     /// Offsets of reference fields in the body of an instance, class after class.
     ref_offsets: Vec<u32>,
-    /// The class of each array number.
+    /// The class for each number of an array class.
     arrays: Vec<ClassIndex>,
     /// Number of classes that have a record. Only these have class objects.
     dumped: usize,
     /// Class of each primitive array type, by [`Kind`] code.
     primitive_arrays: [u32; 12],
-    /// The class `jdk.internal.vm.StackChunk`. Its instances have a field with the number of stack words, and the
-    /// second value is the offset of this field.
+    /// The class `jdk.internal.vm.StackChunk`, and the offset of one of its fields in an instance. The field has the
+    /// number of stack words of the instance.
     stack_chunk: Option<(ClassIndex, usize)>,
     /// Facts about the dump if a forked child of the agent wrote it; otherwise `None`.
     pub(crate) forked: Option<Forked>,
@@ -343,7 +343,8 @@ impl Classes {
     fn add_primitive_arrays(&mut self) {
         for kind in Kind::PRIMITIVES {
             let name = format!("{}[]", kind.java_name());
-            // The element type has to fit as well, because a damaged dump may call any class `int[]`.
+            // A class counts as `int[]` only if it has the name and the element type of an `int[]`. The name is not
+            // enough, because a damaged dump may give it to any class.
             let found = self
                 .list
                 .iter()

@@ -12,7 +12,8 @@ use crate::records::record::{Kind, LoadClass};
 const RECORDED: &str = "heapdiff forked dump: ids are sums of object sizes, ";
 /// The id of the first class in dumps of agents that recorded no layout.
 const FIRST_ID: u64 = 0x7_0000_0000;
-/// Number of classes that have to be numbered one after the other in such a dump. A JVM loads at least 400.
+/// Minimum number of class objects that have ascending ids, close to each other, in a forked dump without a recorded
+/// layout. A JVM loads at least 400 classes.
 const LEAST: usize = 350;
 /// Maximum number of bytes that a class object takes on average.
 const LARGEST: u64 = 1024;
@@ -26,7 +27,7 @@ pub(crate) struct Recorded {
     pub(crate) name: u64,
     /// Bytes of a reference in the heap.
     pub(crate) reference: u32,
-    /// Object sizes are multiples of this.
+    /// Object sizes are multiples of this number of bytes.
     pub(crate) align: u32,
 }
 
@@ -58,7 +59,8 @@ impl Recorded {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Forked {
     pub(crate) recorded: Option<Recorded>,
-    /// Ids of arrays that the child invented, sorted. The distance from such an id to the next one is not a size.
+    /// Ids of arrays that the forked child invented (see the module's description), sorted. The distance from such an
+    /// id to the next one is not a size.
     pub(crate) made_up: Vec<u64>,
 }
 
@@ -80,7 +82,7 @@ impl Forked {
         })
     }
 
-    /// Returns true if the child invented this object.
+    /// Returns true if the forked child invented this array (see the module's description).
     pub(crate) fn is_made_up(&self, id: ObjectId) -> bool {
         self.made_up.binary_search(&id.0).is_ok()
     }

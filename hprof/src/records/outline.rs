@@ -64,8 +64,8 @@ pub(crate) struct Outline {
     pub(crate) next_heap: Option<usize>,
     /// True if there is a heap record, even an empty one.
     pub(crate) has_heap: bool,
-    /// `heap` is the index, under the header, of the heap to which the current records belong. `begun` is true if this
-    /// heap has any records.
+    /// `heap` is the number of the heap to which the current records belong. The heaps under one file header are
+    /// numbered from 0. `begun` is true if the heap has any records so far.
     heap: usize,
     begun: bool,
     /// True if the heap is complete. The next heap record then starts another heap, which contains the same objects at
@@ -86,10 +86,10 @@ pub(crate) const RECORD_HEAD: usize = 9;
 /// A top-level record. Its body is outside of the heap, or is a part of the heap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TopRecord {
-    /// Offset of its header.
+    /// Offset of the record's header.
     pub(crate) at: usize,
     pub(crate) tag: u8,
-    /// Start of its body, and the end of its body within the file.
+    /// Start of the record's body, and the end of the part of the body that the file contains.
     pub(crate) start: usize,
     pub(crate) end: usize,
     /// Length of the body according to the header. It can be more than the file has.

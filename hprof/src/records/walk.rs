@@ -39,7 +39,7 @@ pub enum RootKind {
     JniMonitor,
     /// A root whose kind the dump does not contain.
     Unknown,
-    /// A class of an incomplete dump, in which GC roots may be missing.
+    /// A class of an incomplete dump. All classes count as roots then, because GC roots may be missing.
     LoadedClass,
     /// An object without referrers in a dump without the frames of parked virtual threads.
     ParkedThreads,

@@ -27,7 +27,7 @@ pub(super) struct Kept {
     pub(super) whole: HashSet<u64>,
     /// Arrays that are kept with changed content, and this content.
     pub(super) anew: HashMap<u64, Vec<u8>>,
-    /// The ids of the arrays in `whole` and `anew`. The ids of all arrays of the dump are looked up in this set.
+    /// The ids of all arrays in `whole` and `anew`. Each array of the dump is looked up in this set by its id.
     ids: IdTable,
 }
 

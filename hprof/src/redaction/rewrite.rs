@@ -154,8 +154,9 @@ impl<'a> Rewriter<'a> {
         }
         let damage = self.survey.damage.as_ref();
         if damage.is_some_and(|d| d.lacks_length) {
-            // Readers must see that the heap's records continue here. So write the start of an array that has no
-            // element type, which readers also report as damage.
+            // The heap record has no length, so readers infer from its content where it ends. They must see that the
+            // record continues here. So write the tag of an array. Zeros follow, so the array has no valid element
+            // type, and readers report damage, as in the original dump.
             out.bytes_to(lost.start + 1, &[sub::PRIMITIVE_ARRAY]);
         }
         out.zeros_to(lost.end);
@@ -189,7 +190,8 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// Returns the number of bytes of a name that the copy keeps: all up to the maximum length, or none.
+    /// Returns how many bytes of a name the redacted dump keeps. If reports need the name, these are all bytes up to
+    /// the maximum length of a name. Otherwise none are kept.
     fn name_kept(&self, record: &TopRecord, body: &[u8]) -> usize {
         let Ok((text, id)) = record::id(self.survey.id_size)(body) else {
             return 0;
@@ -267,7 +269,7 @@ impl<'a> BlockVisitor<'a, '_> {
         self.out.zeros_to(range.end);
     }
 
-    /// Writes a token in place of a number.
+    /// Writes a token in place of the number in a field.
     fn number(&mut self, range: Range<usize>) {
         let number = self.input(range.clone());
         if self.rewriter.counts && !is_number_token(number) {
@@ -290,7 +292,7 @@ impl<'a> BlockVisitor<'a, '_> {
         }
     }
 
-    /// Counts an array, kept or not.
+    /// Counts an array, whether a redaction keeps it or not.
     fn count_array(&mut self, id: u64, kind: Kind, elements: &[u8], known: bool) {
         let kept = self.rewriter.kept;
         let is_text = matches!(kind, Kind::Byte | Kind::Char);

@@ -26,7 +26,7 @@ pub struct KeptTables<'r> {
     pub held: &'r [[&'r str; 3]],
     /// Static fields that lead to arrays of `byte[]`. Each array has the pieces of one table with names.
     pub names: &'r [&'r str],
-    /// The function that removes all content except names from such a table.
+    /// The function that removes all content except names from one of the tables in `names`.
     pub clean: CleanTable<'r>,
     /// Strings that are not secret, wherever they occur.
     pub texts: &'r [&'r str],
@@ -64,7 +64,7 @@ pub struct Rules<'r> {
 }
 
 impl KeptTables<'_> {
-    /// True if the fields of this class are kept.
+    /// True if the numbers in the fields of this class are kept.
     fn has(&self, class: &str) -> bool {
         self.class == class || self.held.iter().any(|held| held[1] == class)
     }
@@ -88,7 +88,7 @@ impl Rules<'_> {
                 || self.tables.iter().flat_map(|t| t.texts).any(|t| is(t)))
     }
 
-    /// Returns the treatment of the number in a field or a static field.
+    /// Returns what a redaction does with the number in this field or static field.
     pub(super) fn number(&self, class: &Class, field: &str, kind: Kind) -> Number {
         let is_of_jvm = || {
             JVM_CLASSES.contains(&&*class.name) || self.tables.iter().any(|t| t.has(&class.name))
@@ -148,7 +148,8 @@ const THREADS: [&str; 6] = [
     "Attach Listener",
     "Common-Cleaner",
 ];
-/// Classes whose static numbers belong to the JVM: a random number, and the byte order.
+/// Classes of the JDK whose static fields have numbers that belong to the JVM and not to the program: a random number,
+/// and the byte order.
 const JVM_CLASSES: [&str; 2] = ["java.util.ImmutableCollections", "java.lang.StringUTF16"];
 
 #[cfg(test)]

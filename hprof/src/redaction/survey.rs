@@ -38,9 +38,10 @@ pub(super) struct Block {
 /// A plan for the bytes of an instance's body: which to keep and which to replace.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BodyPlan {
-    /// Number of bytes of the fields.
+    /// Number of bytes that the fields take in an instance's body.
     pub(super) len: usize,
-    /// The fields that are not references and not kept.
+    /// The fields whose values are replaced. These are all fields except references and the fields whose values are
+    /// kept.
     pub(super) blanks: Vec<Blank>,
     /// The fields whose numbers are kept: offset, type, and true if the user requested to keep the number. They are
     /// listed so that the numbers can be counted.
@@ -68,7 +69,7 @@ impl BodyPlan {
     }
 }
 
-/// A field whose value is not kept.
+/// A field whose value a redaction replaces.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Blank {
     pub(super) at: u32,
@@ -85,7 +86,7 @@ pub(super) struct FirstDamage {
     pub(super) lacks_length: bool,
 }
 
-/// The results of the first pass.
+/// The results of a redaction's first pass over the dump.
 #[derive(Debug)]
 pub(super) struct Survey {
     pub(super) id_size: usize,
@@ -98,7 +99,7 @@ pub(super) struct Survey {
     /// Ids of the names of classes, fields, methods and files.
     pub(super) names: HashSet<u64>,
     pub(super) blocks: Vec<Block>,
-    /// For each class number, the plan for instances. `None` for classes without a plan.
+    /// For each class number, the plan for the bytes of the class's instances. `None` for classes without a plan.
     plans: Vec<Option<BodyPlan>>,
     /// Number of classes with too many fields for a plan.
     pub(super) unplanned: u64,

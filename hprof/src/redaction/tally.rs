@@ -7,7 +7,7 @@ use std::ops::AddAssign;
 pub struct Amount {
     /// Number of items.
     pub count: u64,
-    /// Number of their bytes.
+    /// Number of bytes of these items.
     pub bytes: u64,
 }
 
@@ -48,7 +48,7 @@ pub struct Left {
     pub kept_names: Amount,
     /// Kept: well-known strings, and strings that identify the JVM.
     pub kept_texts: Amount,
-    /// Kept: arrays that belong to kept tables.
+    /// Kept: arrays that belong to tables that the rules of the redaction keep.
     pub kept_tables: Amount,
     /// Kept: numbers in fields.
     pub kept_numbers: Amount,

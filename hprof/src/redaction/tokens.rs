@@ -8,11 +8,12 @@ use std::hash::{BuildHasher, RandomState};
 
 /// Number of letters of a token. They encode 60 bits.
 const LETTERS: usize = 12;
-/// The code of the first letter in Latin-1 and Unicode. There are 32 letters.
+/// The code of `à`, the first of the 32 letters of which tokens consist, in Latin-1 and Unicode.
 const FIRST: u8 = 0xe0;
 /// The filler `·`, which extends a token to the length of the string. Tokens of short strings have no filler.
 const REST: u8 = 0xb7;
-/// Maximum length of an array that gets a token. Longer arrays are not names, words or keys. They become zeros.
+/// Arrays of at most this length are replaced by a token. Longer arrays are not names, words or keys, so they are
+/// replaced by zeros.
 pub(super) const LONGEST: usize = 512;
 
 /// Creates the tokens of one redaction.
@@ -22,7 +23,8 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// Appends a token to `out`, with the length of `text`. A letter takes one byte, or two if `wide`.
+    /// Appends the token that replaces `text` to `out`. The token has the same length as `text`. A letter takes one
+    /// byte, or two if `wide`.
     pub(super) fn write(&self, text: &[u8], wide: bool, out: &mut Vec<u8>) {
         let mut bits = self.keys.hash_one(text);
         let units = if wide { text.len() / 2 } else { text.len() };
@@ -73,7 +75,7 @@ impl Tokens {
 /// The first byte of a number's token.
 const NUMBER: u8 = 0x7e;
 
-/// True if bytes are a token, or zeros.
+/// True if a string's bytes are a token or zeros.
 pub(super) fn is_token(bytes: &[u8]) -> bool {
     bytes.iter().all(|&b| b == 0 || b == REST || b >= FIRST)
 }

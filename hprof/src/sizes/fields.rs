@@ -285,9 +285,9 @@ enum Contended {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Variant {
     class: &'static str,
-    /// The variant applies only if the class declares this field.
+    /// This variant of the class applies only if the class declares the field with this name.
     has: Option<&'static str>,
-    /// The variant applies only if the class does not declare this field.
+    /// This variant of the class applies only if the class does not declare the field with this name.
     lacks: Option<&'static str>,
     /// Fields that the JVM adds. They are not in the dump.
     injected: &'static [Kind],

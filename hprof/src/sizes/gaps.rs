@@ -47,8 +47,9 @@ pub(crate) fn measure(
                 let at = next_mirror.get_or_insert_with(|| mirrors.partition_point(|&m| m < id));
                 let mut next = id;
                 while let Some(&mirror) = mirrors.get(*at).filter(|&&m| m <= id) {
-                    // If class objects lie between the previous object and this one, the first of them is the neighbour
-                    // of the previous object. Class objects themselves are not measured.
+                    // The size of the previous object is at most its distance to the next object or class object. So if
+                    // class objects lie between the previous object and this one, measure the distance to the first of
+                    // them. Class objects themselves are not measured.
                     next = next.min(mirror);
                     *at += 1;
                 }

@@ -111,8 +111,8 @@ pub(crate) struct Sizes {
     pub(crate) align: u64,
     /// True if ids are not addresses, so that nothing was measured.
     pub(crate) modelled: bool,
-    /// The number of classes for which the allocation sites in the file agree with the model, and the number of classes
-    /// with allocation sites.
+    /// Two numbers of classes: those for which the sizes in the dump's allocation sites agree with the model, and all
+    /// classes that were compared.
     pub(crate) agreed: Option<(usize, usize)>,
 }
 
@@ -376,8 +376,9 @@ pub(super) struct Gap {
     bytes: u64,
     seen: u64,
     instances: u64,
-    /// True if a distance that was measured several times is used even if it is larger than the model's size. False if
-    /// the space up to the next object may contain unreachable objects, which a dump of live objects leaves out.
+    /// True if a distance to the next object that was measured several times counts as the size, even if the size
+    /// according to the model is smaller. False if the distance may include unreachable objects, which a dump of live
+    /// objects leaves out.
     over_model: bool,
 }
 
@@ -403,7 +404,7 @@ impl Gap {
         }
     }
 
-    /// Sets a size that the file contains.
+    /// Sets the size of the class's instances to a size that the file contains.
     fn tell(&mut self, bytes: u64) {
         (self.bytes, self.seen) = (bytes, u64::from(u32::MAX));
     }
@@ -426,7 +427,7 @@ impl Gap {
         self.bytes != u64::MAX
     }
 
-    /// True if the distance was seen so often that it cannot be random variation.
+    /// True if so many objects have this distance to the next object that it cannot be random variation.
     fn is_certain(&self) -> bool {
         self.is_known() && self.seen >= 3
     }
@@ -595,9 +596,9 @@ fn array_header(stats: &Stats, header: u32, wide: bool) -> u32 {
     }
 }
 
-/// Returns a score that grows with the number of element types for which the hypothesis fits exactly. `None` if arrays
-/// contradict the hypothesis, because by the hypothesis some arrays would be larger than the distance to the next
-/// object.
+/// Returns a score for the layout `model`. It grows with the number of element types of arrays whose measured sizes fit
+/// the layout exactly. Returns `None` if arrays contradict the layout, because with it some arrays would be larger than
+/// the distance to the next object.
 fn array_evidence(model: &Model, stats: &Stats) -> Option<i64> {
     let mut score = 0;
     for kind in Kind::PRIMITIVES.into_iter().chain([Kind::Object]) {

@@ -302,10 +302,10 @@ fn a_layout_is_proven_by_far_more_classes_than_contradict_it() {
 #[test]
 fn the_layout_is_what_most_distances_equal() {
     let classes = [class("Q", 0x1000, INT), class("P", 0x2000, INT)];
-    // Without evidence, the first hypothesis is chosen.
+    // Without evidence, the first of the possible layouts is chosen.
     let mut world = World::new(&classes);
     assert_eq!(world.chosen(), (4, 12, Order::Packed));
-    // An int after a header of 16 bytes.
+    // The distance of 24 bytes is evidence for a header of 16 bytes, because a field of type `int` follows the header.
     world.measure("P", 24, 5, 5);
     assert_eq!(world.chosen(), (4, 16, Order::Packed));
     // One object whose distance to the next object is too small outweighs four objects at the expected distance.
@@ -344,7 +344,8 @@ fn class_objects_side_by_side_bound_their_size() {
     assert_eq!(mirrors.next(0x40), Some(0x1000));
     assert_eq!(mirrors.next(0x3f), Some(0x40));
     assert_eq!(mirrors.next(0x1808), None);
-    // The distance of 104 bytes minus a static field of type `long`.
+    // The distance from the class object to the next object is 104 bytes. A static field of type `long` takes 8 of
+    // them.
     assert_eq!(mirror_room(&world.classes, &MODEL, &mirrors), Some(96));
 
     let class = world.class("java.lang.Class");

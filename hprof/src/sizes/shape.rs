@@ -64,9 +64,9 @@ pub(crate) fn cut_off(class: u32, fields: usize) -> Option<u32> {
 /// The references that an object's adjacency list contains, according to the object's shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InRow {
-    /// All reference fields, except the fields whose bits are set in the value.
+    /// The values of all reference fields, except the fields whose bits are set in this number.
     FieldsBut(u32),
-    /// Only the first reference fields. The value is the number of these fields.
+    /// Only the values of the first reference fields. The number is how many.
     First(u32),
     /// Elements of an array, although the shape is not that of an array.
     Elements,
@@ -251,7 +251,7 @@ fn of_shape(shapes: &Shapes, sizes: &Sizes, shape: u32) -> u64 {
 /// For each shape, the class object to which the graph has references from the objects with this shape.
 #[derive(Debug)]
 pub(crate) struct ShapeClasses {
-    /// The number of the class object for each of the first [`IN_TABLES`] shapes, except long arrays. [`NONE`] if the
+    /// The class object of each shape, for the first [`IN_TABLES`] shapes except those of long arrays. [`NONE`] if the
     /// graph has no references from objects with this shape to their class.
     short: Vec<u32>,
     /// For each class, true if the graph has references from its instances to its class object.
@@ -259,8 +259,8 @@ pub(crate) struct ShapeClasses {
 }
 
 impl ShapeClasses {
-    /// Creates the table. `counts` returns true for a class if the graph has references from its instances to its class
-    /// object.
+    /// Creates the table. `counts` returns true for a class if the graph has references from the class's instances to
+    /// its class object.
     pub(crate) fn new(shapes: &Shapes, counts: impl Fn(ClassIndex) -> bool) -> Self {
         let counts: Vec<bool> = (0..shapes.classes).map(|c| counts(ClassIndex(c))).collect();
         let known = |shape| class_referred_to(shapes, &counts, shape);

@@ -80,8 +80,8 @@ pub(crate) fn dump(plan: &Plan) -> Vec<u8> {
     heap.build()
 }
 
-/// Adds arrays that share the same smaller arrays. A table holds all of them, and a root or a weaker reference holds
-/// the table.
+/// Adds arrays that share the same smaller arrays. A table holds all of the arrays. A GC root, a soft reference or a
+/// final reference holds the table.
 fn share(heap: &mut HeapBuilder, rng: &mut Rng) {
     let boot = heap.boot();
     for i in 0..1 + rng.below(3) {
@@ -323,8 +323,8 @@ impl World {
             if rng.below(3) == 0 {
                 return;
             }
-            // A dump with threads, but without this root and without system classes, is treated as a dump in which
-            // roots are missing.
+            // If a dump has threads, but neither this root nor system classes, it is treated as a dump in which roots
+            // are missing.
             let global_ref = 0x900;
             let target = self.any(rng);
             heap.add_root(Root::JniGlobal { global_ref }, target);

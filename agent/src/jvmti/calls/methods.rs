@@ -15,7 +15,7 @@ use super::{Any, Buffer, Class, Env, JniError, Local, Ref, Result, Text, jni};
 #[derive(Clone, Copy)]
 pub(crate) enum Value<'a> {
     Int(i32),
-    /// For a parameter of type `String` or `Object`.
+    /// An argument for a parameter of type `String` or `Object`.
     Text(Ref<'a, Text>),
 }
 

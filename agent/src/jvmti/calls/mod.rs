@@ -47,7 +47,7 @@ pub(crate) type Result<T> = std::result::Result<T, JniError>;
 /// It contains a raw pointer, so it cannot move to another thread.
 pub(crate) struct Env<'local> {
     raw: NonNull<JNIEnv>,
-    /// Used to read the class names of exceptions.
+    /// The JVMTI environment. It is used to read the class names of exceptions.
     jvmti: Jvmti,
     call: PhantomData<&'local ()>,
 }

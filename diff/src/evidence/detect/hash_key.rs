@@ -14,7 +14,7 @@ const LOOKED_AT: usize = 2048;
 /// Maximum number of characters to compare of each string.
 const CHARACTERS: usize = 200;
 
-/// The content of a key's field, in a form that can be compared.
+/// The value of one field of a map's key, in a form that can be compared.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum FieldContent {
     Bits(u64),

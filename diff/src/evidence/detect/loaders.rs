@@ -30,8 +30,8 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
             last > first
         }
     };
-    // Use the trie node of the loaders themselves. If there is none, use a trie node whose class is defined by several
-    // more loaders than in the first dump.
+    // Use the trie node of the loaders themselves. If there is none, use a trie node whose class has more loaders in
+    // the last dump than in the first, by at least [`SEVERAL`].
     let loader = steps().find(|&s| grows(s) && context.is_kind(s, "java.lang.ClassLoader"));
     let instance = || steps().find(|&s| grows(s) && more(context.class(s)) >= SEVERAL);
     let step = loader.or_else(instance)?;
@@ -86,8 +86,8 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     })
 }
 
-/// Returns the growing trie nodes, and those nodes below them whose number of objects grew at least half as much. The
-/// nodes below are needed if, for example, a plugin holds its loader.
+/// Returns the growing trie nodes. Also returns the nodes below them whose number of objects grew at least half as
+/// much. They are needed if, for example, a plugin grows in number and holds the loader that leaks.
 fn below(context: &SuspectContext<'_>) -> Vec<StepId> {
     const LOOKED_AT: usize = 1 << 10;
     let trie = context.trie();

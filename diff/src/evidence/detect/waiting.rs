@@ -30,7 +30,7 @@ pub(super) fn listener(context: &SuspectContext<'_>) -> Option<Finding> {
     };
     let class = context.class(context.candidate.named);
     let holds = is_called_listeners(name.rsplit('.').next().unwrap_or(name)) && !is_value(class);
-    // If the field has another name, a class on the path below it may be named after listeners, such as the class of an
+    // If the field is not named after listeners, a class on the path below the field may be, such as the class of an
     // array's elements.
     let below = context.steps.iter().skip_while(|&&s| s != field).skip(1);
     let mut kept_as = below.map(|&s| context.via(s));

@@ -52,7 +52,7 @@ impl ContentsKind {
 pub struct Entry {
     /// The key. `None` for contents other than maps.
     pub key: Option<Value>,
-    /// The element, or the value of the key.
+    /// The element of a list or set, or the value that a map has for the key.
     pub value: Value,
 }
 

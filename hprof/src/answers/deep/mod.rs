@@ -68,7 +68,7 @@ pub struct DeepOptions {
 }
 
 impl DeepOptions {
-    /// True if the options can leave out objects.
+    /// True if these options can leave out objects.
     fn leaves_out(&self) -> bool {
         self.skip_flyweights || !self.exclude.is_empty() || !self.except.is_empty()
     }

@@ -70,7 +70,7 @@ impl Deep<'_> {
         let snapshot = self.snapshot;
         let mirrors = snapshot.class_class();
         let classes = snapshot.classes().len();
-        // The last element is for objects without a class.
+        // The last element is the sum for objects without a class.
         let none = || vec![Total::default(); classes + 1];
         let words = seen.words();
         let chunks = words.par_chunks(WORDS).enumerate();

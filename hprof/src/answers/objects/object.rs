@@ -268,8 +268,8 @@ impl<'a> Numbering<'a> {
         }
     }
 
-    /// To be called in place of [`Self::of`] if the number may not be needed. Returns the number only if it is found by
-    /// counting records, because then every record must be counted.
+    /// Returns the number of an object if numbers are found by counting records, because then every record must be
+    /// counted. Otherwise returns `None`: the caller uses [`Self::of`] later, if it needs the number.
     #[inline(always)]
     pub(crate) fn counted(&mut self, id: u64, body: Body<'_>) -> Option<u32> {
         self.sorted.then(|| self.of(id, body))
@@ -466,8 +466,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns the wanted records of a piece. The search begins at the offset `begin` of the piece. If numbers are
-    /// found by counting records, `begin` must be 0.
+    /// Returns the wanted records of a piece. The search begins at the offset `begin` of the piece. If the numbers of
+    /// objects are found by counting records, `begin` must be 0.
     fn find_in(&self, piece: &Piece, begin: u32, wanted: &[u32]) -> Vec<(u32, Raw<'_>)> {
         let mut finder = RecordFinder {
             snapshot: self,

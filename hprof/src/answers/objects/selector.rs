@@ -23,7 +23,8 @@ pub(super) const SUGGESTIONS: usize = 5;
 const SUBCLASSES: usize = 3;
 /// Number of objects that one task scans.
 const CHUNK: usize = 1 << 16;
-/// Number of objects that are checked together, if there are at most [`FEW`] classes.
+/// Number of objects in a stretch. If at most [`FEW`] classes are wanted, one quick check decides whether a stretch may
+/// have instances of them.
 const STRETCH: usize = 1 << 9;
 const FEW: usize = 3;
 

@@ -26,7 +26,7 @@ impl Snapshot {
             .iter()
             .zip(&raws)
             .map(|(&object, raw)| {
-                // Numbers without a record are skipped first, because they may not be valid object numbers.
+                // If an object number has no record, it may be invalid. Skip it before its class is looked up.
                 let raw = raw.as_ref()?;
                 let class = self.class_of(object)?;
                 let raw = Some(raw).filter(|_| is_string(&self.classes()[class]))?;

@@ -292,8 +292,8 @@ impl<'a> Bidirectional<'a> {
         let mut places: FxHashMap<u32, u32> = FxHashMap::default();
         let deepest = paths.iter().map(Vec::len).max().unwrap_or(0);
         for depth in 0..deepest {
-            // Each element has the forest index of the previous object on the path, a number that gives the order in
-            // which a breadth-first search reaches the objects, and the object.
+            // Each element has three numbers: the index of the path's previous object in the forest, the rank of the
+            // object in a breadth-first search, and the object.
             let mut level: Vec<(u32, u32, u32)> = Vec::new();
             for path in paths {
                 let Some(&object) = path.get(depth) else {

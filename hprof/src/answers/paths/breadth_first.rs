@@ -167,8 +167,8 @@ impl WholeGraph<'_> {
                 }
             }
         } else {
-            // If the graph follows all references, the adjacency list also contains the referent. Skip it once here,
-            // because it is visited below.
+            // If the graph follows all references, the adjacency list also contains the referent, which is visited
+            // separately below. So skip the referent once in this list.
             let mut skip = match (self.snapshot.options.refs, referent) {
                 (Refs::All, Some((target, _))) => target,
                 _ => NONE,

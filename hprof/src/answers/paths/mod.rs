@@ -93,7 +93,8 @@ impl Paths {
             let steps = self.full.steps(self.full.place(target)?);
             let by_static = |s: &Step| matches!(s.via, Some(Via::Static(..)));
             let own = |s: &Step| snapshot.is_application_class(s.object.0);
-            // In a weaker path, too, the steps before the last static field of an application class are not shown.
+            // As on a path of strong references, the steps before the last static field of an application class are not
+            // shown.
             let begin = steps
                 .windows(2)
                 .collect::<Vec<_>>()
@@ -267,7 +268,8 @@ impl Snapshot {
     fn label(&self, forest: &mut PathForest) {
         const CHUNK: usize = 1 << 18;
         forest.vias = vec![(Via::ClassPart, Reference::No); forest.objects.len()];
-        // References, sorted by source. Each element has the source, the target, and the forest index of the target.
+        // References, sorted by source. Each element has the source, the target, and the index of the target in
+        // `forest`.
         let mut edges: Vec<(u32, u32, u32)> = forest
             .objects
             .iter()

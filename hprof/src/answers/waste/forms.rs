@@ -49,7 +49,7 @@ pub(super) enum Form {
     Deque { head: u32, tail: u32, array: u32 },
 }
 
-/// Returns the form of each class's instances.
+/// Returns, for each class, the form of its instances; `None` if the class is not examined.
 pub(super) fn all(classes: &Classes, id_size: usize) -> Vec<Option<Form>> {
     let form = |index: ClassIndex| {
         let mut known = classes
