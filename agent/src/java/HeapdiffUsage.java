@@ -195,7 +195,7 @@ public final class HeapdiffUsage extends WeakReference<Object> {
         int mine = hash & 0xffff0000 | now & 0xffff, seen = SEEN[hash & 0xffff];
         if (((seen ^ mine) & 0xffff0000) != 0) {
             // If two collections share an entry of SEEN, the one with the larger hash takes the entry. The other one
-            // takes the entry only if it is older than four seconds.
+            // takes the entry only if the entry is older than four seconds.
             if (seen >>> 16 < hash >>> 16 || (now - seen & 0xffff) >= 4) {
                 SEEN[hash & 0xffff] = mine;
                 GROWN[hash & 0xffff] = 0;

@@ -279,7 +279,7 @@ impl Jvmti {
                         ((**raw).v1_2.ExceptionClear)(raw);
                         let is_full = ((**raw).v1_2.IsInstanceOf)(raw, thrown, full);
                         delete(env, thrown);
-                        // The heap is full, so linking the remaining classes would fail, too. The JVM treats each
+                        // If the heap is full, linking the remaining classes would fail, too. The JVM treats each
                         // failure as an OutOfMemoryError of the program.
                         if is_full {
                             break;

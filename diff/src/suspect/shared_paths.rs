@@ -26,8 +26,8 @@ use crate::names::{self, Label, LabelKind};
 const WIDTH: usize = 1 << 14;
 /// Maximum number of levels to search.
 const DEPTH: usize = 8;
-/// Maximum number of levels to search below these. On the further levels, only chains are followed, such as the chain
-/// of threads that wait for a lock.
+/// Maximum number of levels to search after the first [`DEPTH`] or [`DEPTH_TO_FEW`] levels. On these further levels,
+/// only chains are followed, such as the chain of threads that wait for a lock.
 const CHAIN: usize = 1 << 9;
 /// Maximum number of levels to search if at most [`FEW`] objects are wanted.
 const DEPTH_TO_FEW: usize = 16;

@@ -60,8 +60,8 @@ pub(crate) struct Core {
     pub(crate) count: u32,
     /// Members with a long adjacency list.
     pub(crate) long: Vec<u32>,
-    /// Terminal merge nodes, which are not core members. The terminal merge node at index `n` has the note [`SEVERAL`]`
-    /// - n`.
+    /// Terminal merge nodes, which are not core members. The note of the terminal merge node at index `n` is
+    /// [`SEVERAL`]` - n`.
     pub(crate) sinks: Array<u32>,
 }
 
@@ -213,8 +213,8 @@ impl Core {
 }
 
 /// Returns the terminal merge nodes. `reaching` has three sets: the core members that are members for other reasons,
-/// the objects that refer to merge nodes, and the objects that refer to class objects. If a merge node is terminal,
-/// none of these sets contains the merge node or an object below it along single referrers.
+/// the objects that refer to merge nodes, and the objects that refer to class objects. A merge node is terminal if none
+/// of these sets contains the merge node or an object below it along single referrers.
 fn find_sinks(
     cells: Cells<'_>,
     joins: &MappedBits,

@@ -8,7 +8,7 @@
 //! ```text
 //! members        M1             M2        M3
 //! preorder       M1 a b c       M2 d      M3 e f
-//! task 1                   task 2
+//!                task 1                   task 2
 //! ```
 //!
 //! Terminal merge nodes and their subtrees are appended last. They are moved to their positions when their dominators

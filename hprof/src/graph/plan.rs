@@ -118,7 +118,8 @@ impl Plan {
 
     /// Guesses the address range and the alignment from the class ids and the first object of each piece. The guess of
     /// the alignment is a multiple of the true alignment, because few addresses are examined. Array lengths are counted
-    /// modulo the guess, so a large guess needs many counters. It is halved until the counters take little memory.
+    /// modulo the guess, so a large guess needs many counters. So the guess is halved until the counters take little
+    /// memory.
     fn sample(&mut self, source: &Source, id_size: usize) {
         let mut ids: Vec<u64> = self.dumps.iter().map(|c| c.id).collect();
         let starts = self

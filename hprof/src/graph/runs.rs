@@ -318,7 +318,7 @@ mod tests {
             let number = table.number(slot, rank, leaf);
             assert_eq!(number, next[usize::from(leaf)], "slot {slot}");
             next[usize::from(leaf)] += 1;
-            // `near` is any slot: the first of the file, the last of the file, or the slot of the object itself.
+            // `near` is the first slot of the file, the last one, or the slot of the object itself.
             for near in [slots[0], slots[slots.len() - 1], slot] {
                 let (same, from) = table.rank(number, leaf, near).unwrap();
                 assert_eq!(same, rank, "slot {slot}");

@@ -29,7 +29,7 @@ pub(super) struct Gathered {
 impl Snapshot {
     /// Collects the sections of the index file. They are empty if the dump's ids do not identify objects.
     ///
-    /// Cost: one pass over the file. Memory: three to five bytes for each reference until the adjacency lists are
+    /// Cost: one pass over the file. Memory: three to five bytes for each reference until the lists of referrers are
     /// complete.
     pub(super) fn gather(&self) -> Gathered {
         if !self.has_lists() {

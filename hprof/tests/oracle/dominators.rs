@@ -211,8 +211,8 @@ fn dominators_equal_petgraphs_where_much_is_shared_and_leads_back() {
         let both = both_by(world::dump(&plan), refs, thresholds(seed, Some(tally)));
         both.check_dominators(&BruteForce::new(&both.heap, refs), &(plan, refs));
     }
-    // Check that this test covers the code paths that the algorithm takes for large heaps. At least every tenth heap
-    // must use each of these code paths.
+    // Check that this test covers the code paths that the algorithm takes for large heaps. About every tenth heap must
+    // use each of these code paths.
     let read_again = tally.read_again.load(Ordering::Relaxed) as u64;
     assert!(read_again > heaps / 30, "{read_again}");
     let came_by = came_by(tally);

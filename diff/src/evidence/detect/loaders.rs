@@ -87,7 +87,7 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
 }
 
 /// Returns the growing trie nodes. Also returns the nodes below them whose number of objects grew at least half as
-/// much. They are needed if, for example, a plugin grows in number and holds the loader that leaks.
+/// much. The nodes below are needed if, for example, plugins grow in number and each plugin holds its loader.
 fn below(context: &SuspectContext<'_>) -> Vec<StepId> {
     const LOOKED_AT: usize = 1 << 10;
     let trie = context.trie();
