@@ -81,7 +81,7 @@ pub enum Flaw {
     // Flaws of objects:
     /// Classes have the id of another class.
     SameClasses { classes: u64 },
-    /// Objects have the id of another object.
+    /// Several objects have the same id. `objects` is the number of objects with the id of another object.
     SameObjects { objects: u64 },
     /// The dump also has instance records for class objects.
     WrittenTwice { classes: usize },

@@ -27,7 +27,7 @@ pub struct Source {
     bytes: Bytes,
     /// The offset in `bytes` at which the dump begins.
     start: usize,
-    /// The index of the dump in its file, and the index of the heap among the heaps under the same header.
+    /// The index of this heap among all heaps in the file, and its index among the heaps under the same header.
     number: usize,
     heap: usize,
     path: PathBuf,
