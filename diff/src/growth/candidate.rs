@@ -14,7 +14,7 @@ pub(crate) struct Candidate {
     pub(crate) at: StepId,
     /// The growing trie nodes of the content, which are directly below `at`, sorted by growth, descending.
     pub(crate) content: Vec<StepId>,
-    /// Other growing trie nodes that belong to the candidate. They are not directly below `at`, but the same field
+    /// Other growing trie nodes that belong to the candidate. They are at other places of the trie, but the same field
     /// holds their objects.
     pub(crate) beside: Vec<StepId>,
     /// The trie nodes whose objects are counted in `objects`: `named`, and the corresponding trie nodes at other
