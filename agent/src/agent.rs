@@ -758,9 +758,9 @@ impl Agent {
         fields.int(statics::STRATEGY, options.sampling.strategy.code());
         fields.int(statics::DEPTH, depth);
         fields.int(statics::VERBOSITY, options.verbosity.code());
-        // Set the format last: it tells readers of dumps that the data in the heap is complete. If the agent only
-        // writes a trace, set no format, so that readers of dumps ignore the data. Then the references in the heap only
-        // serve to find collected objects.
+        // Set the field `format` last. A set `format` shows readers of a dump that the agent's data in the Java heap is
+        // complete. If the agent only writes a trace, do not set `format`, so that readers of dumps ignore this data.
+        // The references in the heap then only serve to find collected objects.
         if options.embed {
             fields.int(statics::FORMAT, FORMAT);
         }

@@ -21,11 +21,12 @@ const ROOM: u64 = 2 << 20;
 const G1_CONCURRENT: &str = "G1 Concurrent GC";
 /// Time to wait for a bean that reports the GC to which a pause belongs. After that, no bean is expected to report it.
 const UNCLAIMED: Duration = Duration::from_millis(500);
-/// Maximum difference between the times of a GC, as its bean reports them, and the times of its pause. This is the
-/// maximum if the clock's offset is exact. A bean reports whole milliseconds.
+/// Maximum difference between the times of a GC, as its bean reports them, and the times of the pause that belongs to
+/// the GC. This limit applies if the offset between the clocks of the GC and the agent is exact. The times differ
+/// because a bean reports whole milliseconds.
 const NEAR: Duration = Duration::from_millis(5);
-/// Maximum difference between these times if the offset is only an estimate. The estimate ignores the delay from the
-/// end of a GC until it is seen.
+/// Like [`NEAR`], but for an offset between the clocks that is only an estimate. The estimate ignores the delay from
+/// the end of a GC until the agent sees it.
 const FAR: Duration = Duration::from_millis(400);
 
 /// The JVM's statistics at one moment.
@@ -548,8 +549,8 @@ impl Beans {
         has("G1 Young Generation") && !has(G1_CONCURRENT)
     }
 
-    /// Adds the pause time since the last call to `self.paused`. Beans that count pauses of concurrent cycles report
-    /// this time.
+    /// Adds to `self.paused` the pause time since the last call, in milliseconds. Reads it from the beans that count
+    /// the pauses of concurrent cycles.
     fn pause_time(&mut self, env: &Env<'_>) -> Result<()> {
         for collector in &mut self.collectors {
             if collector.name.ends_with("Pauses") {

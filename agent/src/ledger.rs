@@ -102,7 +102,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the index of the shard that contains a site's account.
+/// Returns the index of the shard that contains the account of a site. A shard is a part of the ledger with its own
+/// lock. An account contains the sums of a site's samples.
 fn shard_of(class: u32, stack: u32) -> usize {
     ((class as usize).wrapping_mul(31) ^ stack as usize) % SHARDS
 }
@@ -143,7 +144,8 @@ impl Ledger {
         }
     }
 
-    /// Returns the weight of a sample whose generation is `generation`.
+    /// Returns the weight of a sample of an object of `size` bytes: the objects and bytes that it represents. The
+    /// interval for this weight is the first sampling interval, doubled `generation` times.
     fn weight(&self, generation: u32, size: u64) -> Weight {
         let sampling = (0..generation).fold(self.first, |sampling, _| sampling.doubled());
         sampling.weight(size).unwrap_or_else(|| {
@@ -156,9 +158,10 @@ impl Ledger {
         })
     }
 
-    /// Records a sample. A generation is the number of times that the sampling interval was doubled. `taken` is the
-    /// generation when the sample was taken. `followed` is the generation with which the sample is tracked, or `None`
-    /// if it is not tracked.
+    /// Records a sample of an object of `size` bytes. A generation is the number of times that the sampling interval
+    /// was doubled. It determines the weight of a sample. `taken` is the generation when the sample was taken, for the
+    /// allocated sum. `followed` is the generation with which the sample is tracked, for the live sum. It is `None` if
+    /// the sample is not tracked.
     pub(crate) fn allocated(
         &self,
         (class, stack): (u32, u32),
@@ -224,7 +227,8 @@ impl Ledger {
         allocated_ms: u64,
     ) -> Option<(u32, u32)> {
         let (shard, index, generation) = booking.place()?;
-        // Update this time before the account. Then a tick that includes the collected sample also includes its time.
+        // Update the time of the newest collected sample before the account. Then each tick whose sums include this
+        // sample also includes its time.
         self.newest_collected_ms.fetch_max(allocated_ms, Relaxed);
         let weight = self.weight(generation, size);
         let mut shard = lock(&self.shards[shard]);

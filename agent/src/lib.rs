@@ -33,14 +33,15 @@
 //! * Allocations before the JVM is initialized (`VMInit`), and objects that the JIT compiler removes.
 //! * A thread that already runs when sampling starts (by attaching, or after `delay`) is sampled from its next TLAB on.
 //!   On JDK 17 its first sample comes after the old interval of 512 KiB. With `interval=0` from the JVM's start nothing
-//!   is missed, because the agent requests one GC.
-//! * Before JDK 25, a thread forgets at each GC how much it has allocated in its TLAB since its last sample. This is
-//!   one interval on average, or half of the TLAB if that is less. JDK 25 keeps this count (JDK-8356372). The JVM
-//!   chooses the size of TLABs so that a thread fills about fifty of them between two GCs (`TLABWasteTargetPercent`).
-//!   So estimates are too low by at most about 1 %, once the JVM has adapted the size of the TLABs to its threads. The
-//!   largest error measured was 1.3 to 2.4 %, with ten GCs and forty new threads that allocated 11 MB each. The missed
-//!   objects are random, so the shares of the sites stay right. The agent does not correct the estimates, because the
-//!   JVM does not report how many threads were allocating at a GC and how full their TLABs were.
+//!   is missed, because the agent then requests one GC, which retires the old TLABs.
+//! * Before JDK 25, a thread forgets at each GC how much it has allocated in its TLAB since its last sample. The
+//!   forgotten amount is one interval on average, or half of the TLAB if that is less. JDK 25 keeps this count
+//!   (JDK-8356372). The JVM chooses the size of TLABs so that a thread fills about fifty of them between two GCs
+//!   (`TLABWasteTargetPercent`). So estimates are too low by at most about 1 %, once the JVM has adapted the size of
+//!   the TLABs to its threads. The largest error measured was 1.3 to 2.4 %, with ten GCs and forty new threads that
+//!   allocated 11 MB each. The missed objects are random, so the shares of the sites stay right. The agent does not
+//!   correct the estimates, because the JVM does not report how many threads were allocating at a GC and how full their
+//!   TLABs were.
 //! * Before JDK 25, the JVM samples objects outside of TLABs too rarely. In measurements, up to a quarter of the large
 //!   objects was missed (`Sampling::shortfall`, `docs/measurements.md`).
 //! * A sample has no room for its Java object if the thread's stack or the heap is nearly full. Such samples are

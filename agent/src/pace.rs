@@ -12,9 +12,9 @@ use std::time::Duration;
 const WINDOW: Duration = Duration::from_secs(10);
 /// Maximum number of samples in a window. With windows of ten seconds this is eight per second.
 const MOST: u32 = 80;
-/// In small heaps, the maximum per window is one sample for each `BYTES_EACH` bytes of the heap. There, a page that
-/// cannot be freed at once is a larger part of the heap. Also, each live sampled object takes up a page in each young
-/// GC until it is in the old generation.
+/// Limit for small heaps: at most one sample per window for each `BYTES_EACH` bytes of the maximum heap size. The limit
+/// is low because a page with a tracked sample cannot be freed at once, and in a small heap a page is a larger part of
+/// the heap. Also, each live sampled object takes up a page in each young GC until it is in the old generation.
 const BYTES_EACH: u64 = 8 << 20;
 const LEAST: u32 = 8;
 

@@ -332,9 +332,11 @@ impl Sampler {
         counters.count(Counter::Classes);
     }
 
-    /// Returns the next uid. After downsampling, skips the uids that the current interval or rate would discard. So
-    /// each returned uid is equally likely to be kept by the next downsampling (see `Sampling::keeps`). If not all
-    /// samples are tracked, no uid is skipped: the uid decides whether the sample is tracked.
+    /// Returns the next uid.
+    ///
+    /// If all samples are tracked, skips the uids that the current interval or rate would discard after downsampling.
+    /// So the next downsampling keeps each returned uid with the same probability (see `Sampling::keeps`). If only some
+    /// samples are tracked, skips no uid, because the uid decides later whether its sample is tracked.
     fn uid(&self, bytes: u64) -> u64 {
         let sampling = self.strategy.sampling();
         loop {

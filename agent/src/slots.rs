@@ -90,7 +90,7 @@ impl SlotRecords {
         }
     }
 
-    /// Replaces the account (for the trace) of a slot's sample.
+    /// Replaces the reference from a slot's sample to its account. The trace needs the account.
     pub(crate) fn book(&self, slot: u32, booking: Booking) {
         if let Some(atomic) = self.get(slot) {
             atomic.booking.store(booking.bits(), Relaxed);

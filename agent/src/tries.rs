@@ -83,7 +83,7 @@ impl Tries {
                 let goes_on = self.lack_room();
                 self.full_since.get_or_insert(now);
                 // If the disk is full again soon after it had space, the trace itself may have filled that space. So
-                // the pauses stay long.
+                // the pauses between attempts to write stay long.
                 let room_since = self.room_since;
                 let soon = |at| now.saturating_duration_since(at) < LONGEST_PAUSE;
                 self.pause = if goes_on || room_since.is_some_and(soon) {
@@ -186,8 +186,8 @@ mod tests {
         assert_eq!(now, 675);
         assert_eq!(try_at(now, Ok(Written::Done)), (0, Some(again)));
         assert_eq!(try_at(now + 1, Ok(Written::Done)), (0, None));
-        // If the disk is full again soon, the pauses stay long. Otherwise there would be a message every ten seconds.
-        // If it had space for longer, the next pause is short again.
+        // If the disk is full again soon, the pauses between attempts stay long. Otherwise there would be a message
+        // every ten seconds. If the disk had space for a longer time, the next pause is short again.
         assert_eq!(try_at(now + 2, full()), (180, said.clone()));
         assert!(try_at(now + 182, Ok(Written::Done)).1.is_some());
         assert_eq!(try_at(now + 400, full()), (10, said));

@@ -42,7 +42,7 @@ pub(crate) struct Unproven {
     bytes: AtomicU64,
     /// Uid of the newest sample that was found dead.
     tried: AtomicU64,
-    /// The limit per second; `None` if an option sets the number of tracked samples.
+    /// Maximum number of samples tracked per second. `None` if an option sets the number of tracked samples instead.
     pace: Option<Pace>,
 }
 
@@ -61,8 +61,8 @@ pub(crate) struct Looks {
 }
 
 impl Looks {
-    /// Requests a search. Returns true if the search may be made now. The request stays pending until [`Self::made`] is
-    /// called.
+    /// Requests a search for collected samples. Returns true if the search may be made now. The request stays pending
+    /// until [`Self::made`] is called.
     pub(crate) fn is_due(&self, now: Duration) -> bool {
         self.owed.store(true, Relaxed);
         let is_due = self.rest(now).is_zero();
@@ -213,7 +213,7 @@ mod tests {
         unproven.recount((1..=10_000).map(|uid| (uid, 40)));
         assert_eq!((unproven.tried(), unproven.is_crowded()), (5000, false));
         assert!(unproven.add(40, timeless) && unproven.is_crowded());
-        // Even the smallest heap has room for eight samples of any size.
+        // Even for the smallest heap, the limit allows eight samples, however large the sampled objects are.
         let small = Unproven::new(0, None);
         assert_eq!(
             (0..).take_while(|_| small.add(u64::MAX, timeless)).count(),

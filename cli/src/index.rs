@@ -312,7 +312,7 @@ pub(crate) fn clean(paths: &[PathBuf]) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Like [`places`], but also accepts a dump that was deleted, or an index itself.
+/// Like [`places`], but `path` may also be a dump that was deleted, or an index itself.
 fn places_of_any(path: &Path, refs: Refs) -> Vec<PathBuf> {
     let places: Vec<PathBuf> = EXTENSIONS
         .iter()

@@ -58,9 +58,9 @@ impl Gates {
         self.growth.is_some_and(too_much) || self.suspect && suspect.verdict.is_grave()
     }
 
-    /// Returns the heap, and the suspects, if they grew by at least [`Gates::growth`]. The growth of `known` suspects
-    /// is subtracted from the growth of the heap. The heap comes first, then the suspects of the report. The suspects
-    /// of `more`, which are not in the report, come last.
+    /// Returns the first of these that grew by at least [`Gates::growth`]: the heap, the suspects of the report, and
+    /// the suspects of `more`, which are not in the report. The growth of the `known` suspects is subtracted from the
+    /// growth of the heap.
     #[must_use]
     pub fn too_much<'a>(
         &self,

@@ -18,7 +18,8 @@ use heapdiff_model::diff::{difference, least};
 use heapdiff_sites::packages::is_jdk;
 use heapdiff_trend::{Course, Trend};
 
-/// Minimum number of samples. With fewer samples, periods with almost no allocation cannot be recognized.
+/// Minimum number of allocation samples that the agent took. With fewer samples, periods with almost no allocation
+/// cannot be recognized.
 const ENOUGH_FOR_WORK: u64 = 1_000;
 
 /// Suffix of the label of the reference from a class to its resolved constants.
@@ -516,8 +517,9 @@ impl<'a> Aligned<'a> {
         }
     }
 
-    /// Returns the trie node that a report names. If the candidate's content consists of the nodes, entries or arrays
-    /// of a collection, this is the trie node of the objects that they hold.
+    /// Returns the trie node that a report names for a candidate's content. If the content consists of the nodes,
+    /// entries or arrays of a collection, this is the trie node of the objects that these nodes, entries or arrays
+    /// hold. Otherwise it is the content itself.
     fn named(&self, content: StepId) -> StepId {
         let trie = self.last();
         let mut best = content;

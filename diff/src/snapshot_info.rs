@@ -4,7 +4,7 @@ use heapdiff_model::diff::{AssumedRoots, LayoutInfo};
 use hprof::Snapshot;
 use hprof::sizes::Layout;
 
-/// Returns the layout of objects in the form of reports.
+/// Converts the layout of objects to the type that reports use.
 #[must_use]
 pub fn layout_info(layout: &Layout) -> LayoutInfo {
     LayoutInfo {

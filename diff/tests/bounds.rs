@@ -1,4 +1,5 @@
-//! Tests limits: to which collection a limit belongs, and if the collection respects it.
+//! Tests the detection of limits: to which collection a limit belongs, and whether the size of the collection stays
+//! within the limit.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 

@@ -171,8 +171,8 @@ fn what_is_removed_misleads_nobody() {
         let stack = |method| allocations(&samples, &all, &format!("Escape.{method}("));
         let removed = stack("mostlyRemoved");
         assert_eq!(removed.sampled, None, "{removed:?}");
-        // By random variation, the samples of `allKept` may contradict its count. In that case, its estimate stays.
-        // Otherwise, the count replaces the estimate.
+        // By random variation, the samples of the method `allKept` may contradict the count of its allocations. In that
+        // case, the estimate from the samples stays. Otherwise, the count replaces the estimate.
         let kept = stack("allKept");
         let exact = kept.sampled.is_none() || kept.bytes == truth["allKept"];
         assert!(

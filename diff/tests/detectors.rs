@@ -458,7 +458,7 @@ fn loaders_of_former_deployments_are_told() {
     let s = first(vec![plugins(5), plugins(40)]);
     assert_eq!(s.detector.as_deref(), Some("class-loader"), "{s:#?}");
     assert!(s.reasons[0].contains("40 of class com.acme.WebLoader, up from 5"));
-    // If one deployment was added, it may belong to start-up.
+    // There is one deployment in the second dump and none in the first. A single new deployment may belong to start-up.
     let s = first(vec![
         deployments(0, true),
         deployments(1, true),

@@ -80,7 +80,7 @@ fn check(snapshot: &Snapshot, suspect: &Suspect) {
     let mut used: Vec<&str> = Vec::new();
     for label in &suspect.path {
         if label.starts_with(['(', '<']) {
-            // Labels in parentheses or angle brackets do not name a reference, so continue with all objects.
+            // A label in parentheses or angle brackets names no reference. So follow the next label from all objects.
             at = all().collect();
             continue;
         }

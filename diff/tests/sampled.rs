@@ -395,8 +395,8 @@ fn a_dump_in_the_midst_of_thinning_is_read_as_after_it() {
         // The limit is five standard errors.
         let off = during.estimated_bytes.abs_diff(4000 * 1016);
         assert!(half > 10_000 && off < half * 5 / 2, "{during:?}");
-        // The error of the reported survival must be within the same limit, although downsampling removed samples from
-        // the dump.
+        // The relative error of the reported survival must be within the same limit as that of the estimated bytes,
+        // although downsampling removed samples from the dump.
         let off = during.survival_permille.abs_diff(500);
         assert!(
             off * 4000 * 1016 < half * 5 / 2 * 500 + 4000 * 1016,
@@ -428,8 +428,8 @@ fn what_was_lost_widens_intervals_and_is_told() {
     let suspect = &report.suspects[0];
     assert_eq!(suspect.stacks[0].ci95, [30 * 1016; 2]);
     assert_eq!(suspect.coverage.unseen_bytes, 0);
-    // The other sixty new objects have no sample, because the agent dropped their samples. All sixty may belong to one
-    // stack.
+    // The other sixty new objects have no sample, because the agent dropped samples. All dropped samples may belong to
+    // one stack, so the upper end of each interval includes them.
     for (lost, unseen) in [(60, 60), (1000, 60), (5, 5)] {
         let report = with(140, [(0, 0), (lost, lost * SIZE)]);
         let suspect = &report.suspects[0];
@@ -768,8 +768,8 @@ fn what_was_allocated_is_known_of_stacks_without_a_sample() {
         told(&thinned(false)).unwrap_err(),
         heapdiff_diff::samples::NotCounted::OldAgent
     );
-    // Only one in two samples is tracked, but all are counted. The figures are as exact as at the first interval, but
-    // it is unknown how much is alive.
+    // Only one in two samples is tracked, but all samples are counted. The figures of allocated objects are as exact as
+    // with the first interval, which was half as long. But it is unknown how many of the objects are alive.
     let all_counted = allocated_by(|agent| {
         (agent.interval, agent.first_interval) = (8192, Some(4096));
         agent.few_followed = true;

@@ -81,7 +81,8 @@ fn files_to_delete_on_exit() {
     );
 }
 
-/// Returns a heap with objects of this class. A thread of this name is running a method of the application.
+/// Returns a function that builds a heap with a given number of objects of class `class`. In the heap, a thread with
+/// the name `thread` is running a method of the application.
 fn finalizers(class: &'static str, thread: &'static str) -> impl Fn(usize) -> App {
     move |count| {
         let mut app = App::new();

@@ -340,7 +340,8 @@ fn the_nodes_through_which_fields_share_are_no_leak_of_their_own() {
         alone.suspects.iter().any(|s| s.reasons.iter().any(told)),
         "{alone:#?}"
     );
-    // The nodes in the named field are part of its content, so the report does not mention them as another collection.
+    // The nodes in the field `s.holder` are part of that field's content, so the report does not mention them as
+    // another collection.
     let told = |field: &str| {
         says(
             s,

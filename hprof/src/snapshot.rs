@@ -433,7 +433,8 @@ impl Snapshot {
             noted,
         } = analysed;
         if options.holders {
-            // From here on, the bits for null fields in the shapes are not needed any more.
+            // The shapes of objects contain bits that show which fields are null. From here on, these bits are not
+            // needed any more, so remove them.
             let shapes = scanned.inner_shapes.par_iter_mut();
             shapes.for_each(|shape| *shape = shape::plain(*shape));
         }

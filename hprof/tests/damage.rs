@@ -184,7 +184,7 @@ fn a_dump_cut_at_any_record_counts_what_is_before() {
 
 #[test]
 fn a_dump_cut_anywhere_is_read_to_the_cut() {
-    /// Offset of the first object in the real dump.
+    /// Offset of the first object in `real_dump`, which a JVM wrote.
     const HEAP: usize = 1_920_000;
     let _alone = limits::alone();
     let mut rng = Rng::new(11);

@@ -6,7 +6,8 @@
 use hprof::{Options, Silent, Snapshot, Source};
 use testdata::writer::{self, FieldType, HeapBuilder, Root, Value};
 
-/// Bytes of unreachable objects behind an instance. Reflection in each `new` could leave them, for example.
+/// Bytes of unreachable objects between an instance and the next one. Such objects are left, for example, if a program
+/// creates each instance by reflection.
 const GARBAGE: u64 = 200;
 /// Instances of each class.
 const INSTANCES: usize = 9;

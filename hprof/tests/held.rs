@@ -389,7 +389,7 @@ fn what_nodes_dominate_is_visited_once() {
         .filter(|&&o| tree.dominator(o) != Some(Node::ROOT));
     assert_eq!(visited(&nodes, false), deeper.copied().collect::<Vec<_>>());
     assert_eq!(visited(&[], true), []);
-    // Objects that are held by the same field have the same key.
+    // The key of an object shows how it is held. Objects that are held by the same field have the same key.
     let key = |object: Obj| holders.key(opened.number(object));
     assert_eq!(key(left), key(leaf));
     assert_ne!(key(left), key(right));

@@ -75,8 +75,8 @@ fn allocated(bytes: &[u8]) -> (u64, Snapshot) {
     let mut options = Options::default();
     options.refs = Refs::Soft;
     options.max_memory = Some(1 << 20);
-    // In a small heap, all objects are close to GC roots and would be witnesses (see [`Thresholds`]). Then the work
-    // would be divided among many tasks.
+    // With `near: 0`, no object becomes a witness because it is close to a GC root (see [`Thresholds`]). In a small
+    // heap, all objects are close to GC roots and would be witnesses. Then the work would be divided among many tasks.
     options.set_thresholds(Thresholds {
         near: 0,
         ..Thresholds::USUAL

@@ -618,8 +618,8 @@ fn threads_of_newer_jvms_keep_details_elsewhere_and_may_be_virtual() {
     assert_eq!(found, expected);
 }
 
-/// An outer map holds a service, and the service holds an inner map of the same class. Each line of the merged paths
-/// leads to all five items. The lines of the outer map are separate from the lines of the inner map.
+/// An outer map holds a service, and the service holds an inner map of the same class with five items. Each line of the
+/// merged paths leads to all five items. The lines of the outer map are separate from the lines of the inner map.
 #[test]
 fn a_map_in_a_map_has_its_own_lines() {
     let mut heap = HeapBuilder::new(writer::Options::default());

@@ -70,7 +70,8 @@ impl Parts {
         }
     }
 
-    /// Returns the base after the JVM appended the first `segments` segments and `bytes` bytes of the next.
+    /// Returns the base (the dump's main file) after the JVM appended the first `segments` segments and `bytes` bytes
+    /// of the next one.
     fn merged(&self, segments: usize, bytes: usize) -> Vec<u8> {
         let mut base = self.base.clone();
         base.extend(self.segments[..segments].concat());
@@ -370,7 +371,7 @@ fn segments_are_not_read_without_a_merge_point() {
     other[last] ^= 1;
     parts.left(other, &[1, 2]).is_apart(none);
     parts.left(parts.merged(1, 300), &[2]).is_apart(none);
-    // The base contains more bytes of the last segment than the segment's file.
+    // The base contains 300 bytes of the last segment, but the segment's file has only 200 bytes.
     let folder = parts.left(parts.merged(2, 300), &[2]);
     folder.write(2, &parts.segments[2][..200]);
     folder.is_apart(none);
@@ -415,7 +416,7 @@ fn what_is_no_regular_file_is_not_read_as_a_segment() {
         assert!(made.unwrap().success());
         folder.is_apart("x.hprof.p1 is not a regular file");
     }
-    // Replace the directory or the pipe by a file.
+    // Replace the directory or the pipe at the segment's path by the segment's regular file.
     if fs::remove_dir(folder.segment(1)).is_err() {
         fs::remove_file(folder.segment(1)).unwrap();
     }

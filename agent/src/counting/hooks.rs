@@ -34,7 +34,7 @@ pub(crate) fn bytes(
     carriers: bool,
 ) -> Result<Vec<u8>, Damage> {
     let tables = cells.returned.start();
-    // `Layout::elements` returns `None` only for names without a second character.
+    // `unwrap_or` is never needed: `Layout::elements` returns `None` only for names without a second character.
     let elements = |class: &str| layout.elements(class.as_bytes()).unwrap_or(0).into();
     let numbers = [
         cells.start(),

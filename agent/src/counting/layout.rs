@@ -5,7 +5,7 @@ use heapdiff_bytecode::{ClassName, Kind};
 use crate::jvmti::Environment;
 use crate::jvmti::calls::{Env, JniError, Result};
 
-/// The smallest offset of a first element in any JVM.
+/// Smallest offset, in bytes, at which any JVM places the first element of an array.
 pub(crate) const SMALLEST_BASE: i64 = 12;
 
 /// The array layout of this JVM.

@@ -478,7 +478,7 @@ impl Engine {
         let known = self.cells.threads();
         self.jvmti.hook_threads(true)?;
         let live = self.jvmti.live_threads(env)?;
-        // Some threads may have ended between two counts, when thread events were off.
+        // Between two counts, thread events are off. Take back the stripes of threads that ended in that time.
         let over = |thread: i64| known.contains(&thread) && !live.contains(&thread);
         self.cells.take_back(over);
         live.into_iter().for_each(|thread| self.cells.give(thread));

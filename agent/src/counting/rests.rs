@@ -21,7 +21,8 @@ const MOST: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(50);
 /// Limit in percent of one processor. The compilers have caught up if they use less than this.
 const CALM: u128 = 20;
-/// The pause after the first class ends once this number of consecutive checks finds the compilers idle.
+/// The first batch has one class. The pause after it ends once this number of consecutive checks finds the JIT
+/// compilers idle.
 const LOOKS: u32 = 5;
 
 /// True if a class of this JVM has been changed before.

@@ -37,8 +37,8 @@ pub(super) enum Gate {
     /// Tests the length of an array in a field that may be null. The strings are the name and the type of the field.
     /// The size of the collection is not known with this gate.
     Array(&'static str, &'static str),
-    /// No test, because the size can be determined only by a traversal. The collection counts as large once it has
-    /// grown by the minimum number of elements of a large collection.
+    /// The inserted code does not test the size, because only a traversal can determine it. Instead, a collection
+    /// counts as large once it has grown by the minimum number of elements of a large collection.
     Grown,
 }
 

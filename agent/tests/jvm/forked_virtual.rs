@@ -131,8 +131,8 @@ fn virtual_threads_are_as_in_the_jvms_own_dump() {
 #[test]
 fn parked_threads_have_frames_from_jdk_21_on() {
     for jdk in jdks().into_iter().filter(|jdk| jdk.major() >= 21) {
-        // If the flag is `false`, the JDK has the thread in no thread container. Then the dump contains only those
-        // frames of the thread that hold objects.
+        // If the flag is `false`, the virtual threads of this test are in no thread container of the JDK, so the agent
+        // does not find them there. Then the dump contains only those frames of a thread that hold objects.
         for flag in ["-Djdk.trackAllThreads=true", "-Djdk.trackAllThreads=false"] {
             let target = started(&launch(&jdk, 20).flag(flag).flags(CHECKED));
             let snapshot = forked(&target);

@@ -190,7 +190,8 @@ fn who_allocates_slowly_has_all_followed() {
     }
 }
 
-/// In a small heap, a page is a larger part of the heap. So the limit there is eight samples in ten seconds.
+/// Only eight samples in ten seconds are tracked in a small heap, because there a memory page is a larger part of the
+/// heap.
 #[test]
 fn in_a_small_heap_fewer_are_followed() {
     for jdk in jdks() {

@@ -473,7 +473,8 @@ fn a_run_that_another_process_drops_is_put_back() {
         max_bytes: 1,
         ..Limits::default()
     };
-    // Let the other process act right after a tick. By its clock, the JVM has then written nothing for days.
+    // Let the other process act right after a tick of the JVM's trace. The clock of the other process is days ahead, so
+    // it sees a trace to which the JVM has written nothing for days.
     traced.wait_tick();
     let mut other = Writer::create(&traced.path(), &run, limits).unwrap();
     let tick = |_| NewTick {
@@ -485,8 +486,8 @@ fn a_run_that_another_process_drops_is_put_back() {
     traced.wait(
         "SELECT count(*) FROM note WHERE text LIKE '%considered this run ended and deleted it%'",
     );
-    // The agent reports live objects again, although they have not changed. The count again includes everything since
-    // the JVM's start.
+    // After the other process deleted the run, the agent writes it again. The agent reports all live objects again,
+    // although they have not changed. The allocation counts again include everything since the JVM's start.
     let live = "SELECT ifnull(sum(n), 0) FROM (SELECT max(tick), live_objects AS n FROM site_tick JOIN site ON site.id = site
                 JOIN class ON class.id = class WHERE name = 'Steady$Kept' GROUP BY site)";
     let listed =

@@ -52,7 +52,8 @@ impl Refused {
         refused(format!("{process}: {}", self.why)).with_hint(self.hint)
     }
 
-    /// Like [`Self::failure`], but for a command with `--no-files`. The hint differs.
+    /// Like [`Self::failure`], but for a command with `--no-files`: the hint to leave out `--fork` becomes a hint to
+    /// leave out `--no-files`.
     pub(super) fn without_files(self, process: &Process) -> Failure {
         self.hinting_at_files().failure(process)
     }

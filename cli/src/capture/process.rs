@@ -309,8 +309,8 @@ impl Status {
             name: printable(field("Name")?),
             state: field("State")?.chars().next()?,
             process,
-            // The line lists the id of the process in each PID namespace, from ours to its own. Kernels before Linux
-            // 4.1 lack the line.
+            // The line `NSpid` lists the id of the process in each PID namespace, from heapdiff's namespace to the
+            // process's own. Kernels before Linux 4.1 lack this line.
             inner_pid: field("NSpid")
                 .and_then(|ids| ids.split_whitespace().last()?.parse().ok())
                 .unwrap_or(process),

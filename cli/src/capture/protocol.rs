@@ -298,7 +298,8 @@ impl<'a> Jvm<'a> {
                     file.set_permissions(Permissions::from_mode(0o600))?;
                     let (uid, gid) = (user.uid.as_raw(), user.gid.as_raw());
                     if file.metadata()?.uid() != uid {
-                        // If this fails, JVMs since JDK 11 still accept a file that root owns.
+                        // If the owner of the file cannot be changed, JVMs since JDK 11 still accept the file if root
+                        // owns it.
                         let _ = std::os::unix::fs::fchown(&file, Some(uid), Some(gid));
                     }
                 }

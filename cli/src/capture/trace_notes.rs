@@ -23,7 +23,8 @@ const MAKING: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(100);
 /// Suffix of the file that SQLite maps into memory while a database is being written.
 const INDEX: &str = "-shm";
-/// Maximum number of a JVM's open databases to which heapdiff tries to add a note.
+/// Maximum number of a JVM's open SQLite databases that heapdiff tries, in order to find the trace and add a note to
+/// it.
 const MOST: usize = 16;
 
 /// Notes for the trace of a JVM.

@@ -190,7 +190,7 @@ fn every_allocation_of_a_running_jvm_is_counted() {
         assert_eq!(objects("removed", "Counted$Removed"), Some(8000));
         assert_eq!(objects("main", "java.lang.Object[]"), None);
 
-        // This time, allocations in JDK classes are counted, too.
+        // Unlike the previous count, this one includes allocations in JDK classes.
         let jdk_too = [
             "--format",
             "json",

@@ -78,7 +78,8 @@ impl Drop for Load {
 /// True if a process has used at least 10 ms of processor time.
 fn has_run(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process");
-    // Fields are counted from the state, which comes right after the process name.
+    // In `/proc/PID/stat`, the state follows the process name, which is in parentheses. The fields are counted from the
+    // state.
     let user = stat
         .rsplit(')')
         .next()

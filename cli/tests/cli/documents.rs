@@ -267,7 +267,8 @@ fn crates_use_what_the_architecture_says() {
     assert!(checked > 7, "{checked} crates");
 }
 
-/// The tables of messages quote the source code. `…` stands for the variable parts of a message.
+/// The tables in `docs/troubleshooting.md` contain the messages as they are in the source code. `…` stands for the
+/// variable parts of a message.
 #[test]
 fn messages_are_those_of_the_program() {
     let mut sources = String::new();

@@ -82,7 +82,7 @@ fn live(folder: &Path, args: &[&str]) -> [u64; 2] {
     [figure("live_bytes"), figure("live_objects")]
 }
 
-/// Writes a report whose suspect holds the objects that the leak of the trace allocates.
+/// Writes a report with a suspect. The suspect holds the objects that the leaking stack of the trace allocates.
 fn report(folder: &Path) {
     let mut suspect = synthetic::suspect(1, "com.acme.Interceptor.seen", Verdict::Leak, 4096);
     let mut stack = synthetic::stack(
@@ -132,7 +132,7 @@ fn a_profile_has_what_the_trace_says_is_alive() {
         // The class is the leaf frame. The frames of the stack are above it.
         let leaf = top.lines().find(|line| line.ends_with(" com.acme.Page"));
         assert!(leaf.is_some(), "{top}");
-        // Only allocations in the suspect's stack have the label `holder`.
+        // In the profile, only the allocations of the suspect's stack have the label `holder`.
         let tags = pprof(home, &profile, &["-tags", "-sample_index=inuse_space"]);
         assert!(tags.contains("com.acme.Interceptor.seen"), "{tags}");
         assert_eq!(tags.matches("holder:").count(), 1, "{tags}");
@@ -356,7 +356,7 @@ fn a_trace_is_pushed_as_long_as_it_grows() {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert!(child.wait().expect("a status").success());
-    // No new data was written to the trace after that push.
+    // No new data was written to the trace after the first push, so nothing more was pushed.
     assert_eq!(server.received().len(), 1);
 }
 

@@ -101,7 +101,8 @@ pub struct Site<'a> {
     pub bytecode: u16,
     /// The number of the source line, if the class has line numbers.
     pub line: Option<u16>,
-    /// The kind: one object, one array, the arrays of one level, or the result of a call.
+    /// The kind of allocation: one object, one array, the arrays of one level of a `multianewarray`, or the result of a
+    /// call.
     pub kind: Kind,
     /// The allocated class.
     pub class: ClassName<'a>,

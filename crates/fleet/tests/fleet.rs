@@ -186,7 +186,7 @@ fn labels_stay_in_their_folder_and_the_trace_names_its_own() {
             .iter()
             .all(|p| p.exists() && p.starts_with(&fleet))
     );
-    // SQLite writes files beside a trace, which are not part of the fleet.
+    // SQLite writes files beside the trace `t.db`. They are not in the fleet's folder, so ignore them.
     let of_trace = |p: &Path| {
         p.file_name()
             .is_some_and(|n| n.to_string_lossy().starts_with("t.db"))

@@ -297,7 +297,8 @@ mod tests {
         let recording = recording(samples, 3);
         let ticks = Ticks::of(&recording, Some(Duration::from_secs(2))).unwrap();
         let live = alive(&recording, &ticks);
-        // All searches are in the first two ticks. The result of the last search stays valid until the end.
+        // The recorder searched for live objects only in the first two ticks. The result of its last search stays valid
+        // until the end.
         let end = live.iter().rev().find(|((_, site), _)| site.0 == NameId(1));
         assert_eq!(end.map(|(_, live)| live.amount.samples), Some(1));
         let second = live.iter().rev().find(|((_, site), _)| site.0 == NameId(2));

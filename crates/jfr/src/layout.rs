@@ -93,7 +93,7 @@ pub(crate) struct Array {
     pub(crate) at: usize,
 }
 
-/// Returns the format in which constants of a type are stored: a plain value or a record.
+/// Returns how a recording stores the constants of a type: as plain values, or as records with fields.
 pub(crate) fn item_of(types: &Types, index: TypeIndex) -> Item {
     let plain = types.get(index).and_then(|t| Plain::named(&t.name));
     plain.map_or(Item::Record(index), Item::Plain)

@@ -213,7 +213,7 @@ fn covered(file: &Path) -> Result<Coverage> {
     while let Some((&kind, after)) = rest.split_first() {
         rest = after;
         match kind {
-            // The block is the header: a magic number and a version.
+            // A block of this kind is the header of the file: a magic number and a version.
             0x01 => drop(take(&mut rest, 4)?),
             // The block describes a session: its name, its start and its end.
             0x10 => {

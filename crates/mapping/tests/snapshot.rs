@@ -90,7 +90,8 @@ fn names_come_from_the_mapping_whether_from_the_dump_or_its_index() {
         );
         assert!(has(&before, was) != absent && !has(&after, was), "{was}");
     }
-    // Other methods were inlined into the outermost method. The local variables stay with the outermost method.
+    // The mapping says that other methods were inlined into the outermost method, so one frame becomes several. The
+    // local variables stay with the frame of the outermost method.
     let locals = |told: &(Vec<String>, Vec<String>)| -> Vec<String> {
         let counts = told
             .1

@@ -33,7 +33,8 @@ pub struct PathsReport {
 /// Objects on the paths that are reached by the same references.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct PathLine {
-    /// Number of lines above this line; 0 for the start of a path.
+    /// Depth of this line in the tree of paths: 0 for the start of a path, otherwise 1 more than the line from which it
+    /// is reached.
     pub depth: u32,
     /// At depth 0: `static` if the path goes through a static field of an application class, otherwise the kind of the
     /// GC root. Null at other depths.
@@ -41,7 +42,8 @@ pub struct PathLine {
     /// The reference by which the objects of the line above refer to these objects: `com.acme.Foo.entries`, `[]` or
     /// `[12]` (elements), `<local variable>`, `<class loader>` and so on; null at depth 0.
     pub via: Option<String>,
-    /// The kind of the reference. If a java.lang.ref object refers to the object, the kind is not strong.
+    /// The kind of the reference: strong, unless a java.lang.ref object refers to its referent. Then the class of that
+    /// object determines the kind.
     #[schemars(extend("enum" = ["strong", "soft", "final", "weak", "phantom"]))]
     pub strength: &'static str,
     /// Name of the class, in the form `com.acme.Foo$Bar` or `byte[]`.

@@ -12,7 +12,8 @@ pub struct QueryHead {
     pub schema: &'static str,
     /// The dump. If there are several, the first one.
     pub snapshot: SnapshotInfo,
-    /// All dumps with their names, if they have names. `snapshot` is the first dump.
+    /// All dumps, with the names by which the statement refers to them. Left out if the dumps have no names. `snapshot`
+    /// is the first dump.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dumps: Vec<QueriedDump>,
     /// The statement that the user gave.

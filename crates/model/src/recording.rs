@@ -101,7 +101,8 @@ pub struct RecordedStack {
     pub class: String,
     /// Number of samples.
     pub samples: u64,
-    /// Estimated bytes; with `sampled`, bytes of the samples themselves.
+    /// Estimated bytes of the objects that the samples represent. If the measure is `sampled`, bytes of the sampled
+    /// objects alone.
     pub estimated_bytes: u64,
     /// 95 % interval of the estimate; null if nothing is estimated (measure `sampled`).
     pub ci95: Option<[u64; 2]>,

@@ -27,7 +27,7 @@ pub struct Under {
     pub selector: String,
     /// Number of selected objects.
     pub objects: u64,
-    /// Bytes that would be freed if all of them were removed.
+    /// Bytes that would be freed if all selected objects were removed.
     pub retained_bytes: u64,
 }
 

@@ -175,10 +175,10 @@ pub struct TraceTopReport {
     pub alive_at: &'static str,
     /// If alive_at is major, the time at which that full GC ended, in milliseconds since the run began; null otherwise.
     pub alive_at_uptime_ms: Option<u64>,
-    /// Live figures include only objects that were allocated before this time and that survived the full GC of
-    /// alive_at. The time is in milliseconds since the run began. Objects that were allocated later were in the young
-    /// generation at that GC. Null if this time is not known (live figures are then upper bounds), and null if alive_at
-    /// is not major. Reports of earlier versions lack the key.
+    /// If alive_at is major, live figures include only objects that were allocated before this time and that survived
+    /// the full GC of alive_at. Objects that were allocated later were in the young generation at that GC, so they are
+    /// left out. The time is in milliseconds since the run began. Null if this time is not known (live figures are then
+    /// upper bounds), and null if alive_at is not major. Reports of earlier versions lack the key.
     #[schemars(extend("optional" = true))]
     pub alive_of_uptime_ms: Option<u64>,
     /// GCs in the window.

@@ -46,7 +46,7 @@ impl Default for Patience {
 /// The interface by which a server accepts profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Interface {
-    /// The interface of this server is not known yet, so both interfaces are tried.
+    /// It is not known yet which of the two interfaces this server has, so both are tried.
     Unknown,
     Push,
     Ingest,

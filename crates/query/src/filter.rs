@@ -152,7 +152,8 @@ impl ClassSet {
         Some(Self(classes.iter().map(|(_, c)| c.id.0 == id).collect()))
     }
 
-    /// Returns the union of the sets for all values, or `None` if the set for a value cannot be computed.
+    /// Returns the union of the class sets of all values in `list`, except nulls. Returns `None` if the class set of
+    /// one value cannot be computed.
     fn of_any(heap: &Heap, list: &[Scalar], set: impl Fn(&Scalar) -> Option<Self>) -> Option<Self> {
         let mut any = Self(vec![false; heap.snapshot().classes().len()]);
         for value in list.iter().filter(|v| **v != Scalar::Null) {

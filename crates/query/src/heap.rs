@@ -258,7 +258,7 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The records of the most recently used file parts, latest first.
+/// A cache of records, by file part. It has the file parts that were used most recently, latest first.
 #[derive(Debug)]
 struct Recent<T>(Vec<(u32, T)>);
 

@@ -5,7 +5,7 @@ use crate::tokens::{Token, items, outside, tokens};
 /// A statement in OQL.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Oql {
-    /// The translation to SQL, if it has a simple form.
+    /// The translation of the statement to SQL. `None` if the statement has no simple form.
     pub(crate) sql: Option<String>,
 }
 

@@ -49,11 +49,12 @@ const CUTS: [Cut; 7] = {
     ]
 };
 
-/// Returns the report as at most `room` bytes of JSON without spaces; `None` if no limits make it that small.
+/// Cuts a report so that it has at most `room` bytes, as JSON without spaces. Returns `None` if the report is too long
+/// even with the strictest limits.
 ///
-/// Lists that have one figure for each dump are not cut. `left_out` has one number for each path of keys: for example,
-/// `"suspects.stacks": 4` if four stacks were removed from all suspects together. `more` contains the numbers of
-/// elements that were removed from lists before this call.
+/// Lists that have one figure for each dump are not cut. The key `left_out` of the result has the numbers of removed
+/// elements, by the path of keys to their list. For example, it has `"suspects.stacks": 4` if four stacks were removed
+/// from all suspects together. `more` contains the numbers of elements that were removed from lists before this call.
 #[must_use]
 pub fn data(report: &Value, more: &[(&str, u64)], room: usize) -> Option<Value> {
     CUTS.iter().find_map(|cut| {

@@ -71,7 +71,7 @@ pub(crate) fn bold(text: impl Display) -> Span {
     Span::new(Tone::Bold, text)
 }
 
-/// Returns a span of a text that warns.
+/// Returns a yellow span: a text that warns.
 pub(crate) fn yellow(text: impl Display) -> Span {
     Span::new(Tone::Yellow, text)
 }

@@ -35,7 +35,7 @@ pub struct Births {
 pub struct OfStack {
     /// The place; `None` if nothing is counted there.
     pub place: Option<u32>,
-    /// Number of the stack's samples whose allocations were counted at the place.
+    /// Number of the stack's samples of objects whose allocations were counted at the place.
     pub counted: u64,
     /// Number of the stack's samples whose allocations were not counted.
     pub other: u64,
@@ -105,8 +105,8 @@ struct Limits {
     samples: u64,
     counted: u64,
     all: BTreeMap<u32, Births>,
-    /// The places that have samples in the stratum. Each has the upper bound for its live bytes, and its number of
-    /// samples.
+    /// The places in the code that have samples in the stratum (one class and size). Each has the upper bound of its
+    /// live bytes, and its number of samples.
     places: BTreeMap<u32, (Interval, u64)>,
     /// Upper bound for the live bytes of all places without samples together.
     rest: Interval,

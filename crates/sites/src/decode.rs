@@ -22,7 +22,7 @@ pub struct DecodeError {
 /// The kind of a fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// The bytes are neither a batch nor a gap.
+    /// The bytes are neither the start of a batch of definitions nor a gap (eight zero bytes).
     #[error("a batch was expected here, but the bytes are {0:02x?}")]
     NoBatch([u8; 4]),
     /// A batch of a later version.

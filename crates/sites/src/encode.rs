@@ -1,6 +1,6 @@
-//! Writes the site table.
+//! Writes the site table: the definitions of allocation sites that the agent stores in the heap.
 
-/// Number of bytes before the body of a batch.
+/// Size of a batch's header, which precedes its body, in bytes.
 pub const BATCH_HEADER: usize = 12;
 pub(crate) const MAGIC: [u8; 2] = *b"HD";
 pub(crate) const VERSION: u8 = 1;

@@ -15,7 +15,7 @@ pub struct Estimate {
     objects: f64,
     /// Estimated bytes of the samples that were added.
     added: Sum,
-    /// Estimated bytes of the samples that were subtracted.
+    /// Estimated bytes of the samples that [`Estimate::take`] subtracted.
     taken: Sum,
     /// Bytes of the sampled objects.
     seen: f64,

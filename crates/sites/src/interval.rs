@@ -19,7 +19,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Returns the interval of an exact value.
+    /// Returns the interval of an exact value: both ends are the value itself.
     #[must_use]
     pub const fn exact(value: f64) -> Self {
         Self {

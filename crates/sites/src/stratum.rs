@@ -155,7 +155,8 @@ impl Part {
     }
 }
 
-/// The strata of one class, divided among keys such as stacks.
+/// The objects of one class, divided among keys such as stacks. They are divided stratum by stratum, that is,
+/// separately for each size.
 #[derive(Clone, Debug)]
 pub struct Division<K> {
     /// Each key's part of the objects and bytes; negative if more objects were freed than allocated.
@@ -437,8 +438,9 @@ impl Flow {
         }
     }
 
-    /// Returns a key's part of the growth: its share of the allocated objects or bytes, minus its share of the freed
-    /// ones.
+    /// Returns the growth that belongs to one key, such as a stack: its share of the allocated objects or bytes, minus
+    /// its share of the freed ones. `born` is its share of what was allocated, and `gone` is its share of what was
+    /// freed.
     fn net(&self, born: Interval, gone: Interval) -> Interval {
         let around = |i: Interval| Interval {
             value: 0.0,
@@ -474,8 +476,8 @@ fn survival(kept: &Estimate, went: &Estimate) -> Interval {
     }
 }
 
-/// Returns the share that the samples `own` have in the bytes of all samples. All samples were taken from `population`
-/// objects.
+/// Returns the share of the samples `own` in the estimated bytes of the samples `all`. The samples `all` were taken
+/// from `population` objects.
 fn share(own: &Estimate, all: &Estimate, population: f64) -> Interval {
     // Samples of unequal weight carry less information: use Kish's effective number of samples.
     let samples = all.equal_samples();

@@ -233,7 +233,8 @@ impl CountedRows {
         Ok(Some(id))
     }
 
-    /// Merges spans until neither the number of spans nor the number of amounts is above its limit.
+    /// Merges neighbouring time spans until there are at most [`MOST_SPANS`] spans, and at most `most_amounts` amounts
+    /// in all spans together. An amount is the count of one line of code in one span.
     fn thin(&mut self, connection: &Connection, most_amounts: u64) -> rusqlite::Result<()> {
         let Some(now) = self.spans.last().map(|span| span.end) else {
             return Ok(());

@@ -172,8 +172,8 @@ impl Timeline {
         Ok(sums.collect())
     }
 
-    /// Returns the major collections of generational ZGC, by the tick in which each ended. `newest` is the allocation
-    /// time of the newest sample that was found dead before the first of these ticks.
+    /// Returns the major collections of generational ZGC, by the tick in which each ended. `newest` is the latest
+    /// allocation time of the samples that were found dead before the first tick of the window.
     fn majors_after(&self, mut newest: Option<u64>) -> BTreeMap<usize, Major> {
         let is_told =
             newest.is_some() || self.ticks.iter().any(|t| t.newest_collected_ms.is_some());
@@ -226,9 +226,9 @@ impl Timeline {
         &self.collections
     }
 
-    /// Returns the first and the last tick at whose end the live amounts may begin to exclude objects freed by
-    /// `collection`. The first is the tick in which the collection ended. The last is the tick after it, because by its
-    /// end the agent's thread has certainly checked the samples.
+    /// Returns the first and the last tick in which the live amounts can fall because of `collection`. The first is the
+    /// tick in which the collection ended. The last is the tick after it, because by the end of that tick the agent's
+    /// thread has certainly checked the samples.
     fn after(&self, collection: &Collection) -> Option<(usize, usize)> {
         let at = self
             .ticks
@@ -525,8 +525,9 @@ impl Steps {
         })
     }
 
-    /// Returns the live amount of a point: the minimum in its range. After a major collection of generational ZGC, it
-    /// is the amount that survived the collection.
+    /// Returns the live amount of a point in time, which is a range of ticks (see [`Points`]). It is the minimum of the
+    /// live amounts in the range. If a major collection of generational ZGC ended in the first tick of the range, it is
+    /// the amount that survived the collection.
     pub(crate) fn left(&self, timeline: &Timeline, range: (usize, usize)) -> Live {
         match timeline.majors.as_ref().and_then(|m| m.get(&range.0)) {
             Some(major) => self.left_by(timeline, range.0, major),
@@ -597,8 +598,9 @@ impl Steps {
         }
     }
 
-    /// Returns the share of the bytes allocated in the window that were not collected in it, in thousandths. `None` if
-    /// no collection could find dead samples. Objects allocated since the last such collection are left out.
+    /// Returns, in thousandths, the share of the bytes allocated in the window that were not collected in the window.
+    /// If only some collections find dead samples, as in generational ZGC, objects allocated since the last such
+    /// collection are left out. Returns `None` if there was no such collection.
     #[must_use]
     pub fn survival_permille(&self, timeline: &Timeline) -> Option<u64> {
         let allocated = match timeline.majors.as_ref().map(BTreeMap::last_key_value) {

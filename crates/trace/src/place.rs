@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(index, folder.path().join("t.db-shm"));
         assert!(index_in_place(&path).is_ok() && !index.exists(), "no file");
         std::fs::write(&path, "").unwrap();
-        // The function creates the file only on btrfs.
+        // `index_in_place` creates the file only on btrfs.
         assert_eq!(
             index_in_place(&path).is_ok() && index.exists(),
             kind(&path).map(|kind| kind & 0xffff_ffff) == Some(0x9123_683e)

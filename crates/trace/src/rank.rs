@@ -17,10 +17,10 @@ use crate::read::{Amount, Site, Trace};
 
 const MS_PER_HOUR: f64 = 3_600_000.0;
 const BYTES_PER_GIB: f64 = (1_u64 << 30) as f64;
-/// The work counts as uneven if, at some point, the share of the work that was done differs by more than this from the
-/// share of the time that has passed.
+/// Work counts as uneven if, at some point, two shares differ by more than this: the share of the work that was done,
+/// and the share of the time that has passed. Example: after half of the time, three quarters of the work are done.
 const UNEVEN_PART: f64 = 0.125;
-/// Maximum number of points of a trend by work.
+/// Maximum number of points of a trend over the work done. Other trends are over time.
 const PARTS_OF_WORK: usize = 64;
 /// Number of groups into which points are divided to compute a trend. The trend is computed from the medians of the
 /// groups.
@@ -179,7 +179,8 @@ impl Standing {
 pub struct Candidate {
     /// The allocated class.
     pub class: Arc<str>,
-    /// The sites that allocate its objects. If sites are ranked, there is exactly one.
+    /// The sites that allocated the candidate's objects. If sites are ranked, there is exactly one. If classes are
+    /// ranked, these are the sites of the class.
     pub sites: Vec<Site>,
     /// The live amount, at [`Timeline::alive_at`].
     pub live: Live,
@@ -652,7 +653,7 @@ mod tests {
 
     #[test]
     fn a_slope_that_is_sure_is_no_plateau_for_the_last_moments() {
-        // The last collections are one second apart.
+        // In this test, the last garbage collections are one second apart, and the others one minute.
         let times = [0, 60, 120, 180, 240, 300, 301, 302];
         assert_eq!(verdict(&series(&times, |t| 100 + t * 10)), Verdict::Growth);
         let times: Vec<u64> = (0..20).map(|i| i * 60).chain(1141..1150).collect();

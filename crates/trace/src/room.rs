@@ -50,7 +50,8 @@ mod tests {
         Trace, Which, Writer, Written,
     };
 
-    /// A source with live samples in numbered slots, and the uid of one collected sample.
+    /// A source of samples for tests. It has the uids of the live samples by slot (0 for an empty slot), and the uid of
+    /// one collected sample.
     struct Heap(RefCell<Vec<u64>>, u64);
 
     fn sample(uid: u64) -> Sample {

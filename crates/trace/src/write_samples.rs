@@ -88,7 +88,8 @@ impl Samples for () {
 /// A cache of the rows that the writer's run has in the table.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
-    /// For each slot: the uid of the sample in its row, or 0 if the slot has no row.
+    /// For each slot of the agent: the uid of the sample that the slot's row in the table contains, or 0 if the slot
+    /// has no row.
     live: Vec<u64>,
     /// The first slot that got no row in the last tick, because the limit [`AT_A_TIME`] was reached.
     next: usize,

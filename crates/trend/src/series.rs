@@ -88,7 +88,8 @@ impl Step {
     }
 }
 
-/// True if a step counts as growth, however much the figure grew in other steps.
+/// True if the growth in a step (the interval between two dumps) is significant by itself, however much the figure grew
+/// in other steps.
 fn is_significant(step: &Step, noise: u64) -> bool {
     noise > 0 && step.growth > noise.saturating_mul(SIGNIFICANT)
 }
@@ -117,9 +118,9 @@ impl Course {
         course
     }
 
-    /// Classifies a series of (time, work done by then, figure) as [`Course::of`] does. A program that does no work
-    /// does not grow, so a level period with almost no work is not evidence that growth is over. If work does not
-    /// ascend, it is unknown.
+    /// Classifies a series of (time, work done by then, figure) as [`Course::of`] does, but also considers the work. A
+    /// program that does no work does not grow, so a level period with almost no work is not evidence that growth is
+    /// over. If the times or the amounts of work do not ascend, the work is ignored.
     ///
     /// Cost: quadratic in the number of points.
     #[must_use]
@@ -573,7 +574,8 @@ mod tests {
 
     #[test]
     fn noise_is_shared_out_among_the_steps() {
-        // With four intervals, growth of at most a quarter of the noise in one interval is level.
+        // The noise is divided among the four steps (the intervals between two dumps). So a step is level if it grew by
+        // at most a quarter of the noise.
         assert_eq!(of(&[0, 25, 50, 75, 200], 100), Trend::Late);
         assert_eq!(of(&[0, 20, 40, 60, 200], 100), Trend::Late);
         assert_eq!(of(&[0, 26, 52, 78, 200], 100), Trend::Steady);

@@ -41,7 +41,8 @@ impl Events {
         self.changed.notify_all();
     }
 
-    /// Waits until the version differs from `seen`, or until [`BEAT`] has passed. Returns the current version.
+    /// Waits until the version number of the traces differs from `seen`, until `ends` returns true, or until [`BEAT`]
+    /// has passed. Returns the current version number.
     fn next(&self, seen: u64, ends: impl Fn() -> bool) -> u64 {
         let wait = |v: &mut u64| *v == seen && !ends();
         let held = self.changed.wait_timeout_while(self.version(), BEAT, wait);

@@ -430,7 +430,8 @@ impl View {
         }
     }
 
-    /// Limits the number of marks after the marks of several runs were added. Marks of full GCs are dropped last.
+    /// Limits the number of marks (GCs, dumps and notes) after the marks of several runs were added. Marks of full GCs
+    /// are dropped last.
     fn thin(&mut self) {
         if self.collections.len() > MOST_COLLECTIONS {
             self.collections

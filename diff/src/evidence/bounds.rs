@@ -25,7 +25,7 @@ const LEAST: u64 = 16;
 /// Maximum number of objects of one trie node whose fields are read in search of a bound.
 const LOOKED_AT: usize = 4;
 
-/// The strength of the evidence for a bound.
+/// How strong the evidence is that a collection has a bound, which is a limit of its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strength {
     /// The class is known to enforce the bound.
@@ -204,8 +204,9 @@ pub(crate) fn is_own(context: &SuspectContext<'_>, collection: StepId) -> bool {
     let Some(at) = path.iter().position(|&s| s == collection) else {
         return false;
     };
-    // Below the first entry are the collection's elements. Exception: a set or a cache is implemented with a map
-    // inside. Any other collection inside a collection is one of its elements.
+    // The elements of the collection come after its first node or entry on the path. If another collection is inside
+    // the collection, it is one of the elements. There is one exception: a set or a cache is implemented with a map
+    // inside, and this map is not an element.
     let outer = context.class(collection);
     let maps = usize::from(!outer.starts_with("java.util.") || outer.contains("Set"));
     let is_inner = |&s: &StepId| {
@@ -424,9 +425,9 @@ fn whole_of(context: &SuspectContext<'_>, path: &[StepId]) -> Option<(StepId, St
 /// The number of elements that each holder has. It is compared with a possible limit.
 struct Held {
     now: u64,
-    /// Number of elements added since the previous dump. It shows whether a field such as `maxActive` is a high-water
-    /// mark. The value of a high-water mark is about equal to the number of elements, although many elements were
-    /// added.
+    /// Number of elements added since the previous dump. It shows whether a field such as `maxActive` is a limit or a
+    /// high-water mark. If many elements were added, and the field is still about equal to the number of elements, the
+    /// field is a high-water mark.
     late: u64,
     is_one: bool,
 }

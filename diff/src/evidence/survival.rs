@@ -29,7 +29,7 @@ pub(crate) struct Survival {
     pub(crate) kept: u64,
     /// Number of the samples counted in `held` that are alive in the last dump, at any place.
     pub(crate) alive: u64,
-    /// Number of samples at the place in the last dump.
+    /// Number of samples of objects in the structure in the last dump.
     pub(crate) live: u64,
     /// Numbers of samples added since the first dump. The time between the dumps is divided into quarters, and there is
     /// one number for the samples allocated in each.
@@ -64,8 +64,8 @@ impl Survival {
             && self.quarters.iter().all(|&q| q > 0)
     }
 
-    /// True if at most 2 % of the first dump's samples are alive. If none of them is alive, fewer samples are enough to
-    /// decide.
+    /// True if the objects of the first dump were replaced: at most 2 % of its samples are alive. If none of them is
+    /// alive, fewer samples are enough to decide.
     pub(crate) fn is_replaced(&self) -> bool {
         self.held >= ENOUGH && self.alive * 1000 <= self.held * NONE
             || self.held >= NEW && self.alive == 0
@@ -218,7 +218,8 @@ mod tests {
             ..ALL_STAY
         };
         assert!(once.stays() && !once.goes_on() && !once.is_total());
-        // With 15 new samples in the last quarter, objects are added at less than a quarter of the mean rate.
+        // With 15 of 255 new samples in the last quarter of the time, the rate in this quarter is less than a quarter
+        // of the mean rate.
         let ending = |last| Survival {
             quarters: [100, 100, 40, last],
             ..ALL_STAY

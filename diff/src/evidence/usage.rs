@@ -364,7 +364,7 @@ pub(crate) mod tests {
         for other in [usage(5000, 1, 0), usage(5000, 0, 1), usage(999, 0, 0)] {
             assert!(!other.only_fills(), "{other:?}");
         }
-        // Most of the growth happened before counting began, or in other collections.
+        // Most of the growth was not counted: it happened before counting began, or in other collections.
         let elsewhere = Usage {
             grown: 10_001,
             ..usage(5000, 0, 0)

@@ -208,8 +208,9 @@ impl Evidence<'_> {
         replaced.is_some_and(|permille| grown * part < u128::from(first) * u128::from(permille))
     }
 
-    /// Returns the largest growth between two dumps, in thousandths of the size before it. Returns `None` if it is more
-    /// than 1/20 of that size, or if there are enough dumps to rule out random variation.
+    /// Returns the largest growth between two dumps, in thousandths of the size in the earlier one, if the growth may
+    /// be random variation. Returns `None` if the growth is more than 1/20 of that size, or if there are enough dumps
+    /// to rule out random variation. Also returns `None` if there are only two dumps.
     fn slight(&self) -> Option<u64> {
         let part = |w: &[u64]| {
             let grown = u128::from(w[1].saturating_sub(w[0]));

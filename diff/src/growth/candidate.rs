@@ -14,7 +14,8 @@ pub(crate) struct Candidate {
     pub(crate) at: StepId,
     /// The growing trie nodes directly below `at`, sorted by growth, descending.
     pub(crate) content: Vec<StepId>,
-    /// Growing trie nodes at other places that the same field holds.
+    /// Other growing trie nodes that belong to the candidate. They are at other places of the trie, but the same field
+    /// holds their objects.
     pub(crate) beside: Vec<StepId>,
     /// The trie nodes whose objects are counted in `objects`: `named`, and the corresponding trie nodes at other
     /// places.

@@ -190,8 +190,8 @@ impl Aligned<'_> {
         below.all(|s| own.is_as_wide(self.fan(parts, s)))
     }
 
-    /// Returns the factor by which a trie node has more parts (see the top of this file) than the trie node above. A
-    /// pool of threads is not an accumulation, so the content of each pool thread is counted separately.
+    /// Returns the number of parts of a trie node divided by that of the trie node above (for parts, see the top of
+    /// this file). A pool of threads is not an accumulation, so the content of each pool thread is counted separately.
     fn fan(&self, parts: &mut Parts<'_>, step: StepId) -> Fan {
         let trie = self.last();
         let is_pool = |parts: &mut Parts<'_>, s: StepId| {

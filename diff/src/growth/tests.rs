@@ -502,7 +502,8 @@ fn a_maps_values_are_named() {
         (900, ("com.acme.Value", 500), StepId(6)),
         (900, ("java.lang.Integer", 500), StepId(5)),
         (400, ("java.lang.Integer", 500), StepId(6)),
-        // A map's value is not named if it has less than an eighth of the bytes of the pair.
+        // A map's values are not named if they have less than an eighth of the bytes of the pairs. A pair is a node
+        // with its key and its value.
         (900, ("com.acme.Value", 100), StepId(5)),
         // A pair has 800 bytes: the node has 32, the key 668 and the value 100, which is an eighth.
         (668, ("com.acme.Value", 100), StepId(6)),

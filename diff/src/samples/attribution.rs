@@ -634,7 +634,7 @@ mod tests {
         let kept: Vec<Sample> = (0..1000)
             .filter_map(|uid| thinned(&sample(uid, false), &coarse, &finest))
             .collect();
-        // The later sampling keeps only a quarter of the samples.
+        // The coarser sampling keeps only a quarter of the samples that the finer sampling took.
         assert!((200..300).contains(&kept.len()), "{}", kept.len());
         for sample in &kept {
             assert_eq!(sample.weight.bytes, 4000.0);

@@ -34,7 +34,8 @@ pub(crate) struct Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OfPlace {
     pub(crate) births: Births,
-    /// Size class of the arrays that the place allocates. `None` if the sampled arrays have different size classes.
+    /// Size class of the arrays that are allocated at this line of code. `None` if the sampled arrays have different
+    /// size classes.
     pub(crate) size: Option<u32>,
 }
 

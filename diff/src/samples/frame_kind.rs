@@ -9,8 +9,8 @@ use heapdiff_units::grouped;
 
 static MORE: OnceLock<Vec<String>> = OnceLock::new();
 
-/// Adds frameworks until the process ends. Each is given as a prefix of class names, such as `com.acme.rpc.`. Only the
-/// first call has an effect.
+/// Adds prefixes of class names, such as `com.acme.rpc.`. Until the process ends, the classes with these prefixes count
+/// as frameworks. Only the first call has an effect.
 pub fn add_frameworks(prefixes: Vec<String>) {
     let _ = MORE.set(prefixes);
 }

@@ -223,8 +223,8 @@ pub struct Samples {
     /// Bytes that the samples of each site represented when they were taken, by [`SiteId`]. Empty if the agent does not
     /// report them.
     pub allocated: Vec<u64>,
-    /// Class of the last sample of each site, by [`SiteId`]. It is an index into [`Self::names`]; 0 if unknown. The
-    /// list is empty if all samples are tracked.
+    /// For each site, by [`SiteId`]: the class of its last sample, as an index into [`Self::names`]; 0 if the class is
+    /// unknown. The list is empty if all samples are tracked.
     pub(crate) site_classes: Vec<u32>,
     /// Allocations of each class, by name. `None` if the agent did not count them, or if [`Self::with_all_sites`] was
     /// not used to read them.

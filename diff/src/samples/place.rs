@@ -106,7 +106,7 @@ impl<'a> Place<'a> {
         strata.entry(size).or_default()
     }
 
-    /// Adds the place's samples in the last dump. If there is a first dump, adds its samples as well.
+    /// Adds samples to the place: those of the last dump, and those of the first dump if there is one.
     pub(crate) fn sample(&mut self, now: &[&Sample], first: Option<(&'a Attribution, &[&Sample])>) {
         let last = self.last;
         let Some((first, before)) = first.filter(|f| last.is_like(f.0)) else {
@@ -283,9 +283,9 @@ impl<'a> Place<'a> {
         all
     }
 
-    /// Returns the objects of each stack in both dumps. The figures of the last dump are the same as for that dump
-    /// alone. The figures of the last dump minus those of the first are the growth that [`Self::lines`] returns for a
-    /// place that grew by `growth_bytes`.
+    /// Returns the objects of each stack at the place, in the first and in the last dump. The figures of the last dump
+    /// are the same as in a report on that dump alone. The figures of the first dump are lower by the growth that
+    /// [`Self::lines`] returns. `growth_bytes` is the growth of the whole place.
     pub(crate) fn levels(&self, growth_bytes: Option<u64>) -> Vec<Level<'a>> {
         let (grown, _) = self.growth(growth_bytes);
         let alive = self.alive().parts;

@@ -14,7 +14,7 @@ use crate::samples::{AgentObjects, Sample};
 
 /// Number of objects that one parallel task counts.
 const CHUNK: u32 = 1 << 16;
-/// The size class of instances. It is the only one of their class, because they all have the same size.
+/// The size class of all instances of a class. One size class is enough for them, because they all have the same size.
 const ONE_SIZE: u32 = 0;
 
 /// A class that has live samples, with the number of its reachable objects.

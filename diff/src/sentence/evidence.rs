@@ -179,7 +179,8 @@ pub(crate) enum Evidence {
         bound: u64,
         is_weighed: bool,
     },
-    /// A field contains a bound. `is_full` is true if the bound is reached. `held` is the number of objects per holder.
+    /// A field contains a bound: a number that may limit the size of the collection. `is_full` is true if the bound is
+    /// reached. `held` is the number of objects that each holder has on average.
     StatedBound {
         field: String,
         bound: u64,

@@ -47,7 +47,7 @@ pub enum Verdict {
     SlightSteps { permille: u64 },
     /// Only a few objects were added.
     FewObjects { objects: u64 },
-    /// The objects may only have moved here from another holder.
+    /// The objects are perhaps not new: they may have been moved here from another holder.
     MayHaveMoved,
     /// All objects of the first dump are gone in the last.
     Replaced,

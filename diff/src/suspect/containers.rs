@@ -24,8 +24,8 @@ const ASKED: usize = 1 << 12;
 /// Maximum number of trie nodes to go down in search of a container's content.
 const DEPTH: usize = 6;
 
-/// Returns those classes that are containers. Checks the classes that declare the holding fields of the given
-/// candidates.
+/// Returns the application classes that are containers: classes that store objects of other classes, for several
+/// purposes. Checks the classes that declare the fields by which the given candidates are held.
 ///
 /// Cost: reads at most some thousand objects for each class.
 pub(crate) fn among(

@@ -400,9 +400,9 @@ fn are_one_family(context: &SuspectContext<'_>, came: u64) -> bool {
     families.values().any(|&count| count * 2 >= came)
 }
 
-/// True if several local variables of a thread hold the objects, and no field that a programmer declared does. `labels`
-/// is the path in the trie. In `path`, the labels of shared trie nodes are already replaced by references found in the
-/// dump.
+/// Returns true if several local variables of a thread hold the suspect's objects, and no field that a programmer
+/// declared is on the path from the local variables to the objects. `labels` is the path in the trie. `path` is the
+/// same path, in which references found in the dump replace the labels of shared trie nodes.
 fn is_shared_by_locals(labels: &[Label], path: &[Label]) -> bool {
     let is_local = |l: &Label| l.0 == titles::LOCAL;
     let is_named = |l: &Label| growth::is_application(l.1) || l.1 == LabelKind::RuntimeStatic;

@@ -11,7 +11,7 @@ use crate::trie::StepId;
 const READ: usize = 64;
 /// Maximum number of threads to name in the sentence.
 const NAMED: usize = 3;
-/// Minimum number of threads that are mentioned for a single dump.
+/// The report on a single dump mentions the threads on the path only if there are at least this number of them.
 const PILE: u64 = 8;
 
 /// Returns the sentences about growth outside of the heap.

@@ -15,7 +15,8 @@ use crate::trie::StepId;
 /// The paths of references that replace shared trie nodes. No single reference holds the objects of a shared trie node,
 /// so the trie does not show how they are reached.
 pub(crate) struct ResolvedPaths {
-    /// The labels that replace a shared trie node. The key is the index of the trie node in the path.
+    /// The labels of the references that replace each shared trie node on a path. The key is the index of the trie node
+    /// in the path.
     found: BTreeMap<usize, Vec<Label>>,
     /// The trie node above the uppermost shared trie node, and all paths that were found from the upper to the lower
     /// one.

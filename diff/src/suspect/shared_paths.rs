@@ -66,7 +66,8 @@ struct Way {
     objects: FxHashSet<ObjectIndex>,
     /// Bytes that the objects retain together.
     bytes: u64,
-    /// Number of objects to which the path's first reference leads, on this path and others. Set by [`Ways::best`].
+    /// Number of wanted objects to which the path's first reference leads, on this path and on the other paths that
+    /// begin with it. Set by [`Ways::best`].
     of_beginning: usize,
 }
 
@@ -372,8 +373,8 @@ impl Search<'_> {
             let mut left = most;
             let mut work: Vec<ObjectIndex> = way.objects.iter().copied().collect();
             work.sort_unstable();
-            // First read a few objects as a sample. If none of them refers to another wanted object, hardly any object
-            // does.
+            // First read a few objects as a sample. If none of them refers to another wanted object, skip the other
+            // objects, because hardly any of them does.
             let mut tried = work.split_off(work.len().saturating_sub(SEVERAL));
             let mut has_links = false;
             while left > 0

@@ -113,7 +113,8 @@ impl<'a> Locator<'a> {
             return end;
         };
         let (via, kind) = trie::label(self.snapshot, self.holders, above, object);
-        // If a chain was folded, there are no trie nodes for the labels of its links.
+        // The links of a folded chain have no trie nodes of their own. So the trie may lack the label, and then `via`
+        // is `None`.
         let via = known.find(&via, kind);
         let step = self.trie.folds_into(above, via, class);
         step.or_else(|| self.index.get(&(above, via?, class)).copied())

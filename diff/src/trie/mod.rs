@@ -87,7 +87,8 @@ impl std::ops::Index<StepId> for Trie {
 const EXPAND_PART: u64 = 20_000;
 /// A trie node is not expanded if it retains fewer bytes than this, however small the heap is.
 const EXPAND_BYTES: u64 = 2 << 10;
-/// A new trie node is stored only if it retains at least 1/8 of the bytes that a trie node needs to be expanded.
+/// A new trie node is stored only if it retains at least 1/`KEEP_PART` of the bytes from which on a trie node is
+/// expanded.
 const KEEP_PART: u64 = 8;
 /// Maximum number of objects to store for each trie node. Their paths can be searched later.
 const SAMPLES: usize = 4;
@@ -98,7 +99,8 @@ const LONGEST_PERIOD: usize = 6;
 const CHUNK: usize = 1 << 12;
 
 impl Trie {
-    /// Folds the dominator tree, without the agent's objects.
+    /// Builds a trie by folding the dominator tree: siblings with the same label become one trie node. Leaves out the
+    /// agent's objects.
     ///
     /// Cost: visits the children of every dominator tree node that belongs to a large trie node, in parallel.
     #[must_use]

@@ -67,7 +67,8 @@ fn chains_fold_into_the_step_that_they_repeat() {
     ]);
     let (via, class) = names(&trie, "A.b", "com.acme.B");
     assert_eq!(trie.folds_into(StepId(3), via, class), Some(StepId(1)));
-    // An object that is held by another field is not folded, unless the trie node above has the same class.
+    // If a trie node further up has the same class, an object is folded into it only if both are held by the same
+    // field. If the trie node directly above has the same class, the field does not matter.
     let (other, _) = names(&trie, "A.c", "com.acme.C");
     assert_eq!(trie.folds_into(StepId(3), other, class), None);
     assert_eq!(trie.folds_into(StepId(3), None, class), None);

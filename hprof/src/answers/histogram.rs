@@ -195,7 +195,8 @@ impl Snapshot {
             }
         }
         let objects = &view.object[range];
-        // The tree lists the leaves (objects without references) below these nodes one after the other.
+        // In the tree's list of leaves (objects without references), the leaves below these nodes are one contiguous
+        // range.
         let (base, held) = view.leaves_of(first..end);
         let mut next = 0;
         for (node, (at, &object)) in (first..end).zip(objects.iter().enumerate()) {

@@ -305,7 +305,7 @@ impl Levels {
         }
     }
 
-    /// Returns the objects that roots reach without going through the set.
+    /// Returns the objects to which a path from a GC root leads that passes through no object of the set (`is_in_set`).
     fn kept(&self, graph: &HeapGraph, is_in_set: &impl Fn(u32) -> bool) -> Bits {
         let mut kept = DepthFirst::new(graph.object_count());
         for (level, (before, weaker)) in self.before.iter().zip(&self.weaker).enumerate() {

@@ -92,7 +92,8 @@ impl Store {
         self.kept().get_or_insert_default();
     }
 
-    /// Returns kept memory to the system, and from now on also memory that is dropped.
+    /// Returns the memory that is kept for reuse to the system. From now on, memory that is dropped is returned at
+    /// once.
     pub(crate) fn stop_keeping(&self) {
         *self.kept() = None;
     }
@@ -241,7 +242,8 @@ impl<T: Pod> Array<T> {
         let bytes = byte_len::<T>(self.len)?;
         match &mut self.memory {
             Memory::Pages(pages) => {
-                // Pages behind the old length were never written, so they take no memory that could be reused.
+                // The pages after the old end of the array were never written, so they take no memory. There is nothing
+                // to keep for reuse.
                 drop(pages.split_off(old));
                 let rest = pages.split_off(bytes);
                 // Clear the bytes after the last element in its page, because they become elements again if the array

@@ -29,7 +29,8 @@ const BATCH_BYTES: usize = 32 << 20;
 /// If more than this number of bytes, plus a quarter of the useful bytes, was decompressed at places that only look
 /// like a header, then the rest of the file is decompressed as one stream.
 const WASTE: usize = 64 << 20;
-/// Maximum block size. If the comment contains a larger one, the file is decompressed as one stream.
+/// Maximum block size. HotSpot writes the block size to the comment of the gzip header. If the comment contains a
+/// larger size, the file is decompressed as one stream.
 const MAX_BLOCK: usize = 64 << 20;
 
 pub(crate) fn is_gzip(bytes: &[u8]) -> bool {

@@ -429,7 +429,7 @@ mod pages {
             /// The number of moves of memory that succeed before one is refused, and the state of the target after the
             /// refusal.
             pub(crate) static MOVE: Cell<Option<(usize, Target)>> = const { Cell::new(None) };
-            /// The range that stands for the other thread's memory.
+            /// The address range that plays the role of the other thread's memory.
             pub(crate) static FOREIGN: Cell<Option<(*mut u8, usize)>> = const { Cell::new(None) };
             /// The number of mappings that succeed before one is refused.
             pub(crate) static MEMORY: Cell<Option<usize>> = const { Cell::new(None) };

@@ -275,8 +275,9 @@ impl Beside {
         joined
     }
 
-    /// Returns the numbers of missing segments. The merger deletes segments in order, so segments before the first one
-    /// may have been merged.
+    /// Returns the numbers of missing segments, in ascending order. The JVM appends the segments to the base in order
+    /// and deletes each one afterwards. So if the base has heap records, the segments before the first remaining one
+    /// may have been merged, and they do not count as missing.
     fn missing(&self, has_heap: bool) -> Vec<u32> {
         let numbers: Vec<u32> = self.files.iter().map(|file| file.number).collect();
         let first = match (numbers.first(), has_heap) {
@@ -326,7 +327,7 @@ pub(crate) struct MergePoint {
     pub(crate) has_heap: bool,
 }
 
-/// The reason why a base has no merge point.
+/// The reason why the base (the dump's main file) has no merge point. See [`MergePoint`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoPoint {
     /// No record boundary can be the merge point.
@@ -406,8 +407,9 @@ impl<'a> Search<'a> {
         Ok(rest.is_empty())
     }
 
-    /// Returns the merge point. The end of the base is a candidate, too. But if an earlier point is found, the end is
-    /// not used, because the bytes between that point and the end are also in the segments.
+    /// Returns the merge point. If the search found no earlier merge point, this is the end of the base, provided that
+    /// the base ends at a record boundary. If the search found one, the end is not used, because the bytes between the
+    /// merge point and the end are also in the segments.
     fn end(self, ends_at_boundary: bool, has_heap: bool) -> Result<MergePoint, NoPoint> {
         let end = MergePoint {
             at: self.base.len(),

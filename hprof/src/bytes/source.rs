@@ -27,7 +27,8 @@ pub struct Source {
     bytes: Bytes,
     /// The offset in `bytes` at which the dump begins.
     start: usize,
-    /// The index of the dump in its file, and the index of the heap among the heaps under the same header.
+    /// `number` is the index of the dump in its file. Each heap under the same header counts as a dump. `heap` is the
+    /// index of the heap among the heaps under the same header.
     number: usize,
     heap: usize,
     path: PathBuf,

@@ -69,8 +69,8 @@ impl AnnotatedGraph {
         })
     }
 
-    /// Returns the starts of the lists and the notes as atomics, so that several threads can write them. Also returns
-    /// the targets of all references.
+    /// Returns the starts of the adjacency lists and the notes as atomics, so that several threads can write them. Also
+    /// returns the targets of all references.
     pub(crate) fn shared(&mut self) -> (Cells<'_>, &[u32]) {
         (Cells(mem::as_atomic_u32(&mut self.cells)), &self.targets)
     }
@@ -116,7 +116,7 @@ impl AnnotatedGraph {
             .for_each(|cells| cells.iter_mut().skip(1).step_by(2).for_each(|n| *n = NONE));
     }
 
-    /// Replaces all notes that are not [`NONE`].
+    /// Replaces each note that is not [`NONE`] by the result of `new`.
     pub(crate) fn renumber(&mut self, new: impl Fn(u32) -> u32 + Sync) {
         self.cells.par_chunks_mut(CHUNK * 2).for_each(|cells| {
             let notes = cells.iter_mut().skip(1).step_by(2);

@@ -47,8 +47,8 @@ use crate::ids::NONE;
 
 /// Note of an object with several referrers.
 pub(crate) const SEVERAL: u32 = NONE - 1;
-/// The core of a graph. The notes of its members are 0. The note of another object is its only referrer, or [`NONE`] if
-/// it has no referrer.
+/// The core of a graph: the objects for which dominators have to be computed (see the top of this file). The note of a
+/// member is 0. The note of another object is its only referrer, or [`NONE`] if it has no referrer.
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) members: MappedBits,

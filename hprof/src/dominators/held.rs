@@ -139,9 +139,10 @@ struct Passing {
 }
 
 impl LaidOut<'_> {
-    /// Stores for each object the code of the reference by which its dominator holds it. If the dominator has several
-    /// references to the object, stores the code of the first. Leaves out objects that class objects hold, and
-    /// references that are in no adjacency list. `codes` returns the codes for an object's adjacency list.
+    /// For each object, stores the code of the reference by which its dominator holds it (see [`code`]). If the
+    /// dominator has several references to the object, stores the code of the first. Leaves out objects that class
+    /// objects hold, and references that are in no adjacency list. `codes` returns the codes of the references in an
+    /// object's adjacency list.
     ///
     /// Cost: one pass over the references, in parallel.
     pub(crate) fn note(self, codes: impl Fn(u32) -> RowCodes + Sync, slots: &[AtomicU16]) {

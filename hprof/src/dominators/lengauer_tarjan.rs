@@ -465,8 +465,8 @@ fn extend(
     }
     drop(weaker);
     let found = found.into_array()?;
-    // The part of the dominator tree above the reference objects. It is collected from the last node to the first,
-    // because dominators have smaller numbers.
+    // Collect the reference objects (`java.lang.ref`) and all their dominators. Begin at the last node: a dominator has
+    // a smaller number than the nodes that it dominates, so it is visited after them.
     let mut above = MappedBits::new(base as usize + 1, store)?;
     for &[from, to] in seeds.iter() {
         let (from, to) = (graph.note(from), graph.note(to));
@@ -513,8 +513,8 @@ fn extend(
     let reached = search.reached;
     let predecessors = Predecessors::new(&mut little, &|_| NONE, &whole, reached, store)?;
     let idom = immediate(predecessors, search.parent, reached, store)?;
-    // The new objects are numbered in the order of the search in the small graph, so that dominators have smaller
-    // numbers.
+    // Number the new objects in the order in which the search of the small graph reached them. Then a dominator has a
+    // smaller number than the objects that it dominates.
     let mut order: Array<u32> = store.zeroed(reached as usize + 1)?;
     for node in 0..nodes as u32 {
         let n = little.note(node);

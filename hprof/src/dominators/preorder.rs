@@ -48,7 +48,7 @@ pub(super) struct Preorder {
 pub(super) enum Outcome {
     Done(Preorder),
     /// Some computed dominators are wrong. The computation has to be repeated with these objects as additional
-    /// witnesses.
+    /// witnesses, whose references to their classes are followed.
     Missing(Vec<u32>),
 }
 
@@ -418,8 +418,8 @@ fn misplaced_classes(
         .collect()
 }
 
-/// The positions of core members in the preorder of the core's dominator tree. Both arrays are indexed by the number of
-/// a member.
+/// For each member of the core, the range of its subtree in the preorder of the core's dominator tree. Both arrays are
+/// indexed by the number of the member.
 struct Places {
     /// The position of the member.
     place: Array<u32>,
@@ -509,7 +509,8 @@ struct MembersView<'a> {
 }
 
 impl MembersView<'_> {
-    /// Returns the position of the parent of the member at position `q`.
+    /// Returns the position of the parent of the core member at position `q`. A position is an index in the preorder of
+    /// the core's dominator tree.
     #[inline(always)]
     fn above(self, q: u32) -> u32 {
         self.above[(self.nodes - 1 - q) as usize]

@@ -19,8 +19,8 @@ use crate::ids::NONE;
 /// so a batch is only large enough to keep all threads busy.
 const BATCH: usize = 64;
 const LEAST_BATCH: usize = 16;
-/// Maximum and minimum number of members, or of references, that one task gets. The results of a batch are in memory
-/// twice. So tasks are smaller in a small heap.
+/// Maximum and minimum number of core members, or of references, that one task gets. While the results of a batch of
+/// tasks are combined, they are in memory twice. So tasks are smaller in a small heap.
 const LARGEST_SHARE: usize = 1 << 10;
 const LEAST_SHARE: usize = 1 << 6;
 /// Minimum number of batches. If there are few members, there are fewer batches, because a task gets at least
@@ -342,7 +342,7 @@ impl Walk<'_> {
                 }
                 let place = part.add(target, above)?;
                 let below = self.cells.begin(target)..self.cells.begin(target + 1);
-                // The list of a boxed value is empty, because the value refers only to its class.
+                // The adjacency list of a boxed value is empty, because the value refers only to its class.
                 if !below.is_empty() {
                     fetch_first(&mut queue, &below);
                     // The rest of a linked-list node's adjacency list usually consists of leaves (objects without

@@ -359,8 +359,8 @@ fn leaves_that_refer_to_their_class_change_no_dominator_unseen() {
                 _ => NONE,
             })
             .collect();
-        // `expected` treats the references from leaves to classes like all other references. `without` has the
-        // dominators for the graph without them.
+        // Both arrays contain dominators. In the graph of `expected`, the references from leaves to classes count like
+        // all other references. In the graph of `without`, they are missing.
         let without = case.expected();
         let found = case.found_with(FEW, &of_leaves);
         let of_leaves = leaves.zip(of_leaves).filter(|&(_, class)| class != NONE);
@@ -470,8 +470,8 @@ fn classes_are_checked_in_every_part_of_the_heap() {
 
 #[test]
 fn witnesses_may_be_wanting_again_and_again() {
-    // Each object of the chain holds one instance of the class. The instances that are held near the end of the chain
-    // have the smallest numbers.
+    // The objects of this graph form a chain that begins at the GC root. Each object of the chain also holds one
+    // instance of the class. The instances that are held near the end of the chain have the smallest numbers.
     const LINKS: u32 = 8;
     let link = |n: u32| 1 + LINKS + n;
     let mut rows = Vec::new();

@@ -341,8 +341,8 @@ impl Ranks {
         before
     }
 
-    /// Returns the address of the leaf with this rank if `leaf` is true, otherwise that of the object with references
-    /// that has this rank. Counting starts at the slot `from`, which must not come after the object.
+    /// Returns the address of the object with this rank. If `leaf` is true, ranks count the leaves, otherwise the
+    /// objects with references. The search starts at the slot `from`, which must not come after the object.
     pub(crate) fn address(&self, rank: u32, leaf: bool, from: u64) -> Option<u64> {
         let kind = usize::from(leaf);
         let first = (from >> 6) as usize / PAIRS_IN_LINE;

@@ -5,7 +5,8 @@ use super::*;
 use crate::graph::runs::Runs;
 
 const BASE: u64 = 0x7_0000_0000;
-/// Numbers of slots: in a stretch, in the 64 stretches that one task handles, and in a chunk that is counted at once.
+/// Three numbers of slots. A stretch is the unit in which an index stores the map. A share has 64 stretches, which one
+/// task handles. A part is a chunk whose marks are counted at once.
 const STRETCH: u64 = (Ranks::STRETCH * PAIRS_IN_LINE * 64) as u64;
 const SHARE: u64 = STRETCH * 64;
 const PART: u64 = (PAIRS_IN_LINE as u64 * 64) << 14;
@@ -27,7 +28,8 @@ fn slots() -> Vec<u64> {
     slots
 }
 
-/// Selects leaves irregularly, so that both kinds of objects lie at edges of stretches.
+/// Selects leaves irregularly, so that both leaves and other objects lie at the edges of stretches (the units in which
+/// an index stores the map).
 fn is_leaf(slot: u64) -> bool {
     slot.count_ones().is_multiple_of(2)
 }

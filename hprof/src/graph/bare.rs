@@ -26,7 +26,7 @@ use crate::records::record::Kind;
 use crate::records::walk::RootKind;
 use crate::sizes::shape::{ShapeClasses, Shapes};
 
-/// The rule that selects which bare objects stay among the objects with references.
+/// The rule that selects which bare objects are treated as objects with references, not as leaves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
     /// Number of bare objects of each class that stay in each piece of the file (about a megabyte): the first ones.
@@ -212,8 +212,9 @@ impl Linked<'_> {
         own.map(|e| e.1)
     }
 
-    /// Returns references that replace paths through bare leaves close to GC roots. Each pair is the referrer of the
-    /// leaf, and the class object of the leaf. The pairs are sorted.
+    /// Returns the references that replace paths through bare leaves close to GC roots. A bare leaf refers only to its
+    /// class, and the graph leaves out this reference. Each pair is the referrer of the leaf, and the class object of
+    /// the leaf. The pairs are sorted.
     ///
     /// ```text
     /// root -> A -> leaf -> class     becomes     root -> A -> class

@@ -171,8 +171,8 @@ impl Plan {
         self.reach = Reach::new(below, above, source.len(), in_order).filter(|_| aligned);
     }
 
-    /// Extends the address range to class objects whose records come after other objects. References can lead to class
-    /// objects, so these need slots.
+    /// Extends the address range so that it includes all class objects, also those whose records come after other
+    /// objects. References can lead to class objects, so each class object needs a slot in the address map.
     fn cover_classes(&mut self, file: usize) {
         let ids = || self.dumps.iter().map(|c| c.id);
         let (Some(reach), Some(low), Some(high)) = (self.reach, ids().min(), ids().max()) else {

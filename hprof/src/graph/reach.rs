@@ -22,9 +22,11 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
-    /// Guesses the range from the lowest and the highest sampled address. Returns `None` if ids are not addresses, or
-    /// if the range is too large even for blocks. `in_order` is false if the file is not in address order. Then samples
-    /// do not show where objects are, so only blocks with objects get bitmaps.
+    /// Guesses the address range of the heap from the lowest and the highest sampled address. Returns `None` if ids are
+    /// not addresses, or if the range is too large even when it is divided into blocks.
+    ///
+    /// `in_order` is false if the file is not in address order. Then samples do not show where objects are. So the
+    /// range is divided into blocks, and only blocks with objects get bitmaps.
     pub(crate) fn new(low: u64, high: u64, file: usize, in_order: bool) -> Option<Self> {
         let base = low & !(Range::ALIGN - 1);
         let end = high.checked_next_multiple_of(Range::ALIGN)?;

@@ -22,7 +22,7 @@ const MOST_KEPT: usize = 1 << 16;
 /// Maximum number of runs in a table. For more runs, a table of all objects is faster.
 const MOST: usize = 1 << 12;
 
-/// A run, or the part of a run that is in one piece of the file.
+/// A run (objects with ascending addresses), or the part of a run that is in one piece of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
     /// Ids of its first and its last object.
@@ -124,7 +124,8 @@ impl Runs {
             })
         };
         let mut rows: Vec<Row> = self.by_address()?.iter().map(row).collect::<Option<_>>()?;
-        // Objects whose class is not in the dump have no number. If a run contains only such objects, it is left out.
+        // Objects whose class is not in the dump have no number. If a run contains only such objects, leave it out of
+        // the table. A run is a part of the file in which addresses ascend.
         let mut above = ranks.marked;
         let mut holds_objects = |r: &Row| std::mem::replace(&mut above, r.ranks) != r.ranks;
         let holds: Vec<bool> = rows.iter().rev().map(&mut holds_objects).collect();
@@ -148,8 +149,8 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Returns the constants that convert a rank to a number by addition: one for objects with references, and one for
-    /// leaves.
+    /// Returns the constants to add to a rank to get the number of the object: one constant for objects with
+    /// references, and one for leaves.
     const fn offsets(&self) -> [u32; 2] {
         [
             self.numbers[0].wrapping_sub(self.ranks[0]),
@@ -216,7 +217,7 @@ impl RunTable {
         &self.rows
     }
 
-    /// Returns true if every rank is the object's number.
+    /// Returns true if the number of every object is equal to its rank, so that no conversion is needed.
     pub(crate) fn is_ordered(&self) -> bool {
         self.offsets.iter().all(|o| *o == [0, 0])
     }

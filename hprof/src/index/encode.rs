@@ -97,7 +97,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Returns a list. Reserves at most the memory that its bytes can fill.
+    /// Reads a list: its length, and then its elements with `one`. The length may be wrong. So at first, the list
+    /// reserves no more bytes of memory than are left to read.
     pub fn list<T>(&mut self, mut one: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let len = self.usize()?;
         let mut list = Vec::with_capacity(len.min(self.0.len()) / size_of::<T>().max(1));

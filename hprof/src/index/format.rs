@@ -48,7 +48,7 @@ pub(super) enum Section {
     MapStretches,
     MapBits,
     MapCounts,
-    /// For each rank, the object number. The rank of an object is the number of objects in this section that have lower
+    /// Table of object numbers, by rank. The rank of an object is the number of objects in this section that have lower
     /// addresses or ids. The section covers objects with references, or all objects if ids are not addresses.
     MapNumbers,
     MapLeaves,

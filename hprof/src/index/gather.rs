@@ -73,8 +73,8 @@ impl Snapshot {
         ]
     }
 
-    /// Returns true if each id identifies only one object, including class objects. Then the lists need to record only
-    /// references from fields and elements.
+    /// Returns true if the index has lists of referrers. It has them if each id identifies only one object, including
+    /// class objects. Then the lists need to record only references from fields and elements.
     fn has_lists(&self) -> bool {
         let taken = |id: u64| self.map.by_id(id, self.split) != NONE;
         !matches!(self.map, AddressMap::Sorted { .. })
@@ -140,8 +140,8 @@ impl Bodies for WalkedPiece<'_> {
         if nth.is_multiple_of(EVERY)
             && let Some(at) = self.positions[kind].get_mut((nth / EVERY) as usize)
         {
-            // If an offset does not fit in 32 bits, store 0, so that the search for the object begins at the start of
-            // the piece.
+            // Store the offset of the object's record from the start of the piece. If it does not fit in 32 bits, store
+            // 0, so that the search for the object begins at the start of the piece.
             *at = u32::try_from(object.at - self.start).unwrap_or(0);
         }
         if let Body::Primitives(..) = body {
@@ -161,7 +161,8 @@ impl Bodies for WalkedPiece<'_> {
 }
 
 impl Snapshot {
-    /// Returns the data to guess an object's referrer. The lists of an index store differences from these guesses.
+    /// Returns the data from which a likely referrer of an object is computed. An index stores referrers as differences
+    /// from likely referrers.
     pub(crate) fn likely_referrers(&self) -> LikelyReferrers<'_> {
         LikelyReferrers {
             classes: self.split.classes,

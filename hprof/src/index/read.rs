@@ -415,7 +415,7 @@ impl Covered {
     }
 }
 
-/// The kind of the address map, with the data that the small section has about it.
+/// The kind of the address map, with the data about the map that is in `Section::Small`.
 enum MapKind {
     Ordered(Covered),
     Runs(Covered, Vec<Row>),

@@ -15,7 +15,7 @@ const FIRST_ID: u64 = 0x7_0000_0000;
 /// Minimum number of class objects that have ascending ids, close to each other, in a forked dump without a recorded
 /// layout. A JVM loads at least 400 classes.
 const LEAST: usize = 350;
-/// Maximum number of bytes that a class object takes on average.
+/// Maximum mean number of bytes of a class object in such a dump. It limits how far apart the ids of classes are.
 const LARGEST: u64 = 1024;
 /// The static field with the array of a class's string constants.
 const RESOLVED: &str = "<resolved_references>";
@@ -32,8 +32,8 @@ pub(crate) struct Recorded {
 }
 
 impl Recorded {
-    /// Parses the first name of a dump. Returns `None` if the name does not have exactly the format in which a child
-    /// records the layout.
+    /// Parses the first name (string record) of a dump, in which a forked child records the object layout of its JVM.
+    /// Returns `None` if the name does not have exactly this format.
     pub(crate) fn parse(name: u64, text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?.strip_prefix(RECORDED)?;
         let text = text.strip_prefix("references ")?.strip_suffix(" bytes")?;

@@ -83,7 +83,7 @@ pub(crate) const MAGIC: &[u8] = b"JAVA PROFILE 1.0";
 /// Size of a record's header in bytes: tag, time, length.
 pub(crate) const RECORD_HEAD: usize = 9;
 
-/// A top-level record. Its body is outside of the heap, or is a part of the heap.
+/// A top-level record of a dump. Its body is a part of the heap, or is outside of the heap (for example a name).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TopRecord {
     /// Offset of the record's header.
@@ -461,7 +461,8 @@ mod tests {
         // The heap record is the last in the file.
         let next = |at| at == start + heap;
         assert_eq!(unwrapped(start + heap, start, heap % WRAP, next), heap);
-        // A correct length is not changed. A wrong length is not changed if no multiple of 2³² makes it correct.
+        // The length of a record has 32 bits, so it can be too small by a multiple of 2³². A correct length is not
+        // changed. A wrong length is not changed if no multiple of 2³² makes it correct.
         assert_eq!(
             unwrapped(file, start, 3 * GB, |at| at == start + 3 * GB),
             3 * GB

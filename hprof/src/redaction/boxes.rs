@@ -9,7 +9,7 @@ use crate::records::walk::{self, Object, Visitor};
 use crate::redaction::fields::is_boxed_hash;
 use crate::redaction::survey::Survey;
 
-/// The ids of the objects that contain only a hash.
+/// The ids of the objects that contain only the hash code of another object.
 #[derive(Debug, Default)]
 pub(super) struct HashBoxes(Option<IdTable>);
 
@@ -42,7 +42,7 @@ impl HashBoxes {
         Self(Some(IdTable::new(boxes.into_iter())))
     }
 
-    /// True if the object holds a hash.
+    /// True if the object with this id contains only a hash code.
     #[inline]
     pub(super) fn has(&self, id: u64) -> bool {
         self.0.as_ref().is_some_and(|ids| ids.get(id).is_some())

@@ -58,7 +58,7 @@ pub struct Redacted {
     pub warnings: Vec<Warning>,
     /// Offset of the first damage in the dump. Nothing after it is copied.
     pub damaged_at: Option<u64>,
-    /// The content of the dump, if it was counted.
+    /// Counts of the dump's content by kind, if the content was counted.
     pub left: Left,
 }
 
@@ -252,7 +252,8 @@ fn write_all<'a>(
             let mut pieces = rewritten.into_iter().flatten().flat_map(|r| r.pieces);
             pieces.try_for_each(|piece| write_piece(out, &piece))
         });
-        // If this fails, the writer has ended because of an error, which it returns.
+        // If `send` fails, the writer thread has ended because of an error. The thread returns this error when it is
+        // joined.
         let mut sent = first.is_none_or(|first| send.send(first).is_ok());
         for batch in batches {
             if !sent || progress.cancelled() {

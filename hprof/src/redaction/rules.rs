@@ -40,13 +40,13 @@ impl std::fmt::Debug for KeptTables<'_> {
     }
 }
 
-/// The treatment of the number in a field.
+/// How a redaction treats the number in a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Number {
     Kept,
     /// Kept because the user requested it.
     Requested,
-    /// Replaced by zero, because it can be a hash of content.
+    /// Replaced by zero, because the number can be a hash of content.
     Hash,
     /// Replaced by a token.
     Token,
@@ -71,7 +71,7 @@ impl KeptTables<'_> {
 }
 
 impl Rules<'_> {
-    /// True if a string is well known.
+    /// True if a string is well known, such as the name of a JDK thread. A redaction keeps well-known strings.
     pub(super) fn is_known_text(&self, bytes: &[u8], wide: bool) -> bool {
         let is = |text: &str| is_text(bytes, wide, text);
         let longest = if wide {

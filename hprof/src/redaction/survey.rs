@@ -24,7 +24,8 @@ const BATCH: usize = 1 << 10;
 const UNKNOWN_KINDS: usize = 64;
 /// If an implausible record is followed by at least this number of plausible records, it does not count as damage.
 const FITTING: usize = 8;
-/// All plans together may have at most this many fields, plus one for each byte of the file.
+/// Limit for the number of fields in the plans of all classes together: this number, plus one for each byte of the
+/// file.
 const SPARE_FIELDS: u64 = 4 << 20;
 
 /// Consecutive records of the heap, and the range of their objects' ids.
@@ -92,7 +93,7 @@ pub(super) struct Survey {
     pub(super) id_size: usize,
     /// The end of the part of the dump that can be parsed. Nothing after it is copied.
     pub(super) end: usize,
-    /// The first damage, at the end of that part.
+    /// The first damage in the dump. It is at `end`.
     pub(super) damage: Option<FirstDamage>,
     pub(super) outline: Outline,
     pub(super) classes: Classes,
@@ -232,7 +233,8 @@ struct TopRecords {
 impl TopRecords {
     fn read(bytes: &[u8], header: &Header) -> Self {
         let mut this = Self::default();
-        // The damage that an implausible record indicates. `None` again if enough plausible records follow.
+        // The damage that the first implausible record may indicate. Reset to `None` when enough plausible records
+        // follow.
         let mut doubtful: Option<Damage> = None;
         let (mut fitting, mut others) = (0, 0);
         for next in TopLevel::after(bytes, header) {

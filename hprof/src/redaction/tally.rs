@@ -2,7 +2,7 @@
 
 use std::ops::AddAssign;
 
-/// A number of items with content, and their bytes.
+/// A number of items with content, such as strings or arrays, and the bytes of these items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
     /// Number of items.

@@ -264,7 +264,7 @@ impl LaidOut {
         }
     }
 
-    /// Appends padding. Holes before it are no longer filled.
+    /// Appends padding. Holes before the padding are then no longer filled with fields.
     pub(crate) fn append(&mut self, bytes: u32) {
         self.end = self.end.saturating_add(bytes);
         self.holes.clear();
@@ -453,7 +453,8 @@ const VARIANTS: &[Variant] = &[
         None,
         Contended::Class(&[]),
     ),
-    // HotSpot adds a reference to the continuation, a native address, the size to thaw, flags and the lock stack size.
+    // HotSpot adds these fields to `StackChunk`: a reference to the continuation, a native address, the size to thaw,
+    // flags and, in the first variant, the lock stack size.
     injected(
         "jdk.internal.vm.StackChunk",
         Some("bottom"),

@@ -8,11 +8,12 @@ use crate::records::classes::Classes;
 use crate::sizes::shape::{Shape, Shapes};
 use crate::sizes::stats::{Last, Stats};
 
-/// Measures distances between neighbours in the heap, including class objects. Discards the distances that the scan
-/// measured between neighbours in the file.
+/// Measures the distance between each object and the next one in the heap, which may be a class object. Discards the
+/// distances that the scan of the file measured between neighbours in the file.
 ///
 /// Objects have addresses that are multiples of eight. If most ids are multiples of eight, the other ids are not
-/// addresses and are left out. For example, ART makes up an array for each class loader, with an id inside the loader.
+/// addresses, and their objects are left out. For example, ART makes up an array for each class loader, with an id
+/// inside the loader.
 ///
 /// Cost: one visit of each object's shape, in the order of addresses. Two visits if some ids are not multiples of
 /// eight.

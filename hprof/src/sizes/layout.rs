@@ -472,8 +472,9 @@ impl Agreement {
     }
 }
 
-/// Returns the hypothesis that fits the distances best, and its score: about the number of objects whose size it
-/// predicts exactly, with a penalty for objects that are larger than the distance to the next one.
+/// Returns the hypothesis about the object layout that fits the distances between neighbouring objects best. Also
+/// returns its score: about the number of objects whose size it predicts exactly, with a penalty for objects that are
+/// larger than the distance to the next one.
 fn choose(
     classes: &Classes,
     gaps: &mut [Gap],

@@ -327,7 +327,8 @@ fn class_objects_side_by_side_bound_their_size() {
         ..class("Many", 0x1800, &[])
     };
     let classes = [
-        // No class object precedes A, so the 64 bytes before A are not the size of a class object.
+        // The class object of A has the lowest address, 64. No class object precedes it, so 64 is not the size of a
+        // class object.
         class("A", 0x40, &[]),
         class("java.lang.Class", 0x1000, &[]),
         statics,

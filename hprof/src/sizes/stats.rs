@@ -56,9 +56,9 @@ pub(crate) struct Stats {
     quotients: Vec<u64>,
     /// For each size of a stack chunk in words, the number of chunks.
     pub(crate) stack_chunks: BTreeMap<u32, u64>,
-    /// For each element type, an upper bound of the size of the array header. For each array, it is the distance to the
-    /// next object minus the bytes of the elements. The smallest of these values is stored. The elements of arrays of
-    /// references count as 4 bytes here, and as 8 bytes in `array_slack_wide`.
+    /// For each element type, an upper bound of the size of the array header. Each array gives an upper bound: the
+    /// distance to the next object minus the bytes of the elements. The smallest of these bounds is stored. In arrays
+    /// of references, an element counts as 4 bytes here, and as 8 bytes in `array_slack_wide`.
     pub(crate) array_slack: [i64; 12],
     pub(crate) array_slack_wide: i64,
     /// The bitwise OR of all addresses. The number of its trailing zeros shows the alignment.

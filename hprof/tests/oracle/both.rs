@@ -62,8 +62,8 @@ pub(crate) fn both_by(bytes: Vec<u8>, refs: Refs, thresholds: Thresholds) -> Bot
         .map(ObjectIndex)
         .collect();
     assert_eq!(all.len(), heap.nodes.len(), "objects");
-    // The nodes are in file order. So the order in the file shows which node and which object belong together if
-    // several objects have the same ID.
+    // `heap.nodes` are in file order. So if several objects have the same ID, the order in the file shows which object
+    // belongs to which node.
     let located = snapshot.locate(&all);
     let ids = snapshot.ids(&all);
     let mut order: Vec<(u64, Option<u64>, ObjectIndex)> = ids

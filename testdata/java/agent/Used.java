@@ -288,7 +288,7 @@ public final class Used {
         return more;
     }
 
-    /** Marks the last case, whose removals show only in the size. */
+    /** Marks the last test case: the removals of its call show only in the size of the collection. */
     private static void bulk() {
         CASES.get(CASES.size() - 1).bulk = true;
     }

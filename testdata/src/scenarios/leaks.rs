@@ -14,7 +14,8 @@ pub const SESSION_REGISTRY: Scenario = Scenario {
     ..PLAIN
 };
 
-/// The scenarios at the start of the list of all scenarios. [`super::CORE`] contains the first of them.
+/// The scenarios at the start of [`super::ALL`], the list of all scenarios. The first scenarios of this list are
+/// [`super::CORE`].
 pub(super) const LEAKS: &[Scenario] = &[
     SESSION_REGISTRY,
     Scenario {

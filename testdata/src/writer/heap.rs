@@ -413,8 +413,9 @@ impl HeapBuilder {
         }
     }
 
-    /// Sets an element of an object array, or a field of an instance by its position in the file. If fields before it
-    /// have no value yet, they are set to null, so they must be references.
+    /// Sets an element of an object array, or a field of an instance. `slot` is the index of the element, or the
+    /// position of the field in the instance's record. If fields before this field have no value yet, they are set to
+    /// null, so they must be references.
     pub(super) fn set_reference(&mut self, object: Obj, slot: usize, target: Obj) {
         match &mut self.objects[object.0].content {
             Content::Instance { values, .. } => {

@@ -37,7 +37,7 @@ pub fn tree<W: Write>(nodes: u64, out: &mut W) -> io::Result<Linked> {
     })
 }
 
-/// Writes the same list, and a second static field that holds an `Object[]` with all nodes. The array is one
+/// Writes a list like [`list`], and a second static field that holds an `Object[]` with all nodes. The array is one
 /// sub-record, so `nodes` must be below 2^29.
 pub fn list_with_table<W: Write>(nodes: u64, out: &mut W) -> io::Result<Linked> {
     write(nodes, out, true, &["next"], |i| [i + 1, u64::MAX])

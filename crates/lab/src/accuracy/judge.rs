@@ -144,8 +144,9 @@ fn leaks(scenario: &Scenario, reports: &[Report], alone: &OneDump) -> Vec<Found>
     (0..all.len()).map(one).collect()
 }
 
-/// Combines the results of several reports on one leak. `lists` contains the suspects of each report without the
-/// program's other expected leaks. The last report compares the most dumps.
+/// Combines the results of several reports on one leak. `lists` contains the suspects of each report, without those
+/// that are other expected leaks of the program. The last report compares the most dumps. The verdict and the detector
+/// come from the last report.
 fn found(expected: &Expected, lists: &[Listed<'_>]) -> Found {
     let right = |s: &&Suspect| expected.accepts_holder(&s.holder);
     let places: Vec<Option<usize>> = lists

@@ -214,13 +214,13 @@ pub(super) fn write_index(heapdiff: &Path, dump: &Path, limit: Duration) -> Resu
         .map(|_| ())
 }
 
-/// Returns the jobs that run heapdiff on a dump with an index.
+/// Returns the benchmark jobs in which heapdiff analyzes a dump that has an index.
 pub(super) fn indexed(heapdiff: &Path, dump: &Path, scratch: &Path) -> Vec<Job> {
     let job = |what: &&str| ours(heapdiff, what, Group::Indexed, &[dump], scratch);
     INDEXED.iter().map(job).collect()
 }
 
-/// Returns the jobs of the other tools that answer the same questions.
+/// Returns the benchmark jobs of other tools that answer the same questions as the jobs of heapdiff.
 pub(super) fn peers(peers: &[Peer], before: &Path, after: &Path, scratch: &Path) -> Vec<Job> {
     let mut jobs = Vec::new();
     for peer in peers {

@@ -148,7 +148,8 @@ fn with_and_without(found: &[Measured], text: &mut String) {
     text.push('\n');
 }
 
-/// Returns a name for the sampling interval and the number of samples, such as `64k, 3 to 9`.
+/// Returns the name of a group of measurements, such as `64k, 3 to 9`: the sampling interval and the range of the
+/// number of samples.
 fn group(one: &Measured) -> String {
     let interval = one.setting.rsplit(", ").find(|part| part.ends_with('k'));
     let interval = interval.unwrap_or_default();

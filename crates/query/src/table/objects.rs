@@ -118,11 +118,11 @@ impl WantedObjects {
 
 /// The objects that a cursor visits.
 enum Source {
-    /// Objects that were looked up by id or by the id of their dominator.
+    /// The objects in this list. They were looked up by their id, or by the id of their dominator.
     List(Vec<ObjectIndex>),
     /// All objects whose indexes are in this range.
     Numbers(Range<u32>),
-    /// All objects at these positions of the list sorted by class name.
+    /// The objects at these positions in the list of all objects, which is sorted by class name.
     ByClass(Range<usize>),
 }
 

@@ -126,7 +126,8 @@ impl Tree {
             let own = self.nodes[i].own;
             rest.frames += 1;
             match parents[i] {
-                // A removed node passes on its own figures and those that it received from removed nodes below it.
+                // Add the figures of a removed node to the node above it. They already include the figures of removed
+                // nodes below, because nodes are visited from the last to the first.
                 Some(parent) => self.nodes[parent].own.add(own),
                 None => rest.grown = rest.grown.saturating_add(own.grown),
             }

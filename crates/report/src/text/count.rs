@@ -29,7 +29,7 @@ const AT_LEAST: [&str; 2] = [
 ];
 const NO_JDK: &str = "JDK classes have no counters; --jdk adds counters to them.";
 
-/// The words that follow the number of classes if `--sampled-classes` was given.
+/// The words that the report prints after the number of classes if `--sampled-classes` was given.
 const SAMPLED: &str = " in sampled stacks";
 
 /// The note on counts in a dump or a trace.

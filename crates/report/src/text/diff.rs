@@ -74,8 +74,8 @@ fn common_reason(suspects: &[Suspect]) -> Option<&'static str> {
     (suspects.len() > 1 && suspects.iter().all(has)).then_some(TWO_DUMPS)
 }
 
-/// Adds the answer: sentences about each of the first suspects. `has_more` is true if there are suspects that the
-/// report does not list.
+/// Adds the report's answer to the question what leaks: sentences about each of the first suspects. `has_more` is true
+/// if there are suspects that the report does not list.
 fn headlines(report: &Report, has_more: bool, doc: &mut Document) {
     if report.suspects.is_empty() {
         return;

@@ -113,8 +113,8 @@ fn by_class(report: &Viewed<RecordingReport, RecordingView>, doc: &mut Document)
 
 /// Returns the meaning of the figures.
 fn meaning(report: &RecordingReport) -> String {
-    // Samples of this event have weights from the JVM, so the sampling interval, which belongs to other events, does
-    // not apply.
+    // Samples of `jdk.ObjectAllocationSample` have weights from the JVM. The sampling interval in the recording belongs
+    // to other events, so it does not apply to these samples.
     let is_weighed = report.event == "jdk.ObjectAllocationSample";
     let interval = report.recording.interval_bytes.filter(|_| !is_weighed);
     match (report.measure, interval) {

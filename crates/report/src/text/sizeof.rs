@@ -114,7 +114,7 @@ fn sizes(set: &SizeofSet, unheld: &str, doc: &mut Document) {
     }
 }
 
-/// Explains why the class tables of other reports show fewer retained bytes for these objects.
+/// Explains why the class tables of other reports show fewer retained bytes for these objects than this report.
 fn class_table(set: &SizeofSet, doc: &mut Document) {
     let bytes = set.class_table_bytes;
     if let Some(bytes) = bytes.filter(|&b| set.retained_bytes.is_some_and(|r| r != b)) {

@@ -557,7 +557,7 @@ pub(super) mod tests {
             c.slope.ci95 = None
         });
         assert_of("(no Java frame)", &|c| c.frames.clear());
-        // The JDK frame that the application calls is not folded.
+        // Consecutive JDK frames are folded into one line, except the JDK frame that the application calls.
         let called = "java.util.Arrays.copyOf(Arrays.java:3)".to_owned();
         let above = |n: usize| vec![called.clone(); n];
         assert_of("… 1 JDK frame", &|c| {

@@ -126,8 +126,10 @@ fn simulated(places: &[Place], p: f64, runs: u64, seed: u64) -> Found {
     found
 }
 
-/// Returns the percentage of intervals that contain the true value and the mean error in per cent, each without and
-/// with counts. Also returns how many times wider the intervals are without counts.
+/// Simulates some places. Estimates their live bytes in two ways: from samples alone, and from samples and counts.
+///
+/// Returns the percentage of intervals that contain the true value, and the mean error in per cent. Each is a pair:
+/// without counts, and with counts. The third result is how many times wider the intervals are without counts.
 fn told(places: &[Place], p: f64) -> ([f64; 2], [f64; 2], f64) {
     let found = simulated(places, p, 300, 1);
     let percent = |part: f64| 100.0 * part / found.all as f64;
@@ -186,8 +188,8 @@ fn counts_narrow_intervals_that_go_on_to_hold() {
             0.05,
             1.1,
         ),
-        // The compiler removes half of the allocations: first at both places, then at only one. In the last case, some
-        // objects also die.
+        // The compiler removes allocations: half of them at both places, half at one place, or a tenth at one place. In
+        // the last of these four cases, it removes half at one place, and half of all objects also die.
         (
             vec![place(6000, 0.5, 1.0), place(14_000, 0.5, 1.0)],
             0.05,
@@ -285,7 +287,7 @@ fn no_more_is_alive_than_was_allocated_and_no_less_than_the_others_leave() {
     assert!((a.bytes.low - (3000.0 - unseen)).abs() < 1.0, "{a:?}");
     assert!((a.bytes.high - (3000.0 + unseen)).abs() < 1.0, "{a:?}");
     assert_eq!(a.sampled, Some(sampled[&'a'].bytes));
-    // Uncounted objects are estimated by their share.
+    // Objects that were not counted are estimated by their share of the samples.
     let mut counts = counts;
     counts.stacks = stacks([('a', Some(1), 30, 10), ('b', None, 0, 60)]);
     let mut parts = sampled.clone();

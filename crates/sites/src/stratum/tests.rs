@@ -1,4 +1,5 @@
-//! Tests shares that were calculated by hand. Also simulates a JVM that forgets allocated bytes.
+//! Tests how totals are divided among stacks, with shares that were calculated by hand. Also simulates a JVM before JDK
+//! 25, which forgets part of what a thread allocated since its last sample.
 
 use super::*;
 use crate::{Strategy, Unseen, Weight};
@@ -310,9 +311,12 @@ impl Thread {
     }
 }
 
-/// Returns two figures in thousandths: the part of the intervals that contain the true value, and the mean error. They
-/// are returned for estimates by weights alone, and for estimates by shares. In the simulation, five stacks allocate in
-/// random order. Four of them share two sizes.
+/// Simulates five stacks that allocate in random order. Two of them allocate objects of 128 bytes, and two others
+/// allocate objects of 8,000 bytes.
+///
+/// Returns two pairs: one for estimates from the weights of samples alone, and one for estimates from the stacks'
+/// shares in the known totals. A pair has the part of the intervals that contain the true value, and the mean error,
+/// both in thousandths.
 fn coverage(runs: u64, interval: u64) -> [(i64, i64); 2] {
     const STACKS: [(char, u64, f64); 5] = [
         ('a', 128, 0.45),

@@ -484,7 +484,7 @@ fn clients_that_misbehave_take_nothing_from_others() {
         std::thread::sleep(Duration::from_millis(100));
     }
     drop(silent);
-    // Even many listeners leave slots free for requests.
+    // Even if many clients listen for events, some connection slots stay free for requests.
     let listeners: Vec<_> = (0..60).map(|_| listen(&asked)).collect();
     let begun = Instant::now();
     while status(&asked.get("api/runs")) != 200 {

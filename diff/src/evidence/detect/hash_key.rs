@@ -32,7 +32,7 @@ pub(super) fn find(context: &SuspectContext<'_>) -> Option<Finding> {
     };
     let is_entry = |&&s: &&_| is_node(context.class(s)) && !context.class(s).ends_with("[]");
     let content = context.candidate.content.iter();
-    // Use the nodes of the innermost hash table on the path.
+    // If there are several hash tables on the path, use the nodes of the innermost one.
     let node = *context.steps.iter().rev().chain(content).find(is_entry)?;
     let nodes = context.members(node, LOOKED_AT);
     let (keys, class) = keys(context, &nodes)?;

@@ -73,7 +73,8 @@ pub(super) fn cleaner(context: &SuspectContext<'_>) -> Option<Finding> {
         .or_else(|| {
             let mut content = context.candidate.content.iter().copied();
             let step = content.find(|&s| is_cleaner(context.class(s)))?;
-            // If several paths lead both to cleaners and to other objects, the cleaners may be the smaller part.
+            // If several paths lead to the growing objects, only some of these objects may be cleaners. So at least
+            // half of the growth must be cleaners.
             let grown = context.aligned.grown(step);
             (grown * 2 >= context.candidate.growth()).then_some(step)
         })

@@ -61,7 +61,7 @@ pub struct Entry {
 pub struct Bounds {
     /// The index where the next element is read or written.
     pub position: u64,
-    /// The limit, where reading or writing ends.
+    /// The index where reading or writing ends.
     pub limit: u64,
 }
 

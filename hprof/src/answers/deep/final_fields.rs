@@ -27,10 +27,10 @@ pub struct FinalFields {
 }
 
 impl FinalFields {
-    /// Finds the final fields of all classes. Calls `declared` with the name of each class that has reference fields.
-    /// `declared` returns the class's fields, or `None` if it does not know the class. The returned fields are used
-    /// only if they include all reference fields that the class has in the dump. Otherwise they belong to another
-    /// version of the class.
+    /// Finds out which fields are final. Calls `declared` with the name of each class that has reference fields.
+    /// `declared` looks up the class and returns its fields, or `None` if it does not find the class. The returned
+    /// fields are used only if they include all reference fields that the class has in the dump. Otherwise they belong
+    /// to another version of the class.
     ///
     /// Fields of records and captured variables of lambdas are known to be final without a call.
     ///

@@ -16,7 +16,7 @@ const CHUNK: usize = 1 << 16;
 pub struct DeepLine {
     /// Index of the parent line. `None` for the first line, which has the requested objects.
     pub above: Option<u32>,
-    /// Number of fields and elements on the path from the requested objects to this line.
+    /// Depth of this line: the number of fields and elements on the path from the requested objects to it.
     pub depth: u32,
     /// The reference from the objects of the parent line to the objects of this line. All elements of arrays form one
     /// line.

@@ -75,7 +75,7 @@ impl Forward {
         self.levels.last().copied().unwrap_or(0)..self.queue.len()
     }
 
-    /// Returns the path to the object at a queue index.
+    /// Returns the path to the object at an index of `queue`. The path begins at an object without a previous object.
     fn path(&self, place: u32) -> Vec<u32> {
         let up = |&at: &u32| Some(self.parents[at as usize]).filter(|&p| p != NONE);
         let mut path: Vec<u32> = std::iter::successors(Some(place), up)
@@ -152,7 +152,7 @@ impl<'a> Bidirectional<'a> {
         forward
     }
 
-    /// Returns the cost of reading the references of these objects.
+    /// Returns the cost of reading the references of these objects, in units of about ten nanoseconds.
     fn cost_of_rows(&self, objects: &[u32]) -> u64 {
         let linked = objects.iter().filter(|&&o| o < self.snapshot.split.inner);
         let each = linked.map(|&o| {

@@ -25,7 +25,7 @@ pub(crate) struct PathForest {
     /// The forest index of the previous object. [`NONE`] for the first object of a path.
     pub(crate) parents: Vec<u32>,
     pub(crate) vias: Vec<(Via, Reference)>,
-    /// The targets with their forest indexes, sorted by target.
+    /// The target objects of the paths, sorted. Each is paired with its forest index, which is its index in `objects`.
     pub(crate) targets: Vec<(u32, u32)>,
     /// The objects before this index are reached by strong references alone.
     pub(crate) strong: usize,

@@ -59,8 +59,8 @@ pub struct PathTree {
     /// The lines. Each line is followed by the lines below it. Of these, the lines that lead to the most targets come
     /// first.
     pub nodes: Vec<PathNode>,
-    /// The lines at depth 0 that the limit left out, with the lines below them: the number of these lines, and the
-    /// number of targets that they lead to.
+    /// What the limit left out: lines at depth 0, together with all lines below them. The first number counts these
+    /// lines, the second the targets to which they lead.
     pub hidden: (u64, u64),
 }
 

@@ -22,7 +22,7 @@ pub(super) enum ArrayUse {
     /// Keys and values alternate in the array. The length of the array is a power of two, and at most two thirds of it
     /// are used.
     Pairs,
-    /// The array holds characters of one or two bytes.
+    /// The array holds text. In some arrays each character takes one byte, in others two.
     Text,
     /// The collection has no array but a chain or a tree.
     Nothing,
@@ -68,7 +68,7 @@ pub(super) fn all(classes: &Classes, id_size: usize) -> Vec<Option<Form>> {
     classes.iter().map(|(index, _)| form(index)).collect()
 }
 
-/// A class, with one of its superclasses (or itself) whose form is known.
+/// A class (`index`), and the class whose form applies to it (`known`): one of its superclasses or the class itself.
 struct Subclass<'a> {
     classes: &'a Classes,
     id_size: usize,

@@ -450,8 +450,8 @@ impl<'a> WasteFinder<'a> {
         }
     }
 
-    /// Counts a group of objects with the same content, if it has at least two. Each key is two words. The lower half
-    /// of the second word is the object's number.
+    /// Counts a group of objects with the same content, if it has at least two. Each key consists of two words. The
+    /// lower half of the second word is the object's number, and the other parts are not used here.
     fn equal(
         &mut self,
         kind: WasteKind,

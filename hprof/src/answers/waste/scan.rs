@@ -291,7 +291,7 @@ impl Visitor for PieceContents<'_> {
         };
         let number = self.numbering.of(object.id, content);
         if self.counts(number) {
-            // Ignore a body that is too short for its fields.
+            // If the body is too short for the fields of its class, ignore the object.
             let _ = self.read(number, index.0, form, body);
         }
     }

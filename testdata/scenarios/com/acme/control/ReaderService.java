@@ -15,7 +15,7 @@ class ReaderService {
             first = new QueuedJob("job " + i + " of " + phase, first);
         }
         queue.first = first;
-        // Wait until the reader has left the previous jobs.
+        // Wait until the reader thread no longer iterates over the previous jobs.
         Thread.sleep(200);
     }
 

@@ -107,8 +107,8 @@ final class GrowthCheck {
     }
 
     /**
-     * Returns the growth above the noise limit if the first step already shows that no holder can have grown in most rounds. Then the
-     * second step is not needed. Otherwise returns an empty value.
+     * Returns the growth above the noise limit if the first step of the work already shows that no holder can have grown in most rounds.
+     * Then the second step is not needed. Otherwise returns an empty {@code Optional}.
      *
      * <p>A method that takes snapshots must not hold the report in a local variable, because the report would count as growth of the heap.
      */

@@ -66,8 +66,8 @@ final class Suspect {
         if (Collections.min(added) <= 0) {
             return Optional.of("in at least one step of the work, its " + figure().replace("_", " ") + " did not grow");
         }
-        // Accept growth if the last step adds much less than another step, as in a cache that fills with random keys. A last step that adds
-        // more than the others is no reason to accept, because its rounds are measured one by one.
+        // Accept growth if the last step adds much less than another step, as in a cache that fills with random keys. If the last step adds
+        // more than the others, this is no reason to accept the growth, because the rounds of the last step are measured one by one.
         if (added.get(added.size() - 1) < Collections.max(added) / LEAST_PART_OF_STEP) {
             return Optional.of("the second step added less than a quarter of what the first step added");
         }

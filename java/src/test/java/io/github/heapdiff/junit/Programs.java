@@ -14,7 +14,7 @@ import java.util.Map;
 import java.util.Random;
 import org.junit.jupiter.api.function.Executable;
 
-/** Work for the tests: for each rule, methods that leak and methods that do not. */
+/** Code that the tests check: for each rule, methods that leak and methods that do not. */
 final class Programs {
     static final int SESSION_BYTES = 10_000;
 

@@ -82,8 +82,8 @@ final class Soak {
     }
 
     /**
-     * Returns estimates of the time of one measured round. Each estimate compares a check with many rounds and one with few: the difference
-     * in time is divided by the difference in rounds.
+     * Returns estimates of the time that one measured round takes, in milliseconds. For each estimate, runs a check with few rounds and a
+     * check with many. Divides the difference between their times by the difference between their numbers of rounds.
      */
     private static List<Long> measuredRounds() throws Throwable {
         List<Long> millis = new ArrayList<>();
