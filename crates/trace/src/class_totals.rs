@@ -33,7 +33,7 @@ pub struct CountedClass {
     pub bytes: u64,
 }
 
-/// A cache of the rows that the writer's run has in the table.
+/// The classes that have a row in the table `class_total` for the run that is being written.
 #[derive(Debug, Default)]
 pub(crate) struct ClassRows {
     /// The caller's numbers for the classes that have their own row.

@@ -280,7 +280,7 @@ fn of_rising(steps: &[Step], noise: u64) -> Trend {
         return Trend::Steady;
     }
     let all = sum(steps, |s| s.growth);
-    // Count the steps at the end in which the figure grew little in total.
+    // Count the steps at the end whose growth adds up to little.
     let mut little = 0;
     let end = steps.iter().rev().take_while(|s| {
         little += s.growth;
@@ -402,7 +402,7 @@ mod tests {
         of(figures, 10)
     }
 
-    /// Classifies figures that each have a time.
+    /// Returns the results of [`Course`] for figures that each have a time.
     fn timed(points: &[(u64, u64)]) -> (Trend, usize, Option<u64>) {
         let course = Course::of(points, 10);
         (course.trend, course.telling, course.short_end)
