@@ -584,8 +584,8 @@ mod tests {
         assert_eq!(trend(&[0, 500, 480, 1000]), Trend::Uneven);
         assert_eq!(trend(&[0, 500, 400, 1000]), Trend::Uneven);
         assert_eq!(trend(&[0, 500, 399, 1000]), Trend::RisingSawtooth);
-        // A fall is compared with the difference between the largest and the smallest figure, not with the figures
-        // themselves.
+        // A fall is compared with the difference between the largest and the smallest figure. Here the fall is 40, and
+        // the difference is 150. A comparison with the figures themselves would ignore this fall.
         assert_eq!(trend(&[1000, 1100, 1060, 1150]), Trend::RisingSawtooth);
         assert_eq!(of(&[0, 100, 50, 200], 50), Trend::Uneven);
         assert_eq!(of(&[0, 100, 50, 200], 49), Trend::RisingSawtooth);
