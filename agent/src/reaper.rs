@@ -257,7 +257,7 @@ impl Work<'_> {
 
     fn drain(&self, env: &Env<'_>) -> Result<()> {
         loop {
-            // The first argument is the chunk to search. [`Reaper::Queue`] ignores this argument, so `dead` is passed
+            // The first argument is the chunk to search. `Reaper::Queue` ignores this argument, so `dead` is passed
             // as a placeholder.
             let count =
                 self.sampler

@@ -6,9 +6,9 @@
 //! 3. The requester finds the file among the open files of the process and opens the pipe through the process.
 //! 4. The requester empties the file to confirm that it has the pipe.
 //!
-//! Then the bytes of the dump follow in order. One piece of the dump is known only at the end, so wrong bytes are sent in
-//! its place. The piece itself follows after the dump, and then its offset in the dump and its length ([`trailer`]). The
-//! reader writes the piece over the wrong bytes:
+//! Then the bytes of the dump follow in order. One piece of the dump is known only at the end, so wrong bytes are sent
+//! in its place. The piece itself follows after the dump, and then its offset in the dump and its length ([`trailer`]).
+//! The reader writes the piece over the wrong bytes:
 //!
 //! ```text
 //! dump (with wrong bytes at `at`) | piece | at, 8 bytes | length, 8 bytes

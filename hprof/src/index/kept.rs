@@ -109,7 +109,7 @@ impl Kept {
             .split_at_checked(HEADER)
             .ok_or(IndexFault::Damaged("the file is truncated"))?;
         let expected = self.header(content);
-        // Byte ranges of the header's fields: version of the content, selected references ([`Refs`]), version of the
+        // Byte ranges of the header's fields: version of the content, selected references (`Refs`), version of the
         // program, dump, and length of the content.
         let [version, refs, program, dump, len] = [18..22, 22..26, PROGRAM, 34..66, 66..74];
         let same = |part: std::ops::Range<usize>| head.get(part.clone()) == expected.get(part);
