@@ -33,7 +33,7 @@ pub struct CountedClass {
     pub bytes: u64,
 }
 
-/// The classes that have a row in the table `class_total` for the run that is being written.
+/// A cache of the rows in the table `class_total` that belong to the run being written.
 #[derive(Debug, Default)]
 pub(crate) struct ClassRows {
     /// The caller's numbers for the classes that have their own row.
