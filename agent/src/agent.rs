@@ -776,7 +776,8 @@ impl Agent {
     }
 }
 
-/// Returns the sample class. The first agent defines it.
+/// Returns the Java class of references to samples, `heapdiff.SampleRef`. The first agent in a JVM defines this class,
+/// and later agents use it, too.
 fn refs(env: &Env<'_>, options: &Options) -> crate::jvmti::calls::Result<Arc<RefClass>> {
     let chosen = match options.reaper {
         ReaperChoice::Auto => None,

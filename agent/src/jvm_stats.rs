@@ -93,7 +93,7 @@ impl Clock {
         if self.exact { NEAR } else { FAR }
     }
 
-    /// Sets the exact offset from a pause and the matching GC, which ended at `end_ms` on the GC's clock.
+    /// Sets the exact offset of the GC's clock. `pause` belongs to a GC that ended at `end_ms` on this clock.
     fn was(&mut self, end_ms: u64, pause: &Pause) {
         if let Some(zero) = pause.end.checked_sub(Duration::from_millis(end_ms)) {
             self.zero = Some(zero);
@@ -157,7 +157,8 @@ pub(crate) fn largest_heap(env: &Env<'_>, runtime: Ref<'_>) -> Result<u64> {
 }
 
 impl JvmStats {
-    /// Creates the reader. `young` is true if the JVM has just been initialized.
+    /// Creates a reader of the JVM's statistics. `young` is true if the JVM has just been initialized. If it is false,
+    /// the pauses of earlier GCs are discarded.
     pub(crate) fn new(runtime: Arc<Global>, pauses: &Pauses, young: bool) -> Self {
         if !young {
             pauses.take();
@@ -183,7 +184,7 @@ impl JvmStats {
     /// program. So the lookup is postponed until the heap has room for it.
     pub(crate) fn ask_for_beans(&mut self, env: &Env<'_>, pauses: &Pauses) -> Option<Result<()>> {
         if self.asked || !self.has_room(env) {
-            // The lookup comes later. The GCs until then are known only by their pauses.
+            // If the beans are looked up later, only the pauses are known of the GCs that end before the lookup.
             self.young = false;
             self.put_off |= !self.asked;
             return None;
@@ -333,7 +334,8 @@ impl JvmStats {
                         .clone(),
                 };
                 let name = &beans.collectors[at].name;
-                // These GCs ended before the last one and were not seen in time, so only their pauses are known.
+                // These GCs ended before `gc`, the last GC of this collector. They were not seen before `gc` ended, so
+                // only their pauses are known.
                 self.unseen += missed;
                 let lost = (0..missed).map(|_| {
                     let pause = (!self.pauses.is_empty()).then(|| self.pauses.remove(0));

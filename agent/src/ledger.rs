@@ -254,8 +254,9 @@ impl Ledger {
         Some((activity.class, activity.stack))
     }
 
-    /// Adjusts a sample's account after the interval was doubled. If `keeps` is true, the sample is still tracked and
-    /// its weight increases. Otherwise the sample no longer counts as live, although its object was not collected.
+    /// Adjusts the account to which a sample belongs (the totals of a class and stack), after the interval was doubled.
+    /// If `keeps` is true, the sample is still tracked and its weight increases. Otherwise the sample no longer counts
+    /// as live, although its object was not collected.
     pub(crate) fn thinned(
         &self,
         booking: Booking,

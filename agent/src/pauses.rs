@@ -52,7 +52,7 @@ impl Causes {
         }
     }
 
-    /// Returns the current or the last cause.
+    /// Returns the cause of the current GC, or of the last GC if there is no current cause.
     pub(crate) fn cause(&self) -> String {
         text(&self.bytes())
     }

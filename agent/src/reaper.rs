@@ -257,8 +257,8 @@ impl Work<'_> {
 
     fn drain(&self, env: &Env<'_>) -> Result<()> {
         loop {
-            // The first argument is the chunk to search. The class with a reference queue ignores it, so pass `dead`
-            // there, too.
+            // The first argument is the chunk to search. `Reaper::Queue` ignores this argument, so `dead` is passed
+            // as a placeholder.
             let count =
                 self.sampler
                     .refs

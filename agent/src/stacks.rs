@@ -175,8 +175,9 @@ impl Stacks {
         site
     }
 
-    /// Returns the site of a stack that is not in the cache. `later` is the same stack, read again after its lines were
-    /// read. A frame that differs between `stack` and `later` gets no line number. Returns 0 if the table is full, and
+    /// Returns the site of a stack that is not in the cache. The caller has read `stack`, then looked up its line
+    /// numbers, and then read the same stack again as `later`. If a frame differs between `stack` and `later`, its
+    /// class may have been redefined meanwhile, so it gets no line number. Returns 0 if the table of sites is full, and
     /// `None` if the heap is full.
     fn new_site(
         &self,

@@ -36,7 +36,7 @@ const MOST_COLLECTIONS: usize = 4096;
 /// The cause that the JVM reports for the GC that precedes a dump of live objects.
 const DUMP: &str = "Heap Dump Initiated GC";
 
-/// The data that the thread works with.
+/// The data that the trace's thread works with.
 pub(crate) struct Tracing<'a> {
     pub(crate) options: &'a Options,
     pub(crate) trace: &'a TraceOptions,

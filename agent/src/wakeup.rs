@@ -30,7 +30,7 @@ impl Wakeup {
 
     /// Wakes the thread, because a GC has ended or a table is full.
     pub(crate) fn wake(&self) {
-        // If another thread has already woken it, nothing needs to be done.
+        // If another thread has already woken the waiting thread, nothing needs to be done.
         if !self.woken.load(Acquire) {
             self.jvmti
                 .notify(self.monitor, || self.woken.store(true, Release));

@@ -13,7 +13,7 @@ use heapdiff_report::DiffReport;
 pub(crate) enum GrowthLimit {
     /// A number of bytes.
     Bytes(u64),
-    /// A part of the heap size in the first dump, in hundredths of a percent.
+    /// A part of the heap size in the first dump, in hundredths of a percent: 150 means 1.5 %.
     Part(u32),
 }
 

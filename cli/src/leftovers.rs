@@ -149,8 +149,9 @@ mod linux {
                 continue;
             };
             if is_abandoned(&folder, &*name) {
-                // A JVM's threads close their parts at different times, and then the JVM joins the parts. So a part is
-                // removed only if its dump does not exist or is abandoned, too.
+                // Several threads of a JVM may write a dump, each to its own part. The threads close their parts at
+                // different times, and then the JVM joins the parts. So a part is removed only if its dump is abandoned
+                // as well, or does not exist.
                 if dump == text || is_absent(&folder, dump) || is_abandoned(&folder, dump) {
                     let _ = unlinkat(&folder, &*name, AtFlags::empty());
                 }

@@ -44,7 +44,7 @@ pub(crate) struct Rule {
     pub(crate) replaces: Replaces,
 }
 
-/// States when a command may replace heap dumps, JFR recordings and traces.
+/// The conditions under which a command may replace existing heap dumps, JFR recordings and traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Replaces {
     #[default]

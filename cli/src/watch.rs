@@ -112,7 +112,8 @@ impl Drop for Followed {
     }
 }
 
-/// Returns the follower of the running job, if there is one.
+/// Returns the follower of the running job, which receives the job's progress. Returns `None` if nobody follows the
+/// job.
 pub(crate) fn of_job() -> Option<Arc<Watch>> {
     let watch = WATCH.lock().unwrap_or_else(PoisonError::into_inner);
     watch.clone()
@@ -139,7 +140,8 @@ mod tests {
         watch.told.lock().unwrap().at = None;
         watch.reached("a.hprof", "reading objects", (50, 100));
         watch.told.lock().unwrap().at = None;
-        // These two are not sent: the first has less progress than before, the second has no total.
+        // The following two messages are not sent: the first has less progress than the message before, and the second
+        // has no total.
         watch.reached("b.hprof", "reading objects", (10, 100));
         watch.reached("b.hprof", "searching", (10, 0));
         watch.phase("a.hprof", "searching");

@@ -90,7 +90,8 @@ impl<'a> Aligned<'a> {
         !self.containers.is_empty() && outer.chain([class]).any(|c| self.containers.contains(c))
     }
 
-    /// Returns the kind of a label in the last dump. Fields of application containers are treated as JDK fields.
+    /// Returns the kind of the label `name`, which is a name in the last dump. Fields of application containers are
+    /// treated as JDK fields.
     pub(crate) fn kind(&self, name: Name) -> LabelKind {
         let names = &self.last().names;
         self.kind_of(names.text(name), names.kind(name))

@@ -85,9 +85,10 @@ fn check(snapshot: &Snapshot, suspect: &Suspect) {
             continue;
         }
         let mut reached = follow(snapshot, &at, label);
-        // If nodes of one class refer to each other, the path shows only one of these references. It also shows a
-        // structure inside a structure of the same kind only once. So follow references between nodes, and references
-        // of the path so far, any number of times.
+        // The printed path leaves out repetitions. If nodes of one class refer to each other, it shows only one of
+        // these references. If a structure contains another structure of the same kind, it shows only one of the two.
+        // So at each label, also follow references between nodes, and all labels of the path so far, any number of
+        // times.
         used.push(label);
         let mut last = reached.clone();
         while !last.is_empty() {

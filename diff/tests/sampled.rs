@@ -423,7 +423,8 @@ fn what_was_lost_widens_intervals_and_is_told() {
         };
         report(vec![heap(100, 100, lost[0]), heap(200, sampled, lost[1])])
     };
-    // Forty of a hundred new objects have a sample, and no sample was dropped, so these figures are exact.
+    // In this report, forty of the hundred new objects have a sample. The agent dropped no sample, so the figures of
+    // the stacks are exact.
     let report = with(140, [(0, 0); 2]);
     let suspect = &report.suspects[0];
     assert_eq!(suspect.stacks[0].ci95, [30 * 1016; 2]);

@@ -341,8 +341,9 @@ fn on_out_of_memory_error() {
         // The JVM failed while the list was growing. So local variables, in addition to the static field, hold the list
         // and its array.
         assert_eq!(suspect.holder, "Orders.open", "{}", describe(&report));
-        // Almost all growth of `long[]` comes from the orders, so the true bytes that their stacks allocated are known.
-        // Two and a half half-widths of a 95 % interval are five standard errors.
+        // Almost all growth of `long[]` comes from the orders. So the growth of this class is the number of bytes that
+        // the stacks of the orders really allocated. The estimate may differ from it by two and a half half-widths of a
+        // 95 % interval, which are five standard errors.
         let class = report.classes.iter().find(|c| c.class == "long[]").unwrap();
         let grown = class.shallow_bytes[1] - class.shallow_bytes[0];
         let booked: Vec<&Stack> = suspect

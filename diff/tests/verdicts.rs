@@ -260,8 +260,8 @@ fn growth_in_one_list_of_many_is_no_pattern() {
 
 #[test]
 fn the_referrers_that_grow_are_named() {
-    // An index and a backlog share the messages, and grow with their number. A table has room for all messages from the
-    // start.
+    // An index and a backlog refer to the same messages, and both grow with the number of messages. A table also refers
+    // to the messages, but has room for all of them from the start.
     let heap = |count: usize| {
         let mut app = App::new();
         let message = app.class("com.acme.Message", &[("payload", OBJECT)]);

@@ -51,7 +51,7 @@ pub enum Error {
         path: PathBuf,
         /// Its size when it was opened.
         before: u64,
-        /// Its size when the change was found.
+        /// The file's size when its change was found.
         now: u64,
     },
     /// There are more objects or references than 32 bits can number.

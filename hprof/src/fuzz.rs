@@ -52,7 +52,8 @@ pub fn segments(bytes: &[u8]) {
     let end = if has_end(bytes) { RECORD_HEAD } else { 0 };
     let bytes = &bytes[..bytes.len() - end];
     let places = match record::header(bytes) {
-        // Cut at the ends of records. Such parts can be joined more often than parts that are cut elsewhere.
+        // Choose cuts at the ends of records. The parts can then be joined more often than parts that are cut
+        // elsewhere.
         Ok(header) if odd & 1 == 0 => heap_records(bytes, &header),
         _ => (0..=bytes.len()).collect(),
     };

@@ -19,7 +19,7 @@ pub trait NameMapping: std::fmt::Debug + Send + Sync {
     /// result is one frame with the names of all these methods: `add|remove`.
     fn frames(&self, frame: &Frame) -> Option<Vec<Frame>>;
 
-    /// Returns a number that distinguishes this mapping from others.
+    /// Returns a hash that distinguishes this mapping of names from other mappings.
     fn hash(&self) -> u64;
 
     /// True if any name that was looked up is in the mapping.

@@ -605,7 +605,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns the shapes of objects, for loops over many objects.
+    /// Returns a view for loops that read the shapes of many objects. A shape encodes an object's class and, for
+    /// arrays, the length.
     pub(crate) fn shapes_view(&self) -> ShapesView<'_> {
         ShapesView {
             snapshot: self,

@@ -354,7 +354,7 @@ fn the_jvms_own_gzip() {
         assert!(snapshot.warnings().is_empty(), "{:?}", snapshot.warnings());
         let node = snapshot.classes().by_name("LayoutZoo$Leaf")[0];
         assert_eq!(snapshot.histogram()[node.index()].reachable.objects, 20);
-        // The same data as one gzip member gives the same result.
+        // The data of the JVM's file gives the same result if it is compressed as one gzip member.
         let plain = Source::open(&file).unwrap().to_vec();
         let packed = testdata::writer::compress(&plain, Gzip::Plain).unwrap();
         assert_eq!(open(&packed).0.object_count(), snapshot.object_count());

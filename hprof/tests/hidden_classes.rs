@@ -93,8 +93,8 @@ fn an_instance_retains_its_hidden_class() {
     assert_eq!(dominator(strong), Some(loader));
     assert!(tree.node(nested).is_some());
 
-    // In a heap whose classes are not hidden, the same objects are reachable. There both the instances and the loader
-    // keep a class alive, so neither of them retains it.
+    // In a heap with ordinary instead of hidden classes, the same objects are reachable. But both the instances and the
+    // loader keep an ordinary class alive, so neither of them retains it.
     let plain = drawn("");
     let of_plain = plain.open();
     assert_eq!(dominator_of(&of_plain, &plain, plain.classes[0]), None);

@@ -438,7 +438,7 @@ fn objects_without_referrers_are_roots_where_parked_threads_have_no_frames() {
     let cut = with_virtual_thread("21.0.8+9-LTS", false, true);
     let snapshot = open(&cut.bytes[..cut.bytes.len() - 9]);
     assert_eq!(snapshot.missing_roots(), Some(MissingRoots::ParkedThreads));
-    // Nothing is missing from two other dumps: in the first, the thread is a root and has frames; in the second, the
+    // The following two dumps lack nothing: in the first, the thread is a root and has frames; in the second, the
     // thread was never parked and has no stack in the heap.
     with_virtual_thread("21.0.8+9-LTS", true, true).check_whole();
     with_virtual_thread("21.0.8+9-LTS", false, false).check_whole();

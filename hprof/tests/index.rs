@@ -445,7 +445,8 @@ fn questions_about_few_objects_do_without_the_graph() {
                 .all(|&p| p == "searching for paths"),
         );
     }
-    // The queries for the other pairs have more phases, because soft references change their answers.
+    // With the index, the only phase for most pairs is the search for paths. The queries for the other pairs have more
+    // phases, because soft references change their answers.
     assert!(quick * 4 > pairs.len() * 3, "{quick} of {}", pairs.len());
 }
 

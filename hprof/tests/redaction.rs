@@ -397,7 +397,8 @@ fn a_name_whose_wrong_length_includes_a_record_is_not_copied() {
         .into_iter()
         .find(|&(at, kind, end)| kind == 1 && dump[at + 9 + 8..end] == *b"com/acme/Account");
     let (at, _, end) = name.unwrap();
-    // A string constant of the program follows the name. The changed length of the name includes the constant.
+    // The record of another string constant is inserted after the name. The length of the name is changed, so that the
+    // name includes this record.
     let constant = [
         &[1, 0, 0, 0, 0, 0, 0, 0, 8 + SECRET.len() as u8][..],
         &[0xee; 8],

@@ -360,12 +360,12 @@ fn segments_are_not_read_without_a_merge_point() {
     let none =
         "heapdiff did not find where in the dump file the content of the first segment begins";
     let all = "(x.hprof.p0, x.hprof.p1, x.hprof.p2)";
-    // The JVM died while it wrote a name to the base.
+    // The JVM died while it wrote a name to the base, which is the part of the dump before the segments.
     let cut = parts.base[..parts.base.len() - 5].to_vec();
     let folder = parts.left(cut, &[0, 1, 2]);
     folder.is_apart(none);
     folder.is_apart(all);
-    // The last bytes of the base match no segment, or they match only a segment that is missing.
+    // The last bytes of the base are not in any segment, or only in a segment whose file is missing.
     let mut other = parts.merged(1, 300);
     let last = other.len() - 1;
     other[last] ^= 1;
@@ -493,7 +493,7 @@ fn a_segment_means_the_whole_dump() {
         let source = Source::open(&folder.segment(n)).unwrap();
         assert!(source[..] == parts.whole && source.path() == folder.dump());
     }
-    // A dump with the name of a segment, and a segment without its base.
+    // A complete dump with the name of a segment is read as a dump. A segment whose base is missing cannot be read.
     for packed in [Gzip::None, Gzip::Plain] {
         let dump = compress(&parts.whole, packed).unwrap();
         folder.write(3, &dump);

@@ -109,7 +109,7 @@ fn ours(classes: &hprof::records::Classes, totals: &[hprof::sizes::ClassTotal]) 
 /// Class objects of the primitive types and `void`, which have no class record.
 const PRIMITIVE_MIRRORS: u64 = 9;
 
-/// True if the figures of a class may differ from the JVM's figures in this way.
+/// True if the figures of a class differ from the JVM's figures in a way that the following exceptions allow.
 fn excepted(class: &str, ours: (u64, u64), jvm: (u64, u64), unlinked: u64) -> bool {
     match class {
         // The histogram counts class objects in the CDS archive that no class uses yet; the dump has only those of

@@ -49,7 +49,7 @@ impl World {
         let mut boxed = |name, kind| heap.add_class(name, Some(object), &[("value", kind)], &[]);
         let integer = boxed("java.lang.Integer", FieldType::Int);
         let long = boxed("java.lang.Long", FieldType::Long);
-        // Enough unreachable objects for the distances to reveal the object layout.
+        // Add enough unreachable objects, so that the distances between objects reveal the object layout.
         for len in 0..100_u8 {
             let array = heap.add_primitive_array(Elements::Byte(vec![1; len.into()]));
             heap.add_instance(list, &[Value::Int(1), array.into()]);

@@ -40,7 +40,7 @@ pub(crate) fn package(options: &Options) -> Result<()> {
         output(run::cargo().args(["metadata", "--no-deps", "--format-version", "1", "--locked"]))?;
     let metadata: Metadata = serde_json::from_str(&metadata).context("cargo metadata")?;
     let mut pack = run::cargo();
-    // The files in the folders are packed, even if they are not committed.
+    // The files in the folders of the crates are packed into the crates, even if they are not committed.
     pack.args([
         "package",
         "--workspace",

@@ -1,4 +1,5 @@
-//! The counters that hooks increment. They are outside of the Java heap. Each site has two counters in each stripe:
+//! The counters that hooks increment. They are outside of the Java heap. Each site has two counters in each stripe, one
+//! for allocations and one for the bytes of arrays:
 //!
 //! ```text
 //! stripe 0:   site 0 [allocations, array bytes], site 1 [..], ..

@@ -604,7 +604,7 @@ impl Engine {
                 *counts.entry(name.clone()).or_default() += 1;
             }
             found.retain(|(name, _)| restored.get(name) != counts.get(name));
-            // An early end by the user must not stop the removal.
+            // If the user ends the count early, the hooks must still be removed. So ignore the error.
             let _ = self.hand_over(&found, TAKE_OUT, progress);
             restored = counts;
         }

@@ -98,8 +98,8 @@ pub(crate) fn fall(env: &Env<'_>) {
     }
 }
 
-/// Handles a request of `heapdiff count` while the standing count runs. Returns one of [`attach`]'s codes, or `None` if
-/// no standing count runs.
+/// Handles a request of `heapdiff count` while the standing count (`count=on`) runs. Returns one of [`attach`]'s codes,
+/// or `None` if no standing count runs.
 pub(super) fn ask(env: &Env<'_>, asked: &Asked<'_>, sampled: Sampled<'_>) -> Option<i32> {
     let engine = ENGINE.get().filter(|_| STANDS.load(Acquire))?;
     let standing = locked(&engine.plan).clone()?;
@@ -191,7 +191,7 @@ impl InHeap {
         }))
     }
 
-    /// Copies the changes, unless the last copy was less than [`OFTEN`] ago.
+    /// Copies the counts that have changed to the Java heap, unless the last copy was less than [`OFTEN`] ago.
     pub(crate) fn copy_if_due(&self, env: &Env<'_>) {
         let is_due = |told: &Told| told.at.is_none_or(|at| at.elapsed() >= OFTEN);
         self.copy_where(env, is_due);

@@ -101,7 +101,8 @@ pub(crate) struct Table {
     numbers: FxHashMap<Known, u32>,
     sites: Vec<Known>,
     pub(crate) resolved: FxHashMap<Pair, Resolved>,
-    /// Number of returned objects that were not counted so far because the tables of `returned` were full.
+    /// Number of objects that were returned by calls but not counted so far, because the hash tables of the module
+    /// `returned` were full.
     lost: u64,
     /// Signatures of classes that were rewritten for the current count.
     pub(crate) changed: FxHashSet<String>,

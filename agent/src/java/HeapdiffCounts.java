@@ -58,7 +58,7 @@ public final class HeapdiffCounts {
 
     static final Unsafe UNSAFE = Unsafe.getUnsafe();
     static final long TID = UNSAFE.objectFieldOffset(Thread.class, "tid");
-    /** Not final, so that compilers treat the offset as unknown. */
+    /** This field is not final, so that the JIT compilers do not treat the offset as a constant. */
     static long klass = KLASS;
 
     private HeapdiffCounts() {}

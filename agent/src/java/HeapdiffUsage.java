@@ -54,7 +54,7 @@ public final class HeapdiffUsage extends WeakReference<Object> {
 
     static final Unsafe UNSAFE = Unsafe.getUnsafe();
     static final long TID = UNSAFE.objectFieldOffset(Thread.class, "tid");
-    /** All watched collections. The last element is the instance for collections that found no place. */
+    /** All watched collections. The last element counts the collections for which the table had no room. */
     static final HeapdiffUsage[] TABLE = new HeapdiffUsage[SLOTS + WINDOW + 1];
     /**
      * Upper half: part of the hash of a collection. Lower half: the time when the collection was first seen, in units
@@ -230,7 +230,7 @@ public final class HeapdiffUsage extends WeakReference<Object> {
         crowded(hash);
     }
 
-    /** Marks a collection in a bitmap, because the table has no place for it. */
+    /** Counts a collection for which the table has no room: sets a bit, chosen by its hash, in a bitmap. */
     static void crowded(int hash) {
         HeapdiffUsage all = TABLE[SLOTS + WINDOW];
         if (all == null) {

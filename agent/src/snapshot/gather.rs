@@ -130,8 +130,8 @@ impl Environment {
 }
 
 impl Environment {
-    /// Returns the addresses of a new string and of a class object. Returns `None` if the heap has no room for the
-    /// string.
+    /// Returns the addresses of two objects in the heap: a new string and a class object. Returns `None` if the heap
+    /// has no room for the string.
     pub(crate) fn heap_addresses(&self, env: &Env<'_>) -> Option<[u64; 2]> {
         let raw = env.raw();
         let address = |reference: jobject| {

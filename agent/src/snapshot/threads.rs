@@ -84,8 +84,9 @@ impl KnownStacks {
                 visible.is_none_or(|at| known.get(at).is_some_and(|k| k.0 == place.0))
             })
         };
-        // Assume that JVMTI left out at most as many frames as the depth of the deepest reported frame. If it had left
-        // out more, no reported frame would be compared, and any stack would seem to agree.
+        // The innermost frames that JVMTI left out shift the depths of the other frames. Try shifts up to the depth of
+        // the deepest reported frame. With a larger shift, no reported frame would be compared, and any stack would
+        // seem to agree.
         let last = reported
             .last_key_value()
             .map_or(0, |(&depth, _)| depth as usize);
@@ -160,7 +161,8 @@ pub(super) struct Traces {
     pub(super) records: Vec<u8>,
     /// Pairs of a thread's id and its serial number.
     pub(super) threads: Vec<(u64, u32)>,
-    /// For each thread, the depths of the frames in its trace, in ascending order.
+    /// For each thread, the depths of the frames that its trace contains, in ascending order. A trace may lack some
+    /// frames of the thread's stack.
     depths: Vec<Vec<u32>>,
     /// Ids of frames, by the frame's method and line.
     frames: HashMap<(usize, i32), u64>,
@@ -316,7 +318,7 @@ mod tests {
             .iter()
             .map(|(&frame, &id)| (id, frame))
             .collect();
-        // The record of the trace is the last record, and it ends with the ids of the frames.
+        // The last record is the thread's stack trace. It ends with the ids of the frames.
         let count = traces.depths[0].len();
         let ids = &traces.records[traces.records.len() - 8 * count..];
         let ids = ids

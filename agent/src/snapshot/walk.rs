@@ -185,7 +185,7 @@ impl Environment {
     }
 
     /// Forks at a safepoint. The caller has already written the start of the dump; the child writes the rest. Also
-    /// returns the image and the target, so that another attempt can use them.
+    /// returns `image` and `target`, so that another attempt can use them.
     ///
     /// `shared` lists mappings of files that the child must replace by private copies.
     pub(crate) fn fork(

@@ -250,8 +250,8 @@ mod tests {
     fn who_waits_for_a_thread_is_given_up_at_once() {
         const WAITS: &str = "HEAPDIFF_TEST_WAITS";
         if std::env::var_os(WAITS).is_some() {
-            // The thread is either the main thread, or a thread for which the main thread waits. `watch` ends the whole
-            // process.
+            // This code runs in the process that is started below. The thread is either its main thread, or a thread
+            // for which its main thread waits. So the process waits until `watch` ends it.
             loop {
                 std::thread::park();
             }

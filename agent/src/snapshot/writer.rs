@@ -24,8 +24,9 @@ use super::threads::LateThreads;
 
 /// Target size of a heap dump segment, in bytes.
 const SEGMENT: u64 = 1 << 20;
-/// The largest object alignment that a JVM supports. The writer adds arrays that do not exist in the heap. The range of
-/// ids for such an array is a multiple of this alignment, so the following ids are aligned in every object layout.
+/// The largest object alignment that a JVM supports, in bytes. The writer adds arrays that do not exist in the heap,
+/// for the string constants of classes. The size of the id range of such an array is a multiple of this alignment, so
+/// that the next ids are aligned in every object layout.
 const LARGEST_ALIGNMENT: u64 = 256;
 /// Size of a segment's header in bytes: tag, time, length.
 const HEADER: usize = 9;
@@ -130,8 +131,9 @@ pub(crate) struct Writer<O> {
     visited: Vec<bool>,
     /// Lengths of reference arrays that were seen but not visited, by id.
     lengths: HashMap<u64, u32>,
-    /// Ids of class objects that were not known before the fork. The value is true if the heap walk has found an
-    /// instance of the class or has visited the class object.
+    /// Class objects that were not known before the fork, by id. The value is true if the heap walk has found an
+    /// instance of the class or has visited the class object. Otherwise the class object is written as an instance,
+    /// like the class object of a primitive type.
     strangers: HashMap<u64, bool>,
     current: Current,
     /// Field values of the current instance.
@@ -147,7 +149,8 @@ pub(crate) struct Writer<O> {
 }
 
 impl<O: Output> Writer<O> {
-    /// Returns a writer. Either `output` already contains the start of the dump, or `output` writes it itself.
+    /// Returns a writer for the rest of a dump. Either `output` already contains the start of the dump, or `output`
+    /// writes the start itself.
     pub(crate) fn new(image: Image, output: O) -> Self {
         let slots = image.slots.len();
         let mut buffer = Vec::with_capacity(usize::try_from(SEGMENT).unwrap_or(0) + HEADER);

@@ -9,8 +9,8 @@ use super::points::{
 
 const LINKED_BLOCKING: &str = "java/util/concurrent/LinkedBlockingQueue";
 pub(super) const LINKED_BLOCKING_QUEUE: Watched = Watched {
-    // There is no quick test for a large collection (see [`Gate`]): the test needs a number that never decreases, and
-    // such a queue has none. Such queues are rare.
+    // There is no quick test whether a `LinkedBlockingQueue` is large (see [`Gate`]): the test needs a number that
+    // never decreases, and these queues have no such number. Programs have few of these queues.
     gate: Gate::Open,
     size: Size::Atomic("count"),
     points: &[

@@ -34,8 +34,8 @@ pub(super) enum Gate {
     Length(&'static str),
     /// No test before the hook: it always searches the collection in the table.
     Open,
-    /// Tests the length of an array in a field that may be null. The strings are the name and the type of the field.
-    /// The size of the collection is not known with this gate.
+    /// Tests the length of the collection's array, which may be null. The first string is the name of the array's
+    /// field, and the second string is the field's type. The hook does not get the size of the collection.
     Array(&'static str, &'static str),
     /// The inserted code does not test the size, because only a traversal can determine it. Instead, a collection
     /// counts as large once it has grown by the minimum number of elements of a large collection.
@@ -232,8 +232,9 @@ impl Watched {
     fn call_at(&self, steps: &Steps) -> Entry<'static> {
         match *steps {
             Steps::Size(name) => {
-                // On the stack are the collection and the new size. The pushes below leave both in place for the
-                // original instruction, and add the hook's arguments: new size, collection, current size, gate.
+                // The stack contains the collection and the new size. The pushes below leave both in place for the
+                // original instruction, and add the hook's arguments: new size, collection, current size, and the
+                // number that the gate tests (-1 without a test).
                 let size = Push::Field(self.of, name, "I");
                 let mut pushes = vec![Push::PairAgain, Push::Swap, Push::Again];
                 match self.gate {

@@ -238,8 +238,8 @@ fn compare_histograms(jdk: &Jdk, collector: &str, target: &Target, what: &str) {
     } else {
         &[]
     };
-    // Shenandoah counts some unreachable strings. In addition to those of the archive, a forked dump contains some
-    // strings that only weak references hold.
+    // Shenandoah counts some unreachable strings as live. If strings of the CDS archive count as live (JDK 11 with G1),
+    // a forked dump also contains some other strings that only weak references hold.
     let most_of_all = if collector.contains("Shenandoah") {
         400
     } else if !archived.is_empty() {

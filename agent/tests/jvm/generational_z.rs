@@ -72,7 +72,7 @@ fn assert_all_are_taken(dumped: &Dumped) -> f64 {
     lost
 }
 
-/// Without `follow`, the limit per second applies: at most eighty samples are tracked in ten seconds.
+/// Without the agent's option `follow`, the number of tracked samples per time is limited: to eighty in ten seconds.
 #[test]
 fn who_allocates_fast_has_few_followed() {
     for jdk in jdks() {

@@ -95,7 +95,8 @@ fn thread_lines(file: &Path) -> HashMap<String, Vec<Line>> {
     lines
 }
 
-/// Checks line numbers before, during and after a count. One of the methods runs all the time.
+/// Checks the line numbers in stacks before, during and after a count of allocations. One of the program's methods runs
+/// during the whole test.
 #[test]
 fn lines_during_and_after_a_count() {
     for jdk in jdks() {
@@ -204,8 +205,8 @@ fn lines_of_a_class_that_others_redefine() {
         let which = format!("JDK {}", jdk.version());
         let mut target = redefined(&jdk);
         assert_eq!(ask(&target, "interval=0"), attach::DONE, "{which}");
-        // The JVM takes its first sample after the previous interval. That is 512 KiB on average, but sometimes several
-        // MiB.
+        // The JVM takes its first sample after the interval that was set before `interval=0`. That is 512 KiB on
+        // average, but sometimes several MiB.
         let mut rounds = 0;
         while rounds == 0 || (lines_of(&target, ONE).is_empty() && rounds < 1000) {
             for _ in 0..50 {

@@ -217,7 +217,7 @@ fn is_early(outcome: &std::result::Result<i32, String>) -> bool {
     }
 }
 
-/// The failure for a JVM that did not call the agent.
+/// Returns the failure for a JVM that did not load the agent, so that the agent's code did not run.
 pub(super) fn not_loaded(jvm: &Jvm<'_>, why: &str) -> Failure {
     let is_musl = jvm.process.library(MUSL).is_some();
     not_loaded_by(&jvm.process.to_string(), why, is_musl)

@@ -174,7 +174,8 @@ impl<'a> Changing<'a> {
     /// Makes the agent stop inserting counters, although some classes do not have counters yet.
     fn end(&self) {
         if let Some(file) = &self.seen.borrow().0 {
-            // If this fails, the agent inserts the remaining counters and the count starts. Ctrl-C then ends the count.
+            // If this call fails, the agent does not stop: it inserts the remaining counters, and the count starts.
+            // Ctrl-C then ends the count.
             let _ = file.set_len(0);
         }
     }

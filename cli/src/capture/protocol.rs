@@ -212,7 +212,7 @@ impl<'a> Jvm<'a> {
             return Err(ErrorKind::NotFound.into());
         }
         let socket = match self.process.user.act(|| dial(&path)) {
-            // If root may not become another user, the JVM may still accept root.
+            // If root may not switch to the JVM's user, connect as root, because the JVM may accept root.
             Err(_) if geteuid().is_root() => dial(&path),
             dialled => dialled?,
         }?;

@@ -23,7 +23,8 @@ fn a_dump_holds_what_the_jvm_counts() {
         assert!(done.stdout.starts_with(&name), "{done:?}");
         assert!(done.stdout.contains("live objects of process"), "{done:?}");
         assert_eq!(done.stderr, "");
-        // Once the JVM listens, it does not need a second signal. With `--all`, the dump includes unreachable objects.
+        // The JVM already listens for requests, so this request does not need a second signal. With `--all`, the dump
+        // includes unreachable objects.
         run(home.path(), &["dump", &pid, "--all", "-o", "all.hprof"]).well();
         run(home.path(), &["dump", &pid, "--gz", "1", "-q"]).well();
         let packed = format!("{name}.gz");

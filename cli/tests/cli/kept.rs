@@ -246,7 +246,7 @@ fn a_summary_in_a_file_stands_for_its_dump_in_every_format() {
                 fs::read(place.at(&file)).expect("a report")
             };
             let expected = report(dumps);
-            // The summary file gets the name of the dump, and the dump gets another name meanwhile.
+            // Each dump but the last is renamed, and its summary file gets the old name of the dump.
             let mut named = Vec::new();
             for dump in &dumps[..dumps.len() - 1] {
                 let away = format!("{dump}.away");

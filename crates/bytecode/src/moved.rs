@@ -29,7 +29,7 @@ pub(crate) struct Moved {
 }
 
 impl Moved {
-    /// Creates an empty map for code of `old_length` bytes.
+    /// Creates an empty map from old to new offsets, for old code of `old_length` bytes.
     pub(crate) fn new(old_length: usize, branches: Branches) -> Self {
         Moved {
             start: vec![NONE; old_length + 1],

@@ -1,4 +1,4 @@
-//! The files of a fleet: their paths, and how they are written atomically.
+//! The files of a fleet (a folder with tables about many JVMs): their paths, and how they are written atomically.
 
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};

@@ -57,7 +57,7 @@ pub enum FleetError {
         /// The error.
         source: std::io::Error,
     },
-    /// A file of the fleet cannot be written.
+    /// A file in the folder of the fleet cannot be written.
     #[error("{}: {source}", path.display())]
     Write {
         /// The file.

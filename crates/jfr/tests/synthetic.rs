@@ -210,7 +210,8 @@ fn an_array_is_as_long_as_its_bytes() {
             },
             &[&varint(i64::MAX)[..], &[5; 20]].concat(),
         );
-        // Elements without fields have no bytes, so the rest of the event can be read.
+        // If the elements' type has no fields, the elements take no bytes. Then the rest of the event can be read,
+        // however many elements there are.
         assert_eq!(
             recording.samples.len(),
             usize::from(of == "a.Empty"),

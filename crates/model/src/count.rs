@@ -37,7 +37,7 @@ pub struct CountReport {
 pub struct CountedInDump {
     /// Milliseconds from the start of the count to the copy of the counters in the heap.
     pub millis: u64,
-    /// Milliseconds from the copy to the dump.
+    /// Milliseconds from the copy of the counters to the dump.
     pub before_dump_ms: u64,
     /// True if JDK classes are counted, too. Their counts are lower bounds, because the JIT compiler replaces
     /// some of their methods with its own code.

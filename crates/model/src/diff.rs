@@ -465,7 +465,7 @@ pub struct HistorySlope {
 /// Live figures over time, in at most 60 parts: the minimum in each part.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HistorySeries {
-    /// End of each part, in milliseconds since 1970.
+    /// End of each part of the time, in milliseconds since 1970.
     #[schemars(extend("maxItems" = 60))]
     pub time_ms: Vec<u64>,
     /// Live objects in each part.

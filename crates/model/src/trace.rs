@@ -489,7 +489,7 @@ pub struct FlameReport {
     pub path: String,
     /// Start of the part, in milliseconds since 1970.
     pub from_ms: u64,
-    /// End of the part, in milliseconds since 1970.
+    /// End of the drawn part of the trace, in milliseconds since 1970.
     pub to_ms: u64,
     /// Damage of the file.
     pub warnings: Vec<String>,

@@ -119,7 +119,7 @@ impl Endpoint {
         })
     }
 
-    /// Returns the URL without the interface's path.
+    /// Returns the server's URL, without the path of the interface that accepts profiles.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.base

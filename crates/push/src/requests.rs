@@ -113,7 +113,7 @@ pub(crate) fn ingest(series: &Series<'_>) -> Request {
     }
 }
 
-/// Returns an application name that is valid in the older interface.
+/// Returns an application name that is valid in the server's older interface (`INGEST`).
 fn application(service: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     let name = service.chars().map(|c| if fits(c) { c } else { '_' });

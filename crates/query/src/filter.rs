@@ -198,7 +198,8 @@ impl ClassSet {
     }
 }
 
-/// Returns a regex that matches every string that the operator's pattern matches, and perhaps more.
+/// Returns a regex for the pattern `text` of the operator `LIKE`, `GLOB` or `REGEXP`. The regex matches every string
+/// that the pattern matches, and perhaps more strings.
 fn pattern(op: Op, text: &str) -> Option<Regex> {
     let mut regex = String::new();
     let mut chars = text.chars();

@@ -304,7 +304,8 @@ impl Faster {
     }
 }
 
-/// Translates an aggregate function of a column.
+/// Translates an aggregate function of a column to SQL that adds up partial results. Example: `avg(x)` becomes
+/// `1.0 * sum(x_sum) / sum(x_count)`.
 fn sum(function: &str, of: Token<'_>) -> Option<String> {
     let is = |name: &str| function.eq_ignore_ascii_case(name);
     if is("count") && of == Token::Other("*") {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::printable::shortened;
 use crate::report::Report;
 
-/// Key of the object that contains the number of removed elements for each list.
+/// The JSON key of an object that contains, for each shortened list, the number of elements that were removed from it.
 const LEFT_OUT: &str = "left_out";
 
 /// The limits to which a report is cut.

@@ -61,7 +61,7 @@ impl<T: Display> From<T> for Span {
     }
 }
 
-/// Returns a span of a text that is less important.
+/// Returns a span whose text is less important than the rest of the report ([`Tone::Dim`]).
 pub(crate) fn dim(text: impl Display) -> Span {
     Span::new(Tone::Dim, text)
 }
@@ -181,7 +181,7 @@ impl Document {
         self.0.push(Block::Line(spans.into()));
     }
 
-    /// Adds a line that is less important.
+    /// Adds a line whose text is less important than the rest of the report ([`Tone::Dim`]).
     pub(crate) fn note(&mut self, text: impl Display) {
         self.line(dim(text));
     }

@@ -65,7 +65,7 @@ pub const UNDECIDED: &str = "gates were not checked, because the dumps cannot be
 #[must_use]
 pub fn verdict(suspect: &Suspect) -> &'static str {
     match suspect.verdict {
-        // One dump with large content is no evidence of a leak.
+        // One dump shows only that the suspect's content is large. That is no evidence of a leak.
         _ if suspect.is_of_one_dump() => "large",
         Verdict::Leak => "leak",
         Verdict::Growth => "growth",

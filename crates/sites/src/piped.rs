@@ -6,8 +6,9 @@
 //! 3. The requester finds the file among the open files of the process and opens the pipe through the process.
 //! 4. The requester empties the file to confirm that it has the pipe.
 //!
-//! The bytes of the dump follow in order, except for one piece that is known only at the end. The piece follows the
-//! dump, then its offset and its length ([`trailer`]). The reader writes the piece over the bytes at this offset:
+//! Then the bytes of the dump follow in order. One piece of the dump is known only at the end, so wrong bytes are sent
+//! in its place. The piece itself follows after the dump, and then its offset in the dump and its length ([`trailer`]).
+//! The reader writes the piece over the wrong bytes:
 //!
 //! ```text
 //! dump (with wrong bytes at `at`) | piece | at, 8 bytes | length, 8 bytes
@@ -28,13 +29,15 @@ pub fn shown(descriptor: i32) -> String {
     format!("{descriptor}\n")
 }
 
-/// Reads the descriptor from the content of the file in memory. Returns `None` if the content is incomplete.
+/// Reads the number of the pipe's file descriptor from the content of the file in memory. Returns `None` if the content
+/// is incomplete.
 #[must_use]
 pub fn end_of(text: &str) -> Option<u32> {
     text.strip_suffix('\n')?.parse().ok()
 }
 
-/// Returns the bytes that end the stream in the pipe: the offset and the length of the last piece, both big-endian.
+/// Returns the last bytes sent through the pipe. They are the offset and the length of the piece that follows after the
+/// dump, both big-endian.
 #[must_use]
 pub fn trailer(at: u64, length: u64) -> [u8; TRAILER] {
     let mut bytes = [0; TRAILER];
@@ -44,9 +47,9 @@ pub fn trailer(at: u64, length: u64) -> [u8; TRAILER] {
     bytes
 }
 
-/// Reads the trailer at the end of `received` bytes. Returns the offset of the piece, the length of the piece, and the
-/// length of the dump. The received bytes contain the piece directly after the dump. Returns `None` if these numbers
-/// contradict each other.
+/// Reads the trailer at the end of `received` bytes. The piece that was sent late is between the dump and the trailer.
+/// Returns the offset in the dump at which the piece belongs, the length of the piece, and the length of the dump.
+/// Returns `None` if these numbers contradict each other.
 #[must_use]
 pub fn parts_of(received: u64, trailer: [u8; TRAILER]) -> Option<(u64, u64, u64)> {
     let number = |bytes: &[u8]| Some(u64::from_be_bytes(bytes.try_into().ok()?));

@@ -218,8 +218,9 @@ impl<K: Ord + Copy> Division<K> {
 }
 
 impl<K: Ord + Copy> Stratum<K> {
-    /// Divides the strata of several classes among keys. The strata are given by class and size class. If `keys` are
-    /// stacks, the parts of stacks with few samples are corrected for the stacks that have no sample.
+    /// Divides the objects of several classes among keys, such as allocating stacks. `strata` contains the strata of
+    /// each class by size class. If `keys` is [`Keys::Stacks`], the parts of stacks with few samples are corrected,
+    /// because other stacks have no sample at all.
     #[must_use]
     pub fn divide<C>(
         strata: BTreeMap<C, BTreeMap<u32, Self>>,
@@ -370,8 +371,8 @@ impl<K: Ord + Copy> Stratum<K> {
                 Some(correct) => correct(key, born),
                 None => born,
             };
-            // If there is no sample of the freed objects, the samples of surviving objects show which keys may have
-            // allocated the freed ones.
+            // If there is no sample of the freed objects, use the samples of the surviving objects. They show which
+            // keys (such as allocating stacks) the freed objects may belong to.
             let (lost, gone) = match (went.samples, kept.samples) {
                 (0, 0) => (own_came, Interval::exact(born.value)),
                 (0, _) => {
@@ -386,7 +387,7 @@ impl<K: Ord + Copy> Stratum<K> {
             let net = bytes.born * born.value * own_came.objects_per_byte()
                 - bytes.gone.value * gone.value * lost.objects_per_byte();
             let net = net.clamp(-objects.before, objects.after);
-            // The estimate of a key is at least the bytes of its samples.
+            // The estimated bytes of a key are at least the bytes of the key's samples.
             let seen = float(own_came.seen_bytes()) - bytes.gone.high;
             let net_bytes = bytes.net(born, gone);
             let low = net_bytes.low.max(seen.min(net_bytes.value));

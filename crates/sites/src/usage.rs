@@ -29,7 +29,8 @@ pub const LAST: usize = 3;
 /// start is twice what it was at the mark, the mark is moved to the current time.
 pub const MARK: usize = 4;
 
-/// Index, in a stripe, of the previous mark. Its time is in the first half of the time since the start.
+/// Index, in a stripe, of the mark as it was before it was last moved. Its time is in the first half of the time since
+/// the start.
 pub const BEFORE: usize = 6;
 
 /// The value of `size` in one special object, which counts the collections for which there was no room. Its `counts`

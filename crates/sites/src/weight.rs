@@ -286,7 +286,7 @@ mod tests {
         let s = bytes(65_536);
         assert_eq!((s.shortfall(24), s.shortfall(OUTSIDE - 1)), (1.0, 1.0));
         assert_eq!((s.shortfall(OUTSIDE), s.shortfall(40_000)), (SHORT, SHORT));
-        // With x = 3.05 the factor is 0.953 / 0.808.
+        // The size divided by the interval is 3.05, so the factor is 0.953 / 0.808 (see `shortfall`).
         assert!((s.shortfall(200_000) - 1.179).abs() < 1e-3);
         assert!(s.shortfall(1 << 20) < 1.00001 && s.shortfall(u64::MAX) == 1.0);
         // If the JVM reports every allocation, none is missed.

@@ -33,7 +33,7 @@ pub struct CountedClass {
     pub bytes: u64,
 }
 
-/// A cache of the rows that the writer's run has in the table.
+/// A cache of the rows in the table `class_total` that belong to the run being written.
 #[derive(Debug, Default)]
 pub(crate) struct ClassRows {
     /// The caller's numbers for the classes that have their own row.

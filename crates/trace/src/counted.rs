@@ -638,7 +638,7 @@ mod tests {
         assert_eq!(notes(), 1, "it is told once");
     }
 
-    /// The size of an object may become known later, or become unknown again.
+    /// The object size of a line may become known only at a later tick, or become unknown again.
     #[test]
     fn bytes_are_of_the_size_that_is_known_at_last() {
         let folder = tempfile::tempdir().unwrap();

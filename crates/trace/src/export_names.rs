@@ -21,7 +21,8 @@ struct FrameRow {
     frame: Frame,
 }
 
-/// The tables `class` and `frame` with original names, and the changes of `stack` that they require.
+/// The tables `class` and `frame` with original names. Also lists the frames that must be replaced in the table
+/// `stack`, because they become several frames.
 #[derive(Default)]
 struct Renamed {
     classes: Vec<(i64, Arc<str>)>,

@@ -39,7 +39,8 @@ pub struct Timeline {
 /// A major collection of generational ZGC.
 ///
 /// Such a collection finds dead objects only among the objects that were in the old generation when it began. It treats
-/// young objects as live. Example: the newest sample that any collection has found dead was allocated at 80 s.
+/// young objects as live. Example: the newest sample that any collection has found dead was allocated at 80 s. So
+/// objects allocated before 80 s were examined, and objects allocated later were not:
 ///
 /// ```text
 /// allocated before 80 s: was examined; what is still recorded as live has survived
@@ -201,7 +202,7 @@ impl Timeline {
         majors
     }
 
-    /// Returns the time for which live amounts are valid.
+    /// Returns the time to which the live amounts refer.
     #[must_use]
     pub fn alive_at(&self) -> AliveAt {
         match self.majors.as_ref().map(BTreeMap::last_key_value) {

@@ -82,7 +82,7 @@ pub struct HourlySlope {
 }
 
 impl HourlySlope {
-    /// Returns true if the slope is certainly positive.
+    /// Returns true if the whole 95 % confidence interval of the slope is positive.
     #[must_use]
     pub fn is_sure(&self) -> bool {
         self.ci95.is_some_and(|[low, _]| low > 0)

@@ -141,9 +141,9 @@ impl Trace {
         Ok(found.pop())
     }
 
-    /// Passes the counts of each line in a window of a run to `take`, in unspecified order. Returns the part of the run
-    /// that the counts cover: the spans that end in the window. Returns `None` if there are no such spans or the agent
-    /// did not count.
+    /// Passes the counts of each line of code to `take`, in unspecified order. The agent writes counts for spans of
+    /// time. The passed counts are those of a run's spans that end in the window. Returns the part of the run that
+    /// these spans cover. Returns `None` if there are no such spans or the agent did not count.
     ///
     /// Cost: reads the amounts of these spans and the run's lines once.
     ///

@@ -37,7 +37,7 @@ impl Names for Numbered {
 /// A frame: class, method, file and line.
 pub type SceneFrame<'a> = (&'a str, &'a str, &'a str, i64);
 
-/// An allocation site. Its amounts are computed from the number of the tick.
+/// An allocation site of a synthetic trace. Its amounts depend only on the number of the tick.
 #[derive(Clone, Copy)]
 pub struct SceneSite<'a> {
     /// The allocated class.

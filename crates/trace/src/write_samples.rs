@@ -301,7 +301,8 @@ impl Rows {
         Ok(true)
     }
 
-    /// Adds the row of a sample. A sample that is recent or chosen is a collected sample. Any other sample is live.
+    /// Adds the row of a sample. If the sample is recent or chosen (see [`Collected`]), its object was collected.
+    /// Otherwise the object is live.
     fn insert<N: Names, S: Samples>(
         &mut self,
         target: &mut Target<'_, N, S>,

@@ -281,7 +281,7 @@ fn of_rising(steps: &[Step], noise: u64) -> Trend {
         return Trend::Steady;
     }
     let all = sum(steps, |s| s.growth);
-    // Count the steps at the end in which the figure grew little in total.
+    // Count the steps at the end whose growth adds up to little.
     let mut little = 0;
     let end = steps.iter().rev().take_while(|s| {
         little += s.growth;
@@ -403,7 +403,7 @@ mod tests {
         of(figures, 10)
     }
 
-    /// Classifies figures that each have a time.
+    /// Returns the results of [`Course`] for figures that each have a time.
     fn timed(points: &[(u64, u64)]) -> (Trend, usize, Option<u64>) {
         let course = Course::of(points, 10);
         (course.trend, course.telling, course.short_end)
@@ -586,8 +586,8 @@ mod tests {
         assert_eq!(trend(&[0, 500, 480, 1000]), Trend::Uneven);
         assert_eq!(trend(&[0, 500, 400, 1000]), Trend::Uneven);
         assert_eq!(trend(&[0, 500, 399, 1000]), Trend::RisingSawtooth);
-        // A fall is compared with the difference between the largest and the smallest figure, not with the figures
-        // themselves.
+        // A fall is compared with the difference between the largest and the smallest figure. Here the fall is 40, and
+        // the difference is 150. A comparison with the figures themselves would ignore this fall.
         assert_eq!(trend(&[1000, 1100, 1060, 1150]), Trend::RisingSawtooth);
         assert_eq!(of(&[0, 100, 50, 200], 50), Trend::Uneven);
         assert_eq!(of(&[0, 100, 50, 200], 49), Trend::RisingSawtooth);

@@ -1,4 +1,4 @@
-//! Numbers of objects and of bytes. The user chooses which of the two is shown.
+//! Amounts, and the user's choice to show them in objects or in bytes.
 
 /// A number of objects and their bytes. Both are estimates unless the trace was recorded with interval 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

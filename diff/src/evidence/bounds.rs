@@ -61,7 +61,8 @@ impl Bound {
     }
 }
 
-/// Returns the bound with the strongest evidence; `None` if there is none.
+/// Returns the limit on a collection's growth for which the evidence is strongest. Returns `None` if there is no
+/// evidence for a limit.
 pub(crate) fn of(context: &SuspectContext<'_>) -> Option<Bound> {
     let softly = || soft(context).or_else(|| soft_values(context, &softly_held(context)));
     let enforced = softly()

@@ -16,8 +16,9 @@ const ALL: u64 = 980;
 
 /// Maximum part of the samples that may survive, in thousandths, to count as "none stays".
 const NONE: u64 = 20;
-/// With at least this number of new samples, the times at which objects were added are known. If no old sample is
-/// alive, at least this number of old samples shows that objects were replaced.
+/// Minimum number of samples for two conclusions. With at least this number of new samples, the times at which objects
+/// were added are known. With at least this number of old samples, none of which is alive, the samples show that
+/// objects were replaced.
 const NEW: u64 = 16;
 
 /// The samples of objects in one structure (the place), in the first and in the last dump of one JVM.
@@ -43,7 +44,8 @@ pub(crate) struct Survival {
 }
 
 impl Survival {
-    /// True if at least 98 % of the first dump's samples are still at the place.
+    /// True if at least 98 % of the samples that were in the structure in the first dump are still there in the last
+    /// dump.
     pub(crate) fn stays(&self) -> bool {
         self.held >= ENOUGH && self.kept * 1000 >= self.held * ALL
     }

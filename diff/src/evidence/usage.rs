@@ -250,8 +250,8 @@ impl Usage {
     }
 
     /// True if elements were only put into the collections, and none was removed or read. At least [`ENOUGH`] elements
-    /// were put, over at least [`LONG`] milliseconds. They make up most of the growth, and elements were still put
-    /// recently.
+    /// were put, over at least [`LONG`] milliseconds. The put elements make up most of the growth, and elements were
+    /// still put recently.
     pub(crate) fn only_fills(&self) -> bool {
         let Counted {
             put,

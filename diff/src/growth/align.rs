@@ -89,7 +89,7 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// Returns the children, by label, of the node in the earlier trie that corresponds to `step`.
+    /// Returns, by label, the children of the node in the earlier trie to which the trie node `step` is aligned.
     fn below(&self, step: StepId) -> BTreeMap<(&'a str, &'a str), StepId> {
         let earlier = self.earlier;
         let children = self.of[step.0 as usize].map_or(&[][..], |s| &earlier[s].children);

@@ -50,8 +50,8 @@ impl Candidate {
         difference(&self.retained)
     }
 
-    /// Adds a candidate at another place that the same field holds. `same` is true if both candidates are of one class,
-    /// so that their numbers of objects can be added up.
+    /// Merges another candidate into this one. The same field holds both, at different places. `same` is true if both
+    /// candidates are of one class, so that their numbers of objects can be added up.
     pub(crate) fn take_in(&mut self, other: Self, same: bool) {
         self.beside.extend(other.content);
         self.beside.extend(other.beside);

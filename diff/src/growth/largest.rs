@@ -120,9 +120,9 @@ impl Aligned<'_> {
             .collect()
     }
 
-    /// True if the largest object that the objects of a trie node hold is of the same class as the objects of a trie
-    /// node above. An example is a tree whose inner nodes hold further nodes. The content is then reported at the trie
-    /// node above.
+    /// True if the trie node is part of a recursive structure: the largest object below one of the node's objects has
+    /// the same class as the objects of a trie node above. An example is a tree whose inner nodes hold further nodes.
+    /// The content is then reported at the trie node above.
     fn folds_back(&self, snapshot: &Snapshot, step: StepId) -> bool {
         let trie = self.last();
         let tree = snapshot.tree();
@@ -166,7 +166,8 @@ impl Aligned<'_> {
             child.filter(|&c| trie[c].retained_bytes >= of.retained_bytes / 2)
         };
         let below = std::iter::successors(heaviest(&step), heaviest).take(LINKS);
-        // Inner nodes and leaves may be siblings, so the siblings are checked as well.
+        // The heaviest child at each level may have a sibling of the searched class, because inner nodes and leaves may
+        // be siblings. So the siblings are checked as well.
         let beside = below.flat_map(|s| trie[trie[s].parent].children.iter().copied());
         let mut large = beside.filter(|&s| trie[s].retained_bytes >= of.retained_bytes / 2);
         large.any(|s| trie[s].class == of.class)

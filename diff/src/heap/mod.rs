@@ -105,7 +105,7 @@ struct Found {
     contents: Vec<Content>,
     /// Number of reachable bytes that the suspects retain.
     explained_bytes: u64,
-    /// True if there are more suspects than the maximum number in the filter.
+    /// True if there are more suspects than the filter's maximum number.
     more: bool,
     /// True if the filter left out some suspects because of their classes.
     left_out: bool,

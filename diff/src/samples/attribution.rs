@@ -24,8 +24,8 @@ use crate::samples::{Agent, Origin, Sample, Samples, SiteId};
 use crate::trie::locate::Locator;
 use crate::trie::{StepId, Trie};
 
-/// Maximum number of stacks to report for one suspect. The coverage includes all stacks, also those that are not
-/// reported.
+/// Maximum number of stacks to report for one suspect. The suspect's figures in `coverage` include all stacks, also
+/// those that are not reported.
 const STACKS: usize = 50;
 /// Maximum number of threads to name for one stack. The threads with the most samples are named.
 const THREADS: usize = 8;
@@ -113,8 +113,8 @@ impl Samples {
         stacks.into_iter().map(|(stack, _)| stack).collect()
     }
 
-    /// Merges lines with the same class and key into one stack. Returns each stack with the number of its lines, sorted
-    /// by bytes, descending.
+    /// Merges lines into one stack if they have the same class and their frames have the same `key`. Returns each stack
+    /// with the number of its lines, sorted by bytes, descending.
     fn grouped<K: Ord>(
         &self,
         lines: BTreeMap<SiteAndClass, Line>,

@@ -42,7 +42,7 @@ pub(crate) struct Level<'a> {
 pub(crate) struct Place<'a> {
     /// Samples of the last dump. The report shows these.
     last: &'a Attribution,
-    /// Samples of the dump whose samples are being added.
+    /// Samples of the dump that is being processed, which is the first or the last dump.
     of: &'a Samples,
     strata: Strata<String, usize>,
     /// Samples that are in no stratum: definitions of classes. If every object has a sample, no sample is in a stratum.
@@ -206,8 +206,8 @@ impl<'a> Place<'a> {
         estimate.add(&sample.weight, sample.size);
     }
 
-    /// True if a known number of objects is divided among the stacks. The figure of one stack then depends on the
-    /// samples of the others.
+    /// True if the total number of objects is known and is divided among the stacks by their samples. The figure of one
+    /// stack then depends on the samples of the others.
     pub(super) fn is_shared(&self) -> bool {
         self.last.samples.sampling().interval > 0 && self.totals == Totals::Shared
     }
@@ -228,8 +228,8 @@ impl<'a> Place<'a> {
             direct: self.net,
             shared: parts.values().map(|p| p.bytes.value).sum(),
         };
-        // Freed objects that are older than the agent cannot be assigned to a stack. The objects that replaced them are
-        // not growth. So the sum of all stacks is limited to the growth of the place.
+        // Freed objects that are older than the agent cannot be assigned to a stack. New objects that only replaced
+        // them are not growth. So the sum of all stacks is limited to `most`, the growth of the place.
         #[allow(clippy::cast_precision_loss, reason = "an estimate")]
         let most = most.map_or(f64::INFINITY, |most| most as f64);
         if net.shared > most {

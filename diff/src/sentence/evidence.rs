@@ -35,9 +35,10 @@ pub(crate) enum Evidence {
     AlsoReachable { holder: String, other: String },
     /// A collection that holds the same objects grew.
     CollectionGrew { field: String, growth: Size },
-    /// A collection of this size holds the same objects.
+    /// The collection in `field` holds the same objects as the suspect. `size` is the collection's own size.
     CollectionHolds { field: String, size: Size },
-    /// The figures of this dump are computed: the totals of the class minus the figures of other places.
+    /// No single holder has these objects in this dump. So the dump's figures are computed: the totals of the objects'
+    /// class minus the figures of other places.
     FiguresOfClass { dump: usize },
     /// The dump's figures are interpolated.
     FiguresInterpolated { dump: usize },

@@ -156,7 +156,7 @@ pub enum Whole {
 pub enum Alive {
     /// The part in thousandths.
     Permille(u64),
-    /// The part is unknown, because there are too few samples of freed objects.
+    /// It is unknown which part is alive, because there are too few samples of freed objects.
     Unknown,
     /// The report does not state which part of the samples is alive.
     Omitted,

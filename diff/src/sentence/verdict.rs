@@ -75,7 +75,7 @@ pub enum Verdict {
     NoneInReport { least: Size },
     /// The heap has no place that retains much.
     NoAccumulation { least: Size },
-    /// The total of the places that retain much. `share` is its share of the reachable bytes.
+    /// The total of all places that retain at least `least`. `share` is the total's share of the reachable bytes.
     Accumulated {
         retained: Size,
         reachable: Size,

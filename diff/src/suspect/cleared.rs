@@ -91,7 +91,7 @@ enum Between {
 struct Search<'a> {
     snapshot: &'a Snapshot,
     field: &'a str,
-    /// For each kind of reference found so far, true if it has the name of the field.
+    /// For each kind of reference found so far, true if it has the name `field`.
     is_field: FxHashMap<Hold, bool>,
     /// Number of references that may still be read.
     left: u32,
@@ -140,9 +140,12 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Returns the labels of a shortest path from one of `starts` to `below`, through objects that `node` dominates. If
-    /// `through_field` is given, the search does not follow references of the field, and adds their targets to
-    /// `through_field`. Returns `None` if the limit is reached, and `Some(None)` if there is no path.
+    /// Searches for a shortest path from one of `starts` to `below`, through objects that `node` dominates. Returns the
+    /// labels of the references on this path, or `Some(None)` if there is no path. Returns `None` if the limit of read
+    /// references is reached.
+    ///
+    /// If `through_field` is given, the search does not follow references of the searched field. It adds their targets
+    /// to `through_field`.
     #[expect(clippy::option_option, reason = "no path is not the same as no answer")]
     fn path(
         &mut self,

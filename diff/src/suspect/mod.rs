@@ -92,7 +92,8 @@ pub(crate) fn of(context: &SuspectContext<'_>) -> (Suspect, String) {
     let path = resolved.path(&labels, begin);
     let down_to_head = resolved.path(&aligned.labels(candidate), 0);
     let mut also_held_by: Vec<String> = Vec::new();
-    // If an application field further down holds the objects, it is their only holder: the paths differ only above it.
+    // The paths differ only above the shared trie node. If an application field below this node holds the objects, that
+    // field is their only holder.
     let shared_at = shared_steps.first().copied().unwrap_or(0);
     let has_own_holder = |labels: &[Label]| {
         let below = labels.iter().skip(shared_at + 1);

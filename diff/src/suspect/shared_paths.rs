@@ -1,8 +1,8 @@
 //! Finds paths of references to objects that no single reference holds.
 //!
 //! If several paths lead to the growing objects, their dominator is the object at which the paths split. The trie shows
-//! only this dominator. This module follows the paths down from the dominator, breadth first, to the first of the
-//! growing objects on each:
+//! only this dominator. This module follows the paths down from the dominator, breadth first. Each path ends at the
+//! first growing object on it:
 //!
 //! ```text
 //!                  +-> cache -> entries --+

@@ -34,8 +34,8 @@ pub(super) fn assert_same(report: &Report, redacted: &Report) {
 
 /// True if the two lines are equal. In `redacted`, letters from `à` to `ÿ` stand for any text.
 fn is_same(line: &str, redacted: &str) -> bool {
-    // If a table of the agent is damaged, the redacted dump does not contain it, so the error message names another
-    // byte.
+    // If a table of the agent is damaged, the redacted dump does not contain the table. So the error message names
+    // another byte than the message for the original dump.
     const FAULT: &str = "; allocation sites are left out\",";
     if line.ends_with(FAULT) && redacted.ends_with(FAULT) {
         return true;

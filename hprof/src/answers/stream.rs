@@ -61,7 +61,7 @@ pub struct Link {
 pub struct Place {
     /// The object.
     pub object: ObjectIndex,
-    /// The offset of its record in the file.
+    /// The offset of the object's record in the file.
     at: usize,
 }
 

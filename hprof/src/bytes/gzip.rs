@@ -2,8 +2,8 @@
 //!
 //! HotSpot compresses each block as a separate gzip member. It writes the size of a block to the comment of the first
 //! member: `HPROF BLOCKSIZE=n`. The file does not contain the ends of members. So every place that looks like the
-//! header of a member is decompressed in parallel. A result is used only if the previous member ends at this place.
-//! Places inside of compressed data that look like a header are never reached by this chain:
+//! header of a member is decompressed in parallel. A result is used only if the previous member ends at this place. A
+//! place inside of compressed data may look like a header, too. Its result is not used, because no member ends there:
 //!
 //! ```text
 //! file         | member 1        | member 2  x     | member 3        |      x looks like a header

@@ -117,7 +117,8 @@ impl<T: Pod> List<T> {
         Ok(())
     }
 
-    /// Moves elements back until the `Vec` is half full, so that the next element does not fill it.
+    /// Moves the last elements of the array back to the `Vec` until it is half full, so that the next element does not
+    /// fill it.
     #[cold]
     fn take_back(&mut self) {
         let first = self.stored.saturating_sub(Self::RECENT / 2);

@@ -124,7 +124,7 @@ struct Watched {
 /// file. So a signal handler can iterate over all places at any time, without a lock.
 #[derive(Debug)]
 pub(crate) struct Place {
-    /// The start of the range; zero if the place is not in use.
+    /// The start of the address range; zero if this `Place` is not in use.
     start: AtomicUsize,
     end: AtomicUsize,
     /// True if reading the memory failed.

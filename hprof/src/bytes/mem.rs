@@ -431,7 +431,7 @@ mod pages {
             pub(crate) static MOVE: Cell<Option<(usize, Target)>> = const { Cell::new(None) };
             /// The address range that plays the role of the other thread's memory.
             pub(crate) static FOREIGN: Cell<Option<(*mut u8, usize)>> = const { Cell::new(None) };
-            /// The number of mappings that succeed before one is refused.
+            /// The number of memory mappings that succeed before the next one is refused.
             pub(crate) static MEMORY: Cell<Option<usize>> = const { Cell::new(None) };
         }
 
@@ -609,7 +609,8 @@ mod tests {
             refusals::MEMORY.set(Some(0));
             assert!(pages.adopt(2 * PAGE, from).is_err());
             refusals::MEMORY.set(None);
-            // The parts are moved from the last to the first, so the second part comes first.
+            // The last part of `from` is moved first, and this move was refused. So the pages in front of its target
+            // are unchanged.
             assert_eq!(values(&pages), [9, 9, 9, 9], "{how:?}");
             drop(pages);
             assert!(refusals::foreign_is_whole(), "{how:?}");

@@ -105,7 +105,7 @@ struct Named {
 pub(crate) struct Beside {
     base: String,
     files: Vec<Named>,
-    /// True if there are more than [`MOST`].
+    /// True if the dump has more than [`MOST`] segments.
     too_many: bool,
 }
 

@@ -45,7 +45,8 @@ impl Stamp {
         Self::of_path(path, |last| Beside::of(path, last))
     }
 
-    /// Returns the stamp of a file without its segments. See [`Stamp::of_file`].
+    /// Returns the stamp of a file (size, modification time and hash), without the segments beside it. See
+    /// [`Stamp::of_file`].
     pub(crate) fn of_file_alone(path: &Path) -> io::Result<Option<Self>> {
         Self::of_path(path, |_| Beside::default())
     }

@@ -16,8 +16,8 @@ use crate::records::walk::RootKind;
 /// result. The note is stored next to the start of the object's adjacency list, so one cache miss loads both.
 #[derive(Debug)]
 pub(crate) struct AnnotatedGraph {
-    /// For each object with references, the start of its adjacency list and its note. The last cell has the end of the
-    /// last list.
+    /// For each object with references, the start of its adjacency list, and the note in which the computation stores
+    /// its results for the object. The last cell has the end of the last list.
     cells: Array<u32>,
     pub(crate) targets: Array<u32>,
     pub(crate) split: Split,
@@ -36,7 +36,7 @@ pub(crate) struct AnnotatedGraph {
 pub(crate) const CHUNK: usize = 1 << 14;
 
 impl AnnotatedGraph {
-    /// Takes over the arrays of a graph. Sets the notes to [`NONE`].
+    /// Takes over the arrays of a graph. Sets the note of each object to [`NONE`].
     ///
     /// Cost: one pass over the starts of the lists, in place.
     pub(crate) fn new(graph: HeapGraph) -> Result<Self> {

@@ -52,8 +52,8 @@ pub(crate) const SEVERAL: u32 = NONE - 1;
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) members: MappedBits,
-    /// Members that are merge nodes: they have several referrers, or GC roots or weaker references hold them, or they
-    /// are class objects.
+    /// Members of the core that are merge nodes: they have several referrers, or GC roots or weaker references hold
+    /// them, or they are class objects.
     pub(crate) joins: MappedBits,
     /// Witnesses. For these members, the computation also follows the reference to their class.
     pub(crate) witnesses: MappedBits,
@@ -92,7 +92,8 @@ impl Core {
         Ok(core)
     }
 
-    /// Finds the core. `also` has more witnesses, which an earlier attempt lacked.
+    /// Finds the core of the graph. `also` has more witnesses (see the module's description), which an earlier attempt
+    /// lacked.
     ///
     /// Cost: two passes over all references.
     pub(crate) fn find(
@@ -446,7 +447,8 @@ fn mark(
     long
 }
 
-/// Adds the ancestors of members along single referrers, up to and including the next merge node.
+/// For each member of the core, adds its only referrer, that object's only referrer, and so on, up to and including the
+/// next merge node.
 fn close_upwards(cells: Cells<'_>, joins: &MappedBits, members: &mut MappedBits) {
     let joins = joins.view();
     let shared = mem::as_atomic_u64(members.words_mut());

@@ -110,7 +110,8 @@ fn sinks_with(more: &[(u32, u32)], also: &[u32], held_softly: Option<u32>) -> (V
 
 #[test]
 fn joins_that_lead_to_no_other_are_no_members() {
-    // Objects 4 and 5 are not members, because they refer only to terminal merge nodes.
+    // Objects 4 and 5 are not members of the core, because they refer only to merge nodes that are terminal: these lead
+    // to no other merge node.
     assert_eq!(sinks_with(&[], &[], None), (vec![3, 8], vec![0, 1, 2]));
     // Merge node 3 is not terminal if its subtree leads to another merge node, back to node 3, or to a class object.
     let above = vec![0, 1, 2, 3, 4, 5];

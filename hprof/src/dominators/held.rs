@@ -44,7 +44,8 @@ pub(crate) enum RowCodes {
 }
 
 impl RowCodes {
-    /// Returns the codes for the adjacency list of an object with this shape.
+    /// Returns the codes of the references in the adjacency list of an object. The object's class is encoded in
+    /// `shape`.
     #[inline]
     pub(crate) fn of(classes: &Classes, shapes: &Shapes, shape: u32) -> Self {
         let in_row = shape::in_row(shape);
@@ -162,7 +163,7 @@ impl LaidOut<'_> {
                 }
                 let codes = codes(object);
                 if row.len() >= LONG && codes == RowCodes::Elements {
-                    // All elements have the same code, so it does not matter which task stores it.
+                    // All elements of an array have the code `ELEMENT`, so it does not matter which task stores it.
                     let parts = row.clone().into_par_iter().step_by(LONG);
                     parts.for_each(|at| {
                         let mut batch: Vec<Passing> = Vec::with_capacity(BATCH);
@@ -231,7 +232,8 @@ impl LaidOut<'_> {
         of_class.any(|&(from, _)| self.graph.note(from) == passing.from)
     }
 
-    /// Stores the codes of the references in a batch, and clears the batch.
+    /// For each reference in a batch whose source is the dominator of its target, stores the code of the field or
+    /// element. Clears the batch.
     ///
     /// Each reference needs look-ups at unrelated addresses. Each look-up is done for the whole batch before the next
     /// look-up, so that prefetching has time to load the data.
@@ -267,8 +269,8 @@ impl LaidOut<'_> {
     }
 }
 
-/// Sets the code of an object that has no code yet. Only the tasks that process the list of the object's dominator call
-/// this.
+/// Sets the code of the field or element by which an object's dominator holds it, unless it is set already. Only the
+/// tasks that process the list of the object's dominator call this.
 #[inline(always)]
 fn set(slots: &[AtomicU16], target: u32, code: u16) {
     let slot = &slots[target as usize];

@@ -205,8 +205,8 @@ fn each_reference<T: Sync>(
         .collect()
 }
 
-/// Numbers the leaves that are marked with [`SEVERAL`]. The numbers count down from [`SEVERAL`] and replace the marks.
-/// Returns how many leaves were marked.
+/// Replaces each mark [`SEVERAL`] by a different number: the first by `SEVERAL`, the second by `SEVERAL - 1`, and so
+/// on. Returns how many leaves were marked.
 fn number(hung: &mut [u32]) -> usize {
     let is_one = |node: &&mut u32| **node == SEVERAL;
     let counts: Vec<usize> = hung

@@ -128,7 +128,7 @@ fn for_each_edge<T: Sync>(
     visit: impl Fn(u32, u32) + Sync,
 ) {
     const AHEAD: usize = 32;
-    /// Number of words of the core's bitmap in one task.
+    /// Number of words that one task processes. The words are those of the bitmap with the core's members.
     const WORDS: usize = 1 << 8;
     let (inner, classes) = (graph.split.inner, graph.split.classes);
     let roots: Vec<u32> = graph.roots.iter().map(|r| r.0).collect();

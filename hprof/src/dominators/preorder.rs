@@ -253,10 +253,11 @@ struct Hanging<'a> {
 }
 
 impl Hanging<'_> {
-    /// Lays out the terminal merge nodes and their subtrees after all other nodes.
+    /// Appends new nodes to the layout: the terminal merge nodes (see `sinks.rs`) and their subtrees.
     ///
-    /// Returns two arrays. The first has, for each terminal merge node, the number of these nodes before it, and their
-    /// total as the last element. The second has the parent of each of these nodes, as a position before the insertion.
+    /// Returns two arrays. The first has, for each terminal merge node, the number of new nodes before it, and the
+    /// number of all new nodes as the last element. The second has the parent of each new node, as a position before
+    /// the new nodes are inserted behind their dominators.
     fn follow(
         &self,
         graph: &mut AnnotatedGraph,

@@ -71,7 +71,8 @@ fn smallest(values: &[u32]) -> u32 {
 /// do not fit in 16 bits, they are stored elsewhere as 64-bit numbers.
 #[derive(Debug)]
 pub(crate) struct Sums {
-    /// For each block, its first sum. If [`Sums::FAR`] is set, the index of the block's sums in `far`.
+    /// One number for each block. It is the first prefix sum of the block. If its flag [`Sums::FAR`] is set, it is
+    /// instead the index in `far` at which the block's prefix sums begin.
     pub(crate) bases: Column<u64>,
     pub(crate) rest: Column<u16>,
     pub(crate) far: Column<u64>,
@@ -189,7 +190,7 @@ impl Sums {
     }
 }
 
-/// Stores the sums of one block. Returns the block's element of [`Sums::bases`].
+/// Stores the prefix sums of one block. Returns the block's element of [`Sums::bases`].
 #[inline(always)]
 fn pack(sums: &[u64], rest: &mut [u16], far: &mut Vec<u64>) -> u64 {
     let (Some(&base), Some(&last)) = (sums.first(), sums.last()) else {

@@ -23,9 +23,9 @@ pub(crate) struct SpanningTree {
     pub(crate) reached: u32,
 }
 
-/// Searches the core.
+/// Searches the core (see `core.rs`) from the GC roots, and returns the spanning tree.
 ///
-/// Cost: one visit of each reference of a member.
+/// Cost: one visit of each reference of a core member.
 pub(crate) fn search(
     graph: &mut AnnotatedGraph,
     class_of: &impl Fn(u32) -> u32,

@@ -30,8 +30,8 @@ use crate::ids::NONE;
 pub(super) struct Referrers {
     /// For each terminal merge node, the positions of its first and its last referrer.
     spans: Array<u64>,
-    /// For each terminal merge node, the reachability level of the strongest path to it (0 strong, 1 soft, 2 final).
-    /// Empty if strong references reach all terminal merge nodes.
+    /// For each terminal merge node (a merge node that leads to no other), the reachability level of the strongest path
+    /// to it (0 strong, 1 soft, 2 final). Empty if strong references reach all terminal merge nodes.
     level: Array<u8>,
 }
 
@@ -144,15 +144,15 @@ impl Referrers {
             usize::from(is_reached)
         });
         let reached = reached.sum();
-        // Terminal merge nodes that are not reached come last.
+        // Terminal merge nodes that no path reaches are sorted to the end and cut off.
         hung.par_sort_unstable();
         hung.cut(reached)?;
         Ok(hung)
     }
 }
 
-/// Returns the references from an object to terminal merge nodes that have no position yet. Each pair is the number of
-/// the merge node and the position of the object.
+/// Returns the references from an object to terminal merge nodes that have no position in preorder yet. Each pair is
+/// the number of the merge node and the position of the object.
 fn references<'a>(
     graph: &'a AnnotatedGraph,
     object: u32,
@@ -230,7 +230,7 @@ pub(super) struct Insertion<'a> {
     /// For each terminal merge node, the number of nodes that are inserted before it: the terminal merge nodes that
     /// precede it, and their subtrees. The last element is the number of all inserted nodes.
     starts: &'a [u32],
-    /// Number of nodes that were laid out before, without the inserted nodes.
+    /// Number of nodes that were laid out before this insertion, so without the inserted nodes.
     nodes: u32,
     dominators: Ranks,
     /// For each dominator of terminal merge nodes: the value in `starts` for the first terminal merge node that it

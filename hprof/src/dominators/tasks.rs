@@ -116,9 +116,9 @@ pub(super) struct TaskOutput {
     /// The positions of the core members or terminal merge nodes that the task lays out.
     pub(super) members: Vec<u32>,
     pub(super) missing: Vec<u32>,
-    /// References from strongly reached objects to terminal merge nodes. Each pair is the number of the merge node and
-    /// the position of the referrer. The position is [`NONE`] if the referrer is the core member whose adjacency list
-    /// the task reads.
+    /// References from strongly reached objects to terminal merge nodes (merge nodes that lead to no other, see
+    /// `core.rs`). Each pair is the number of the merge node and the position of the referrer. The position is [`NONE`]
+    /// if the referrer is the core member whose adjacency list the task reads.
     pub(super) to_sinks: Vec<(u32, u32)>,
     /// True if the task found more references to terminal merge nodes than it may record.
     pub(super) more_to_sinks: bool,

@@ -9,8 +9,8 @@ pub struct Thresholds {
     /// An object is a witness for the dominator of a class object if the object refers to the class object, and if the
     /// class object has at most this many referrers.
     pub rare: u32,
-    /// In each group of this many consecutive objects, and for each class object, the first object that refers to it is
-    /// a witness.
+    /// In each group of this many consecutive objects, the first object that refers to a class object is a witness for
+    /// the dominator of that class object.
     pub every: usize,
     /// Number of witnesses that are chosen because they are closest to GC roots. The reason: the other instances of a
     /// class that a thread is using are often in another part of the heap.
@@ -21,9 +21,9 @@ pub struct Thresholds {
     /// If an object has more referrers than this, it is a merge node, even if all references to it but one are back
     /// edges.
     pub popular: u32,
-    /// Maximum number of references that are recorded. It applies to the references to terminal merge nodes that one
-    /// task finds, and to all references to leaves with several referrers. If there are more, all adjacency lists are
-    /// read again.
+    /// Maximum number of references that are recorded. It applies to the references that one task finds to terminal
+    /// merge nodes (merge nodes that lead to no other, see `core.rs`), and to all references to leaves with several
+    /// referrers. If there are more, all adjacency lists are read again.
     pub noted: usize,
     /// Two numbers for objects that refer only to their class. In each piece of the file (about a megabyte), the first
     /// `bare[0]` such objects of each class are not treated as leaves. Of the following ones, every `bare[1]`-th is not
@@ -74,7 +74,7 @@ impl Thresholds {
 /// Counts how often each code path was taken.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// Number of terminal merge nodes that were reached.
+    /// Number of terminal merge nodes (merge nodes that lead to no other, see `core.rs`) that were reached.
     pub sinks: AtomicUsize,
     /// Number of terminal merge nodes that only weaker references reach.
     pub weak_sinks: AtomicUsize,

@@ -400,8 +400,8 @@ impl<'a> TreeView<'a> {
     }
 }
 
-/// Finds the dominators and lays the tree out. If the first witnesses are not enough (see [`Core`]), repeats this with
-/// more witnesses. The last attempt uses a core that contains all objects.
+/// Finds the dominators, and gives each node its position in preorder. If the first witnesses are not enough (see
+/// [`Core`]), repeats this with more witnesses. The last attempt uses a core that contains all objects.
 fn preorder_of(
     graph: &mut AnnotatedGraph,
     class_of: &(impl Fn(u32) -> u32 + Sync),

@@ -112,7 +112,7 @@ fn leads_back(cells: Cells<'_>, targets: &[u32], object: u32) -> bool {
     referrer < SEVERAL && row(cells, targets, object).contains(&referrer)
 }
 
-/// Returns true if settling saves time, because a sample of the graph has enough back edges.
+/// Returns true if [`settle`] saves time, because a sample of the graph has enough back edges.
 fn pays(cells: Cells<'_>, targets: &[u32]) -> bool {
     let pieces = (0..cells.rows().div_ceil(CHUNK))
         .into_par_iter()

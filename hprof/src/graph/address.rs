@@ -157,8 +157,8 @@ impl Marks {
         (marks, blocks)
     }
 
-    /// Sorts the blocks by address, and changes the slots in `targets` to match. Frees the bitmap words of unused
-    /// blocks.
+    /// Sorts the blocks by address. This changes the numbers of slots, so replaces the slots in `targets` by the new
+    /// ones. Frees the bitmap words of unused blocks.
     pub(crate) fn order(&mut self, targets: &mut [u32], store: &Store) -> Result<()> {
         let Some(blocks) = &mut self.space.blocks else {
             return Ok(());
@@ -367,8 +367,9 @@ impl Ranks {
         None
     }
 
-    /// Returns the stretches that have marks. The first list has their numbers, ascending. The other lists have their
-    /// words and their counts, one stretch after the other.
+    /// Returns the stretches (parts of the map, see [`Self::STRETCH`]) that have marked slots. The first list has their
+    /// numbers, ascending. The second list has their bitmap words, one stretch after the other, and the third list has
+    /// their counts in the same way.
     pub(crate) fn stretches(&self) -> (Vec<u32>, Vec<u64>, Vec<u32>) {
         let words = Self::STRETCH * PAIR * PAIRS_IN_LINE;
         let marked = |(_, words): &(usize, &[u64])| words.iter().any(|&w| w != 0);
@@ -518,8 +519,8 @@ fn place<T: bytemuck::Pod + Send + Sync>(
     if numbers.iter().map(len).sum::<usize>() != parts.len() {
         return None;
     }
-    // Each task covers 64 stretches. Most stretches of a sparse map are empty, so a smaller task would have too little
-    // work.
+    // Each task covers 64 stretches, which have `size` elements each. Most stretches of a map with few objects are
+    // empty, so a smaller task would have too little work.
     all.par_chunks_mut(size << 6)
         .enumerate()
         .for_each(|(task, all)| {

@@ -1,5 +1,5 @@
-//! Tests of address maps that are larger than the units of work (stretches, tasks, chunks), and of maps for files in
-//! any order.
+//! Tests two kinds of address maps: maps that are larger than the units of work (stretches, tasks, chunks), and maps of
+//! files whose objects are in any order.
 
 use super::*;
 use crate::graph::runs::Runs;

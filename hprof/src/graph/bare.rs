@@ -31,7 +31,7 @@ use crate::sizes::shape::{ShapeClasses, Shapes};
 pub(crate) struct Kept {
     /// Number of bare objects of each class that stay in each piece of the file (about a megabyte): the first ones.
     first: u32,
-    /// Of the later bare objects in the piece, every n-th one stays.
+    /// After the first ones, every n-th bare object of a class in the piece stays. This is n.
     every: u32,
 }
 
@@ -181,7 +181,8 @@ impl LeafClasses {
 
 /// The adjacency lists of a heap. They contain only references from records. All other references are in `extra`.
 pub(crate) struct Linked<'a> {
-    /// The ranges of object numbers. Class objects and objects with references have a list. Leaves have none.
+    /// The ranges of object numbers. Class objects and objects with references have an adjacency list. Leaves have
+    /// none.
     pub(crate) split: Split,
     pub(crate) offsets: &'a [u32],
     pub(crate) targets: &'a [u32],

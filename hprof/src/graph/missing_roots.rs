@@ -227,7 +227,7 @@ struct Search<'a> {
     parts: &'a Parts<'a>,
     /// For each shape (class, and length of an array), the class that objects of this shape keep alive.
     of_shape: ShapeClasses,
-    /// For each soft or final reference object, its referents.
+    /// The referents of soft and final reference objects, by reference object.
     referents: FxHashMap<u32, Vec<u32>>,
     reached: Bits,
     stack: Vec<u32>,

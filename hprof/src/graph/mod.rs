@@ -2,7 +2,7 @@
 //! object.
 //!
 //! [`HeapGraph`] has objects by number, their references and the GC roots. It is built from a dump or from any list of
-//! references:
+//! references. This example builds one graph in each way:
 //!
 //! ```
 //! use hprof::graph::HeapGraph;

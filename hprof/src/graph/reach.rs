@@ -16,8 +16,8 @@ pub(crate) struct Reach {
     pub(crate) range: Range,
     /// True if the range is divided into blocks, and only blocks with objects get bitmaps.
     in_blocks: bool,
-    /// Determines the maximum number of slots in blocks, in addition to [`FREE`]. If true, there are at most 16 slots
-    /// for each byte of the file. If false, as at first, there is at most one slot for two bytes.
+    /// Selects one of two limits for a range in blocks. If true, the range gets at most 16 slots for each byte of the
+    /// file. If false, as at first, it gets at most one slot for two bytes. Both limits are increased by [`FREE`].
     is_roomy: bool,
 }
 
@@ -152,7 +152,7 @@ mod tests {
         ] {
             let reach = of(slots, file, in_order);
             assert_eq!(reach.in_blocks, expected, "{slots} slots, {file} bytes");
-            // A range in blocks is extended beyond the sampled addresses.
+            // If the range is divided into blocks, it is extended beyond the sampled addresses.
             assert_eq!(reach.range.slots() > slots, expected);
             if slots < all - WORD {
                 let mut marks = reach.marks(file as usize, &store).unwrap();

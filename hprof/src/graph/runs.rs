@@ -28,7 +28,8 @@ struct Run {
     /// Ids of its first and its last object.
     first: u64,
     last: u64,
-    /// Number of objects with references, and number of leaves, that come before the run in the file.
+    /// Number of objects with references, and number of leaves, that come before this run of ascending addresses in the
+    /// file.
     before: [u32; 2],
 }
 

@@ -443,7 +443,8 @@ impl<T: Targets, const ID: usize> PieceVisitor<'_, '_, T, ID> {
         }
     }
 
-    /// Returns true if the next object of this class that refers only to its class is treated as a leaf.
+    /// Decides on the next object of this class that refers only to its class. Returns true if this object is treated
+    /// as a leaf.
     fn is_bare_leaf(&mut self, class: u32) -> bool {
         let layout = self.job.classes.layout(class);
         let has_referent = layout.referent != RecordLayout::NO_REFERENT;

@@ -41,8 +41,9 @@ impl Targets for SlotTargets {
     }
 }
 
-/// Records references as slots in blocks, or nothing if `COLLECT` is false. A block gets its number when the pass first
-/// finds an object or a reference in it.
+/// Records the target of each reference as a slot in the blocks of the address map, or nothing if `COLLECT` is false. A
+/// block gets its number when the pass over the objects first finds an object in it, or a reference to an address in
+/// it.
 #[derive(Clone, Copy)]
 pub(crate) struct BlockTargets<'a, 'b, const COLLECT: bool>(pub(crate) &'a BlockWriter<'b>);
 

@@ -12,7 +12,7 @@ pub(crate) const EVERY: usize = 512;
 pub(crate) struct Waypoint {
     /// Offset of the record in the file.
     pub(crate) at: usize,
-    /// Number of objects with references, and number of leaves (objects without references), before it.
+    /// Number of objects with references, and number of leaves (objects without references), before the record.
     pub(crate) before: [u32; 2],
 }
 

@@ -47,7 +47,8 @@ pub(super) fn ascend<T: Ord>(all: &[T], part: Range<usize>) -> bool {
     pairs.fold(true, |fits, (a, b)| fits & (a <= b))
 }
 
-/// Checks that the first number is [`NONE`], and that all others are class objects or objects with references.
+/// Checks a list of object numbers: the first number is [`NONE`], and all others belong to class objects or objects
+/// with references.
 pub(super) fn objects(inner: u32) -> impl Fn(&[u32], Range<usize>) -> bool + Sync {
     move |all, part| {
         let first = part.start.max(1);

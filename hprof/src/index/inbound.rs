@@ -125,7 +125,8 @@ fn read(count: usize, mut bytes: &[u8], guess: u32, limits: &Range<u32>) -> Opti
     for at in 0..count {
         let number = take(&mut bytes)?;
         last = match at {
-            // The lowest bit is 1 if the first number is below the guess, and 0 otherwise.
+            // The first number of a list is stored as its difference from the guess. The lowest bit of the difference
+            // is 1 if the number is below the guess, and 0 otherwise.
             0 if number & 1 == 1 => last.checked_sub((number >> 1) + 1)?,
             0 => last.checked_add(number >> 1)?,
             _ => last.checked_add(number)?,
@@ -336,7 +337,8 @@ impl BucketLists {
     }
 }
 
-/// Calls `f` with each reference of a bucket: the low bits of the target, and the source.
+/// Calls `f(low, source)` for each reference to an object of a bucket. `low` is the low 16 bits of the object's number,
+/// and `source` is the number of the referring object.
 fn each(mut references: &[u8], mut f: impl FnMut(usize, u32)) {
     let mut last = 0_u32;
     while let Some(number) = take(&mut references) {

@@ -47,8 +47,8 @@ impl FileStamp {
 }
 
 impl Snapshot {
-    /// Returns the stamp, at the time of loading, of the file from which the dump was read. Returns `None` for pipes,
-    /// for bytes in memory, and for all dumps in a file but the first.
+    /// Returns the stamp (size, modification time and hash) that the dump's file had at the time of loading. Returns
+    /// `None` for pipes, for bytes in memory, and for all dumps in a file but the first.
     #[doc(hidden)]
     #[must_use]
     pub fn file_stamp(&self) -> Option<FileStamp> {
@@ -109,8 +109,8 @@ impl Kept {
             .split_at_checked(HEADER)
             .ok_or(IndexFault::Damaged("the file is truncated"))?;
         let expected = self.header(content);
-        // The byte ranges of these values in the header: version of the content, `Refs`, version of the program, dump,
-        // and length of the content.
+        // Byte ranges of the header's fields: version of the content, selected references (`Refs`), version of the
+        // program, dump, and length of the content.
         let [version, refs, program, dump, len] = [18..22, 22..26, PROGRAM, 34..66, 66..74];
         let same = |part: std::ops::Range<usize>| head.get(part.clone()) == expected.get(part);
         if !same(version) || !same(program) {

@@ -8,7 +8,7 @@
 use crate::bytes::array::Column;
 use crate::graph::scan::Piece;
 
-/// Number of objects from one known position to the next.
+/// An index stores the position of every n-th object. This is n.
 pub(crate) const EVERY: u32 = 16;
 
 /// Offsets of records: of objects with references, and of leaves.

@@ -45,7 +45,8 @@ pub(crate) fn end_of_content(
     let limit = next_dump.filter(|&at| at > start).unwrap_or(bytes.len());
     match walk::walk(bytes, start, limit, id_size, &mut TopLevelRecord) {
         Ok(end) if end == limit || are_top_level_records(bytes, end, id_size) => end,
-        // Errors of the walk are ignored here. The pass over the objects reports the unreadable part.
+        // An error of the walk over the records is ignored here. The later pass over the objects reports the unreadable
+        // part.
         _ => limit,
     }
 }

@@ -102,7 +102,7 @@ pub(super) struct Survey {
     pub(super) blocks: Vec<Block>,
     /// For each class number, the plan for the bytes of the class's instances. `None` for classes without a plan.
     plans: Vec<Option<BodyPlan>>,
-    /// Number of classes with too many fields for a plan.
+    /// Number of classes whose instances cannot be rewritten by a plan, because the class has too many fields.
     pub(super) unplanned: u64,
 }
 

@@ -348,9 +348,9 @@ const fn round_up(value: u64, to: u64) -> u64 {
 struct Mirrors(Vec<u64>);
 
 impl Mirrors {
-    /// Collects the ids of classes that are addresses. If objects have addresses that are multiples of eight, other
-    /// class ids are not addresses: GraalVM's native images write the address of a `java.lang.Class` plus 1 as the
-    /// class's id.
+    /// Collects the addresses of class objects, which are the ids of classes. Ids that are not addresses are left out:
+    /// if objects have addresses that are multiples of eight, other ids are not addresses. GraalVM's native images
+    /// write the address of a `java.lang.Class` plus 1 as the class's id.
     fn new(classes: &Classes, stats: &Stats) -> Self {
         let is_address = |id: u64| id != 0 && (gaps::is_aligned(id) || stats.has_unaligned_ids());
         let mut ids: Vec<u64> = classes
@@ -409,8 +409,9 @@ impl Gap {
         (self.bytes, self.seen) = (bytes, u64::from(u32::MAX));
     }
 
-    /// Takes the distance as the exact size, which it is in a forked dump. A distance that is too large for an object
-    /// is ignored, because the last object of a piece has no neighbour.
+    /// Takes the distance to the next object as the exact size of the class's instances. In a forked dump, the distance
+    /// is the size. A distance that is too large for an object is ignored, because the last object in a piece of the
+    /// heap has no next object.
     fn take_as_size(&mut self) {
         /// Upper bound of an instance's size. A class file has at most 65,535 fields.
         const LARGEST_INSTANCE: u64 = 1 << 20;
@@ -447,7 +448,7 @@ impl Gap {
 #[derive(Clone, Copy, Default)]
 struct Agreement {
     equal: u64,
-    /// Number of classes with a distance smaller than the predicted size.
+    /// Number of classes for which the measured distance is smaller than the size predicted by the layout.
     nearer: u64,
     farther: u64,
 }

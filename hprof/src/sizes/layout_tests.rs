@@ -9,7 +9,7 @@ use crate::records::record;
 use testdata::writer::FieldType::{Int, Long, Object};
 use testdata::writer::{ClassId, FieldType, HeapBuilder, Options, Value};
 
-/// Classes at addresses, and the measurements of an empty heap.
+/// Classes whose ids are addresses, and the measurements of a heap, which is empty at first.
 struct World {
     classes: Classes,
     stats: Stats,

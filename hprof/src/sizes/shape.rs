@@ -18,7 +18,7 @@ const SHORT: u32 = 256;
 /// ```
 const MASKED: u32 = 1 << 31;
 const CLASS_BITS: u32 = 17;
-/// Maximum number of reference fields that a class may have so that its instances get these shapes.
+/// Maximum number of reference fields of a class whose instances get a shape with [`MASKED`]. Each field needs one bit.
 const MASK_BITS: u32 = 13;
 const DAMAGED: u32 = 1 << (CLASS_BITS + MASK_BITS);
 
@@ -44,7 +44,7 @@ pub(crate) const fn with_nulls(class: u32, nulls: u32) -> u32 {
     MASKED | nulls << CLASS_BITS | class
 }
 
-/// Returns the shape of a damaged object: its record is an array, but its class is not an array class.
+/// Returns the shape of a damaged object whose record is an array, although its class is not an array class.
 pub(crate) const fn with_elements(class: u32) -> u32 {
     if class < 1 << CLASS_BITS {
         MASKED | DAMAGED | class
@@ -61,7 +61,8 @@ pub(crate) fn cut_off(class: u32, fields: usize) -> Option<u32> {
     has_room.then_some(MASKED | DAMAGED | fields << CLASS_BITS | class)
 }
 
-/// The references that an object's adjacency list contains, according to the object's shape.
+/// The references that an object's adjacency list contains. The object's shape, which encodes its class, shows which
+/// ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InRow {
     /// The values of all reference fields, except the fields whose bits are set in this number.

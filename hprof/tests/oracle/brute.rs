@@ -11,7 +11,9 @@ use crate::naive::{Heap, Strength};
 pub(crate) struct BruteForce {
     /// For each object, 0 if it is reached strongly, 1 if softly, and 2 if by finalizers. `None` if it is unreachable.
     pub(crate) level: Vec<Option<u8>>,
-    /// Only references that contribute to the strength with which their target is reached.
+    /// For each object, the targets of its references that count. A reference counts if no other path reaches its
+    /// target more strongly. With [`Refs::Soft`], for example, a soft reference to a strongly reached object does not
+    /// count.
     pub(crate) edges: Vec<Vec<usize>>,
     pub(crate) roots: Vec<usize>,
 }

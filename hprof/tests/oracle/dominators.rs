@@ -14,8 +14,8 @@ use crate::naive::Kind;
 use crate::world::{self, Plan, rounds};
 
 impl Both {
-    /// Returns the dominator that the snapshot has for a node of the naive reader's heap, also as a number in that
-    /// heap.
+    /// Returns the dominator of a node, according to the snapshot. Both `node` and the result are numbers in the naive
+    /// reader's heap.
     fn dominator(&self, node: usize) -> Option<Option<usize>> {
         let tree = self.snapshot.tree();
         let up = tree.dominator(self.numbers[node])?;

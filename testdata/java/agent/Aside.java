@@ -1,6 +1,6 @@
 /**
- * Aside N: keeps N objects, allocates fifty times as many and drops them, and waits for a line of input. Then requests two GCs, and waits
- * again.
+ * "Aside N" keeps N objects. It allocates fifty times as many objects and drops them, and waits for a line of input. Then it requests two
+ * GCs, and waits again.
  */
 public class Aside {
     static Object[] kept;

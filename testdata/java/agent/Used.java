@@ -538,7 +538,7 @@ public final class Used {
 
     /** Tries to remove one more element from a map. Returns null after the last one. */
     private static Object takeAny(Map<Integer, Integer> map) {
-        // Keys are numbered from 0. Each number up to the number of puts is tried once.
+        // The keys are the numbers from 0 on. Each call tries to remove the next number, up to the number of puts.
         int next;
         synchronized (NEXT) {
             next = NEXT.merge(map.getClass(), 1, Integer::sum);

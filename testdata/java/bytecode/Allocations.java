@@ -139,7 +139,7 @@ public class Allocations {
         for (int i = 0; i < 12; i++) {
             conditional(i);
         }
-        // For 12 values of i: 12 outer nodes, 6 nodes for even numbers, and 6 for numbers up to 5.
+        // Of the 12 calls, each creates an outer node, 6 calls (i is even) another node, and 6 calls (i is at most 5) another one.
         expect("conditional", "Allocations$Node", 24, 0);
         expect("conditional", "[I", 4, 1 + 5 + 7 + 11);
         primitives();

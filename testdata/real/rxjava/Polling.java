@@ -4,7 +4,7 @@ import io.reactivex.subjects.PublishSubject;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 
-/** Starts polls with RxJava that repeat when a subject emits. Each poll is disposed before that. */
+/** Starts polls with RxJava. A poll would repeat when a subject emits, but is disposed before the subject emits. */
 class Polling {
     private static final int POLLS = 1_500;
 

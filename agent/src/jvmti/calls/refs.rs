@@ -87,7 +87,7 @@ impl<'a, K> Ref<'a, K> {
         self.raw.as_ptr()
     }
 
-    /// Returns the same reference without its kind.
+    /// Returns the same reference, as a [`Ref`] to an object of any kind.
     pub(crate) fn any(self) -> Ref<'a> {
         Ref {
             raw: self.raw,

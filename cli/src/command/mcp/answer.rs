@@ -39,7 +39,7 @@ pub(super) fn of(job: &Job) -> Result<Answer> {
             rows::find(query, CELL).map_err(|e| write::no_rows(query, e))?;
         }
     }
-    // The first report is used for the text, and the last one for the JSON. They are the same if there is only one
+    // A job may return several reports. The answer's text is written from the first report, and its JSON from the last
     // report.
     let (Some(shown), Some(kept)) = (reports.first(), reports.last()) else {
         return Err(Failure::usage("the command produced no report"));

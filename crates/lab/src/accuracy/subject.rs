@@ -138,7 +138,7 @@ impl Tools<'_> {
         Ok(reports)
     }
 
-    /// Removes the folder of a subject that has been judged, unless the dumps are to be kept.
+    /// Removes the folder of a test subject after its evaluation, unless the dumps are to be kept.
     pub(super) fn clear(&self, folder: &Path) -> Result<()> {
         if self.keep {
             return Ok(());

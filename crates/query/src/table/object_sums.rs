@@ -27,7 +27,7 @@ const EACH: usize = 4;
 const CHECK_EVERY: u32 = 1 << 16;
 const NUMBERS: usize = (OBJECT_SUMS.len() - SHALLOW) / EACH;
 
-/// The four results for one quantity, such as shallow bytes, over some objects.
+/// The count, sum, minimum and maximum of one quantity, such as shallow bytes, over some objects.
 #[derive(Clone, Copy, Debug)]
 struct Sums {
     count: u64,

@@ -101,8 +101,8 @@ impl Strings {
             }
         }
         let has = |&object: &ObjectIndex| {
-            // Once the flag that ends the query is set, the query returns no more rows. So the list need not be
-            // complete.
+            // Once the flag that ends the query is set, the query returns no more rows. So the list of strings need not
+            // be complete then.
             !ask.stop.is_set()
                 && (shallow == Span::ALL || shallow.has(snapshot.shallow_bytes(object)))
                 && (retained == Span::ALL

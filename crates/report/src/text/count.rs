@@ -175,7 +175,8 @@ pub(super) fn not_counted(missed: &CountMissed, doc: &mut Document) {
             "not counted: {} that cannot be instrumented",
             counted(missed.classes, "class")
         );
-        // Each entry has a name and a reason. Text shows only the name of the first entry; JSON contains all entries.
+        // Each element of `class_names` has a name and a reason. The text report shows only the name of the first
+        // element; JSON contains all elements.
         if let Some((name, _)) = missed
             .class_names
             .first()

@@ -12,7 +12,8 @@ use crate::{coverage, document, kept, series, size};
 
 /// The report that a suspect belongs to.
 pub(super) enum About<'a> {
-    /// A comparison. `common` is a reason of all suspects that is printed once for all of them, so not here.
+    /// A comparison of dumps. If all suspects have a reason in common, `common` is this reason. It is printed once for
+    /// all suspects, so it is left out of the text of each suspect.
     Growth { common: Option<&'a str> },
     /// The report of one dump.
     Heap(&'a HeapReport),

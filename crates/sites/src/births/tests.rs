@@ -1,5 +1,5 @@
-//! Tests bounds that were calculated by hand. Also simulates places whose objects die, whose allocations the compiler
-//! removes, or whose allocations are not counted.
+//! Compares the bounds with bounds that were calculated by hand. Also simulates places in the code whose objects die,
+//! whose allocations the compiler removes, or whose allocations are not counted.
 
 use super::*;
 use crate::{Follow, Keys, Known, Sampling, Strategy, Stratum, Totals};

@@ -264,7 +264,8 @@ impl Snapshot {
             })
     }
 
-    /// Finds, for each object of the forest, the reference from the previous object on the path.
+    /// Finds, for each object of `forest`, the reference from its parent in `forest`, which is the previous object on
+    /// the path.
     fn label(&self, forest: &mut PathForest) {
         const CHUNK: usize = 1 << 18;
         forest.vias = vec![(Via::ClassPart, Reference::No); forest.objects.len()];

@@ -96,7 +96,8 @@ mod unix {
         Ok(())
     }
 
-    /// Stops the thread that tried to read the file, and wakes the thread that calls `end`.
+    /// Called by the system if a thread cannot read a mapped file. Stops this thread, and wakes the thread that calls
+    /// `end`.
     extern "C" fn handler(signal: c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
         // SAFETY: the system passes valid signal information, which for SIGBUS contains an address.
         let address = unsafe { (*info).si_addr() }.addr();

@@ -7,7 +7,7 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Waits for 5,000 answers at any time. The answers that were awaited before have arrived. */
+/** Waits for 5,000 answers at any time. In each phase, these answers arrive, and 5,000 new ones are awaited. */
 class FutureService {
     private static final int ANSWERS = 5_000;
 

@@ -22,7 +22,7 @@ import org.junit.jupiter.api.parallel.Resources;
 @ExtendWith(NoHeapGrowthExtension.class)
 @ResourceLock(Resources.GLOBAL)
 public @interface NoHeapGrowth {
-    /** Number of rounds in each of the two steps. */
+    /** Number of rounds in each of the two steps. The second step follows only if something can have grown in the first step. */
     int rounds() default GrowthOptions.ROUNDS;
 
     /** Number of rounds before the first snapshot. */

@@ -53,7 +53,7 @@ final class Programs {
         SESSIONS.remove(SESSIONS.size() - 1);
     }
 
-    /** Returns work that leaks a hundred sessions in each round whose number is given. */
+    /** Returns code that leaks a hundred sessions in each of the given rounds. */
     static Executable at(Integer... rounds) {
         int[] round = {0};
         return () -> {
@@ -110,7 +110,7 @@ final class Programs {
         };
     }
 
-    /** Returns work on a pool whose size goes up and down, and is a little higher at the end of each step of five rounds. */
+    /** Returns code that changes a pool's size up and down. After every fifth round, the pool is larger than five rounds before. */
     static Executable pool() {
         int[] round = {0};
         return () -> {
