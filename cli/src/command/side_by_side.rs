@@ -70,7 +70,7 @@ pub(super) fn opened(
     after: &Path,
 ) -> Result<(Vec<Summary>, Snapshot)> {
     if setup.progress.verbose {
-        messages::said("both dumps are read at the same time");
+        messages::said("both dumps are loaded at the same time");
     }
     // Both dumps are read at the same time, but a terminal can show only one progress bar. So only the later dump
     // (`after`) has one.

@@ -146,7 +146,10 @@ impl<'a> Search<'a> {
     ///
     /// If `through_field` is given, the search does not follow references of the searched field. It adds their targets
     /// to `through_field`.
-    #[expect(clippy::option_option, reason = "no path is not the same as no answer")]
+    #[expect(
+        clippy::option_option,
+        reason = "the outer Option is None if the limit is reached, the inner Option is the path"
+    )]
     fn path(
         &mut self,
         starts: &[ObjectIndex],
