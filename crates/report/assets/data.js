@@ -54,11 +54,18 @@ const isFramework = (text) =>
 /** True for a frame or class that is not the application's. */
 const isRuntime = (text) => isJdk(text) || isFramework(text);
 
-/** Returns a function that calls `act` when no call has followed for 60 ms. */
-const settled = (act) => {
+/** Calls `act` with the lower-case text of a search field, 60 ms after the last change. Escape clears the field. */
+const onSearch = (id, act) => {
+  const field = byId(id);
   let timer = 0;
-  return (...args) => {
+  field.addEventListener("input", () => {
     clearTimeout(timer);
-    timer = setTimeout(() => act(...args), 60);
-  };
+    timer = setTimeout(() => act(field.value.trim().toLowerCase()), 60);
+  });
+  field.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !field.value) return;
+    field.value = "";
+    field.dispatchEvent(new Event("input"));
+    event.preventDefault();
+  });
 };

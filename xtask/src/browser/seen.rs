@@ -80,6 +80,12 @@ fn fits(browser: &mut Browser, width: u32) -> Result<()> {
          .map((e) => `${{e.tagName}}#${{e.id}}.${{e.className}}`).slice(0, 12).join(' ')"
     ))?;
     fits.with_context(|| format!("the page is wider than the screen: {beyond}"))?;
+    // Parts that contain their painting cut off what is too wide, and the page does not become wider.
+    let cut = browser.eval(
+        "[...document.querySelectorAll('section, .suspect, .details dd, .about')].filter((e) => e.checkVisibility() \
+         && e.scrollWidth > e.clientWidth + 1).map((e) => `${e.tagName}#${e.id}.${e.className}`).slice(0, 12).join(' ')",
+    )?;
+    ensure!(cut == "", "names are cut off in {cut}");
     Ok(())
 }
 
