@@ -478,16 +478,19 @@ pub(crate) fn theme(browser: &mut Browser) -> Result<()> {
         browser.key("Enter")?;
         browser.wait(&format!("{BRIGHT} === {is_bright}"))?;
     }
-    browser.eval("window.isOld = true")?;
-    browser.call("Page.reload", json!({}))?;
-    browser.wait(
-        "window.isOld === undefined && document.documentElement?.dataset.ready !== undefined",
-    )?;
-    ensure!(
-        browser.eval(BRIGHT)? == true,
-        "the page does not remember the button"
-    );
-    browser.eval("localStorage.clear()")?;
+    // The system prefers dark colours. Without the choice that was stored, the page follows the system again.
+    for is_bright in [true, false] {
+        browser.eval("window.isOld = true")?;
+        browser.call("Page.reload", json!({}))?;
+        browser.wait(
+            "window.isOld === undefined && document.documentElement?.dataset.ready !== undefined",
+        )?;
+        ensure!(
+            browser.eval(BRIGHT)? == is_bright,
+            "the page does not remember the button"
+        );
+        browser.eval("localStorage.clear()")?;
+    }
     Ok(())
 }
 

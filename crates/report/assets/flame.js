@@ -331,7 +331,8 @@ class FlameView {
     const details = trunk ? [`${ends.join(" \u2026 ")}; Enter or a click unfolds them`] : tree.details(node);
     const value = this.values[node];
     const figures = `${size(value)}, ${percent(value, this.values[0])} of all`;
-    this.said.replaceChildren(name(this.label(node), "strong"), ": ", element("br"), [figures, ...details].join("; "));
+    const about = [figures, ...details].join("; ");
+    this.said.replaceChildren(element("span", {}, name(this.label(node), "strong"), ": ", element("br"), about));
   }
 
   at(x, y) {

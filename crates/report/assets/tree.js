@@ -67,7 +67,7 @@ const stackTree = (data) => {
     const place = data.places[tree.name[node] - 1];
     const basis = data.estimated ? " (estimated)" : "";
     return [
-      ...(place ? [`allocates at ${printable(place)}`] : []),
+      ...(place ? [`at ${printable(place)}`] : []),
       ...(tree.isClass(node) ? ["the class that was allocated"] : []),
       ...(data.single ? [] : [`${signedSize(grown[node] - shrunk[node])}: ${size(before)} before, ${size(after[node])} after${basis}`]),
     ];

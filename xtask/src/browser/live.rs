@@ -182,12 +182,12 @@ fn leak(
     rates(browser).context("rates")?;
     pills(browser).context("pills")?;
     seen::everywhere(browser, axe, "document.getElementById('answer')")?;
-    super::theme(browser).context("colours")?;
     ui.no_fault(browser)?;
     if let Some(keep) = keep {
         fs::create_dir_all(keep)?;
         picture(browser, &keep.join("ui.png"))?;
     }
+    super::theme(browser).context("colours")?;
     ended(browser, service).context("the end")?;
     ui.no_fault(browser)?;
     drop(ui);
@@ -425,8 +425,11 @@ fn picture(browser: &mut Browser, file: &Path) -> Result<()> {
     browser.call("Emulation.setEmulatedMedia", features)?;
     browser.eval("scrollTo(0, 0); document.activeElement.blur()")?;
     std::thread::sleep(Duration::from_millis(800));
-    let clip = json!({"x": 0, "y": 0, "width": 1285, "height": 860, "scale": 0.8});
-    let taken = browser.call("Page.captureScreenshot", json!({"clip": clip}))?;
+    let clip = json!({"x": 0, "y": 0, "width": 1285, "height": 932, "scale": 0.8});
+    let taken = browser.call(
+        "Page.captureScreenshot",
+        json!({"clip": clip, "captureBeyondViewport": true}),
+    )?;
     fs::write(file, decode(taken["data"].as_str().context("a picture")?)?)?;
     println!("{}", file.display());
     Ok(())
