@@ -478,20 +478,34 @@ pub(crate) fn theme(browser: &mut Browser) -> Result<()> {
         browser.key("Enter")?;
         browser.wait(&format!("{BRIGHT} === {is_bright}"))?;
     }
-    // The system prefers dark colours. Without the choice that was stored, the page follows the system again.
-    for is_bright in [true, false] {
+    // The system prefers dark colours. Without the stored choice, the page follows the system again.
+    reloaded(browser, true)?;
+    browser.eval("localStorage.clear()")?;
+    reloaded(browser, false)
+}
+
+/// Ensures that the page is bright or dark after it is loaded again. The browser stores data with a delay, so this takes
+/// several attempts.
+fn reloaded(browser: &mut Browser, is_bright: bool) -> Result<()> {
+    for _ in 0..10 {
         browser.eval("window.isOld = true")?;
         browser.call("Page.reload", json!({}))?;
         browser.wait(
             "window.isOld === undefined && document.documentElement?.dataset.ready !== undefined",
         )?;
-        ensure!(
-            browser.eval(BRIGHT)? == is_bright,
-            "the page does not remember the button"
-        );
-        browser.eval("localStorage.clear()")?;
+        if browser.eval(BRIGHT)? == is_bright {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(100));
     }
-    Ok(())
+    let state = browser.eval(
+        "[localStorage.getItem('heapdiff-theme'), document.documentElement.dataset.theme, \
+         matchMedia('(prefers-color-scheme: dark)').matches].join()",
+    )?;
+    bail!(
+        "after it is loaded again, the page is bright: {}, stored: {state}",
+        !is_bright
+    )
 }
 
 /// Checks that the page of one dump has a bar for each holder, and that the bars are as wide as the shares of the heap.

@@ -45,8 +45,10 @@ const percent = (part, whole) => (whole > 0 ? `${((100 * part) / whole).toFixed(
 const lastLessFirst = (list) => (list.length ? list[list.length - 1] - list[0] : 0);
 
 const isIn = (packages, text) => packages.some((prefix) => text.startsWith(prefix));
+/** The frame that replaces the outer frames of a stack if a trace cut them off. */
+const CUT = "...";
 const isJdk = (text) =>
-  isIn(JDK, text.replace(/^class /, "")) || /^\((proxy|unknown)/.test(text) || text.includes(" (lambda).");
+  text === CUT || isIn(JDK, text.replace(/^class /, "")) || /^\((proxy|unknown)/.test(text) || text.includes(" (lambda).");
 const isAddedFramework = (text) => isIn(ADDED_FRAMEWORKS, text);
 const isFramework = (text) =>
   text.includes(" (proxy).") || isAddedFramework(text) || isIn(FRAMEWORKS, text);

@@ -70,7 +70,7 @@ class FlameView {
     });
     this.runtime = Uint8Array.from(tree.names, (text) => (isRuntime(text) ? 1 : 0));
     this.canvas.addEventListener("mousemove", (event) => this.hover(event));
-    this.canvas.addEventListener("mouseleave", () => this.tell(this.chosen));
+    this.canvas.addEventListener("mouseleave", () => this.describe(this.chosen));
     this.canvas.addEventListener("click", (event) => {
       const node = this.at(event.offsetX, event.offsetY);
       if (node < 0) return;
@@ -132,6 +132,10 @@ class FlameView {
     this.unfolded = new Set();
     const heads = this.trunks ? this.children(0) : [];
     for (const first of heads) {
+      if (tree.names[tree.name[first]] === CUT) {
+        heads.push(...this.children(first));
+        continue;
+      }
       const trunk = [];
       for (let node = first; node !== undefined && !tree.isClass(node); ) {
         trunk.push(node);
@@ -200,7 +204,7 @@ class FlameView {
     this.reset.disabled = this.zoomed === 0 && !this.unfolded.size;
     this.host.dataset.chosen = this.tree.names[this.tree.name[node]];
     this.draw();
-    this.tell(node);
+    this.describe(node);
     if (document.activeElement === this.canvas) this.inSight(this.placeOf(node)?.[1] ?? 0);
   }
 
@@ -318,7 +322,7 @@ class FlameView {
   }
 
   /** Shows name and figures of a bar above the graph. */
-  tell(node) {
+  describe(node) {
     if (node === this.shown) return;
     this.shown = node;
     if (node === 0 && this.chosen === 0 && document.activeElement !== this.canvas) {
@@ -353,7 +357,7 @@ class FlameView {
   hover(event) {
     const node = this.at(event.offsetX, event.offsetY);
     this.canvas.style.cursor = node >= 0 ? "pointer" : "default";
-    this.tell(node < 0 ? this.chosen : node);
+    this.describe(node < 0 ? this.chosen : node);
   }
 
   colours() {

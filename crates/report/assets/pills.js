@@ -12,7 +12,7 @@ const pillBar = (host, show) => {
     for (const button of host.children) button.setAttribute("aria-pressed", String(button.dataset.pill === pressed));
     show();
   };
-  const pressOn = (node) =>
+  const listen = (node) =>
     node.addEventListener("click", (event) => {
       // A click on a label in a row neither opens nor chooses the row.
       event.preventDefault();
@@ -24,7 +24,7 @@ const pillBar = (host, show) => {
     for (const label of rows.flatMap(labelsOf)) {
       const { pill } = label.dataset;
       pills.set(pill, { look: label.className, count: (pills.get(pill)?.count ?? 0) + 1 });
-      pressOn(label);
+      listen(label);
     }
     if (!pills.has(pressed)) pressed = null;
     const focused = host.contains(document.activeElement) ? document.activeElement.dataset.pill : null;
@@ -33,7 +33,7 @@ const pillBar = (host, show) => {
       return element("button", attributes, `${pill} ${grouped(count)}`);
     });
     host.replaceChildren(...buttons);
-    buttons.forEach(pressOn);
+    buttons.forEach(listen);
     buttons.find((button) => button.dataset.pill === focused)?.focus({ preventScroll: true });
     host.hidden = !buttons.length;
     show();

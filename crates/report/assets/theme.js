@@ -14,7 +14,7 @@ try {
 }
 
 /** Shows a theme. If none is given, shows the theme of the system. */
-const dress = (wanted) => {
+const applyTheme = (wanted) => {
   if (wanted) document.documentElement.dataset.theme = wanted;
   else delete document.documentElement.dataset.theme;
   const other = (wanted ?? (system.matches ? "dark" : "light")) === "dark" ? "light" : "dark";
@@ -34,10 +34,10 @@ byId("theme").addEventListener("click", () => {
   } catch {
     // The choice holds until the page is closed.
   }
-  dress(theme);
+  applyTheme(theme);
 });
-system.addEventListener("change", () => dress(theme));
+system.addEventListener("change", () => applyTheme(theme));
 // Paper is white, so pages are printed in the light theme, including canvases.
-window.addEventListener("beforeprint", () => dress("light"));
-window.addEventListener("afterprint", () => dress(theme));
-dress(theme);
+window.addEventListener("beforeprint", () => applyTheme("light"));
+window.addEventListener("afterprint", () => applyTheme(theme));
+applyTheme(theme);

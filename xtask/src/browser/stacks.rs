@@ -365,6 +365,8 @@ fn trunk(browser: &mut Browser, axe: &Axe, built: &Products, folder: &Path) -> R
         let last = classes[SHARED..].iter().map(|c| (&**c, leaf, "C.java", 9));
         let mut frames: Vec<_> = shared.chain(last).collect();
         frames.reverse();
+        // A trace replaces the outer frames of a deep stack by this one.
+        frames.push(("...", "", "", 0));
         frames
     };
     let (left, right) = (stack("load"), stack("store"));
@@ -373,15 +375,17 @@ fn trunk(browser: &mut Browser, axe: &Axe, built: &Products, folder: &Path) -> R
     let page = written(built, folder, "trunk", &sites)?;
     load(browser, &page)?;
     let said = format!("{GRAPH}.querySelector('.said').textContent");
-    // All stacks, the folded frames, the frame that branches, then two frames and a class in each of two stacks.
-    let folded = format!("{GRAPH}.dataset.drawn === '9'");
+    // All stacks, the frame for cut frames, the folded frames, the frame that branches, then two frames and a class in
+    // each of two stacks.
+    let folded = format!("{GRAPH}.dataset.drawn === '10'");
     browser.wait(&folded)?;
     focus(browser)?;
+    browser.key("ArrowDown")?;
     browser.key("ArrowDown")?;
     let bar = format!("{} frames that all stacks share: ", SHARED - 1);
     browser.wait(&format!("{said}.startsWith('{bar}')"))?;
     browser.key("Enter")?;
-    browser.wait(&format!("{GRAPH}.dataset.drawn === '{}'", 9 + SHARED - 2))?;
+    browser.wait(&format!("{GRAPH}.dataset.drawn === '{}'", 10 + SHARED - 2))?;
     browser.key("Escape")?;
     browser.wait(&folded)?;
     // The name of a frame matches, although the frame is folded.
@@ -409,7 +413,7 @@ fn tap(browser: &mut Browser) -> Result<()> {
         "all stacks",
         "ConfirmationNotificationServiceImplementation58.load",
     ] {
-        let y = browser.number(&side("top"))? + 3.5 * 20.0;
+        let y = browser.number(&side("top"))? + 4.5 * 20.0;
         browser.tap(x, y)?;
         browser.wait(&format!(
             "(({GRAPH}.dataset.zoom ?? 'all stacks').endsWith('{zoom}')) && \
