@@ -493,6 +493,8 @@ fn reloaded(browser: &mut Browser, is_bright: bool) -> Result<()> {
         browser.wait(
             "window.isOld === undefined && document.documentElement?.dataset.ready !== undefined",
         )?;
+        // A loaded page may have another process, which does not have the setting of the system yet.
+        browser.prefer("dark")?;
         if browser.eval(BRIGHT)? == is_bright {
             return Ok(());
         }
