@@ -63,7 +63,7 @@ pub(crate) fn browser(options: &Options) -> Result<()> {
     };
     let axe = seen::Axe::ensure()?;
     if !options.live {
-        stacks::stacks(&program, options.keep.as_deref())?;
+        stacks::stacks(&program, &axe, options.keep.as_deref())?;
         reports(options, &program, &axe)?;
     }
     live::live(
@@ -111,7 +111,8 @@ fn reports(options: &Options, program: &Path, axe: &seen::Axe) -> Result<()> {
             shrank,
         };
         page.check()?;
-        page.colours()?;
+        readable(page.browser)?;
+        theme(page.browser)?;
         if options.keep.is_some() {
             load(page.browser, file)?;
             pictures(page.browser, file)?;
@@ -134,6 +135,12 @@ fn reports(options: &Options, program: &Path, axe: &seen::Axe) -> Result<()> {
         seen::everywhere(&mut browser, axe, answer).with_context(|| file.display().to_string())?;
         browser.no_fault(&ALONE)?;
     }
+    // The last page is the one of one dump.
+    readable(&mut browser)?;
+    classes(&mut browser).context("classes of one dump")?;
+    bars(&mut browser).context("what holds most")?;
+    theme(&mut browser).context("the colours of one dump")?;
+    browser.no_fault(&ALONE)?;
     println!("both pages work");
     Ok(())
 }
@@ -263,7 +270,7 @@ impl Page<'_> {
             is_estimated: false,
         };
         graph.check().context("icicle")?;
-        self.classes().context("classes")?;
+        classes(self.browser).context("classes")?;
         ensure!(
             self.browser.eval("window.hacked")? == Value::Null,
             "a name from the dump was executed as a script"
@@ -306,6 +313,7 @@ impl Page<'_> {
         self.browser.key("Escape")?;
         self.browser
             .wait(&format!("!{rows}[0].hidden && !({told})"))?;
+        self.pills().context("pills")?;
         // At most 25 suspects are shown at first. A button shows all suspects.
         let shown = self
             .browser
@@ -324,6 +332,31 @@ impl Page<'_> {
         Ok(())
     }
 
+    /// Checks that each button shows only the suspects with its label, and all suspects if it is pressed again.
+    fn pills(&mut self) -> Result<()> {
+        const PILLS: &str = "[...document.querySelectorAll('#pills button')]";
+        const SHOWN: &str = "[...document.querySelectorAll('.suspect')].filter((r) => !r.hidden)";
+        let pills = self.browser.number(&format!("{PILLS}.length"))? as usize;
+        ensure!(pills > 0, "there are none");
+        let before = self.browser.number(&format!("{SHOWN}.length"))?;
+        for at in 0..pills {
+            let pill = format!("{PILLS}[{at}]");
+            self.browser.eval(&format!("{pill}.focus()"))?;
+            self.browser.key("Enter")?;
+            self.browser.wait(&format!(
+                "{pill}.getAttribute('aria-pressed') === 'true' && {SHOWN}.length > 0 && \
+                 {PILLS}.filter((p) => p.getAttribute('aria-pressed') === 'true').length === 1 && \
+                 {SHOWN}.length === Math.min(25, Number({pill}.textContent.split(' ').at(-1).replaceAll(',', ''))) && \
+                 {SHOWN}.every((r) => [...r.querySelectorAll('[data-pill]')].some((l) => l.dataset.pill === {pill}.dataset.pill))"
+            ))?;
+        }
+        self.browser.key("Enter")?;
+        self.browser.wait(&format!(
+            "{SHOWN}.length === {before} && {PILLS}.every((p) => p.getAttribute('aria-pressed') === 'false')"
+        ))?;
+        Ok(())
+    }
+
     /// Ensures that the page shows a statement about a suspect only if the suspect's figures support it.
     fn claims(&mut self, at: u32) -> Result<()> {
         const CLAIMS: [(&str, &str); 4] = [
@@ -331,13 +364,13 @@ impl Page<'_> {
                 "not covered by samples",
                 "s.coverage.unsampled_bytes > 0 && s.coverage.unsampled_bytes >= Math.floor(s.coverage.growth_bytes / 100)",
             ),
-            ("allocated in these stacks: ", "s.stacks.length > 0"),
+            (" growth, in ", "s.stacks.length > 0"),
             (
                 "(no stack was recorded)",
                 "s.stacks.some((stack) => !stack.frames.length)",
             ),
             (
-                "grows since the start of the trace, perhaps earlier",
+                "the start of the trace, perhaps earlier",
                 "Boolean(s.history?.began_ms) && !s.history.began_within",
             ),
         ];
@@ -395,62 +428,110 @@ impl Page<'_> {
         }
         Ok(())
     }
+}
 
-    fn classes(&mut self) -> Result<()> {
-        let rows = "document.querySelectorAll('.room .row')";
-        let shown = self.browser.number(&format!("{rows}.length"))?;
-        ensure!(
-            (1.0..200.0).contains(&shown),
-            "the table has the wrong number of rows: {shown}"
-        );
-        let first = format!("{rows}[0].textContent");
-        let by_growth = self.browser.eval(&first)?;
-        let heading = "document.querySelector('.head .class')";
-        for sorted in ["ascending", "descending"] {
-            self.browser
-                .eval(&format!("{heading}.querySelector('button').focus()"))?;
-            self.browser.key("Enter")?;
-            self.browser.wait(&format!(
-                "{heading}.getAttribute('aria-sort') === '{sorted}'"
-            ))?;
-        }
-        ensure!(
-            self.browser.eval(&first)? != by_growth,
-            "sorting does not change the order"
-        );
-        self.browser
-            .search("find-class", "no class is called this")?;
-        self.browser.wait(&format!("{rows}.length === 0"))?;
-        self.browser.key("Escape")?;
-        self.browser.wait(&format!("{rows}.length > 0"))?;
-        // Only the visible rows are in the table, so scrolling replaces them.
-        let grid = "document.querySelector('.grid')";
-        if self
-            .browser
-            .number(&format!("{grid}.scrollHeight - {grid}.clientHeight"))?
-            > 1000.0
-        {
-            let before = self.browser.eval(&first)?;
-            self.browser
-                .eval(&format!("{grid}.scrollTop = {grid}.scrollHeight / 2"))?;
-            self.browser.wait(&format!("{first} !== {before}"))?;
-        }
-        Ok(())
+/// Checks the table of classes: sorting, search and scrolling.
+fn classes(browser: &mut Browser) -> Result<()> {
+    let rows = "document.querySelectorAll('.room .row')";
+    let shown = browser.number(&format!("{rows}.length"))?;
+    ensure!(
+        (1.0..200.0).contains(&shown),
+        "the table has the wrong number of rows: {shown}"
+    );
+    let first = format!("{rows}[0].textContent");
+    let mut orders = vec![browser.eval(&first)?];
+    let heading = "document.querySelector('.head .class')";
+    for sorted in ["ascending", "descending"] {
+        browser.eval(&format!("{heading}.querySelector('button').focus()"))?;
+        browser.key("Enter")?;
+        browser.wait(&format!(
+            "{heading}.getAttribute('aria-sort') === '{sorted}'"
+        ))?;
+        orders.push(browser.eval(&first)?);
     }
+    // The first class by size can also be the first or the last one by name, but not both.
+    ensure!(
+        orders[1..].iter().any(|order| *order != orders[0]),
+        "sorting does not change the order"
+    );
+    browser.search("find-class", "no class is called this")?;
+    browser.wait(&format!("{rows}.length === 0"))?;
+    browser.key("Escape")?;
+    browser.wait(&format!("{rows}.length > 0"))?;
+    // Scrolling replaces the rows of the table.
+    let grid = "document.querySelector('.grid')";
+    if browser.number(&format!("{grid}.scrollHeight - {grid}.clientHeight"))? > 1000.0 {
+        let before = browser.eval(&first)?;
+        browser.eval(&format!("{grid}.scrollTop = {grid}.scrollHeight / 2"))?;
+        browser.wait(&format!("{first} !== {before}"))?;
+    }
+    Ok(())
+}
 
-    /// Checks that the colours follow the system's setting and the button.
-    fn colours(&mut self) -> Result<()> {
-        readable(self.browser)?;
-        // The button switches from automatic to light, to dark, and back.
-        let told = "document.getElementById('theme').getAttribute('aria-label').includes('same as the system')";
-        for (expected, is_automatic) in [(true, false), (false, false), (true, true)] {
-            self.browser
-                .eval("document.getElementById('theme').click()")?;
-            self.browser.wait(&format!("{BRIGHT} === {expected}"))?;
-            ensure!(self.browser.eval(told)? == is_automatic);
-        }
-        Ok(())
+/// Checks that the colours follow the system until the button is pressed, and that the page remembers the button.
+pub(crate) fn theme(browser: &mut Browser) -> Result<()> {
+    const BUTTON: &str = "document.getElementById('theme')";
+    for (scheme, is_bright) in [("light", true), ("dark", false)] {
+        browser.prefer(scheme)?;
+        browser.wait(&format!("{BRIGHT} === {is_bright}"))?;
     }
+    for is_bright in [true, false, true] {
+        let to = if is_bright { "light" } else { "dark" };
+        browser.wait(&format!(
+            "{BUTTON}.getAttribute('aria-label') === 'Switch to {to} colours'"
+        ))?;
+        browser.eval(&format!("{BUTTON}.focus()"))?;
+        browser.key("Enter")?;
+        browser.wait(&format!("{BRIGHT} === {is_bright}"))?;
+    }
+    // The system prefers dark colours. Without the stored choice, the page follows the system again.
+    reloaded(browser, true)?;
+    browser.eval("localStorage.clear()")?;
+    reloaded(browser, false)
+}
+
+/// Ensures that the page is bright or dark after it is loaded again. The browser stores data with a delay, so this takes
+/// several attempts.
+fn reloaded(browser: &mut Browser, is_bright: bool) -> Result<()> {
+    for _ in 0..10 {
+        browser.eval("window.isOld = true")?;
+        browser.call("Page.reload", json!({}))?;
+        browser.wait(
+            "window.isOld === undefined && document.documentElement?.dataset.ready !== undefined",
+        )?;
+        // A loaded page may have another process, which does not have the setting of the system yet.
+        browser.prefer("dark")?;
+        if browser.eval(BRIGHT)? == is_bright {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let state = browser.eval(
+        "[localStorage.getItem('heapdiff-theme'), document.documentElement.dataset.theme, \
+         matchMedia('(prefers-color-scheme: dark)').matches].join()",
+    )?;
+    bail!(
+        "after it is loaded again, the page is bright: {}, stored: {state}",
+        !is_bright
+    )
+}
+
+/// Checks that the page of one dump has a bar for each holder, and that the bars are as wide as the shares of the heap.
+fn bars(browser: &mut Browser) -> Result<()> {
+    let wrong = browser.eval(
+        "[...document.querySelectorAll('.suspect')].map((row) => { \
+         const [all, part] = row.querySelectorAll('.weight rect'); \
+         const share = 100 * part.getBoundingClientRect().width / all.getBoundingClientRect().width; \
+         return [row.querySelector('.grown').textContent, share]; }) \
+         .filter(([said, share]) => Math.abs(parseFloat(said.split(', ')[1]) - share) > 0.5)",
+    )?;
+    ensure!(
+        wrong.as_array().is_some_and(Vec::is_empty),
+        "the bars have other widths: {wrong}"
+    );
+    let holders = browser.number("document.querySelectorAll('.suspect .weight').length")?;
+    ensure!(holders > 0.0, "there are no holders");
+    Ok(())
 }
 
 /// Saves screenshots of the whole page, light and dark, beside its file.

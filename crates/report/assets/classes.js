@@ -5,27 +5,29 @@ const CLASS_ROW = 28;
 /** Maximum number of printed rows. */
 const PRINTED = 100;
 
-const CLASS_COLUMNS = [
-  ["class", "class", (c) => c.class, null],
-  ["loader", "loader", (c) => c.loader || "", null],
-  ["objects", "objects", (c) => c.objects[c.objects.length - 1] || 0, grouped],
-  ["change", "change", (c) => lastLessFirst(c.objects), signed],
-  ["shallow", "shallow size", (c) => lastLessFirst(c.shallow_bytes), signedSize],
-  ["retained", "retained", (c) => lastLessFirst(c.retained_bytes), signedSize],
-];
-
-const showClasses = (classes) => {
+/**
+ * Shows the table. `figures` are the columns after the names: title, value, and text of a value. `by` is the number of the
+ * column by which the table is sorted at first. `changed` is a word after the number of all classes.
+ */
+const showClasses = (classes, { label, figures, by, changed = "" }) => {
+  const columns = [
+    ["class", (c) => c.class, null],
+    ["loader", (c) => c.loader || "", null],
+    ...figures,
+  ];
+  const kind = (title, text) => (text ? "figure" : title);
   const host = byId("class-table");
   const head = element("div", { class: "row head", role: "row" });
   const body = element("div", { class: "rows", role: "rowgroup" });
   const room = element("div", { class: "room", role: "presentation" });
-  const grid = element("div", { class: "grid", role: "grid", tabindex: "0", "aria-label": "Classes that changed" });
+  const grid = element("div", { class: "grid", role: "grid", tabindex: "0", "aria-label": label });
+  grid.style.setProperty("--figures", String(figures.length));
   body.append(room);
   grid.append(head, body);
   host.append(grid);
   let shown = classes;
-  let by = 5;
   let down = true;
+  let wanted = "";
 
   const onPaper = element("p", { class: "note", hidden: "" });
   host.append(onPaper);
@@ -36,8 +38,8 @@ const showClasses = (classes) => {
     const count = printing ? PRINTED : Math.ceil(grid.clientHeight / CLASS_ROW) + 8;
     const rows = shown.slice(first, first + count).map((c, i) => {
       const row = element("div", { class: "row", role: "row", "aria-rowindex": String(first + i + 2) });
-      for (const [key, , value, text] of CLASS_COLUMNS) {
-        const cell = element("div", { class: key, role: "gridcell" });
+      for (const [title, value, text] of columns) {
+        const cell = element("div", { class: kind(title, text), role: "gridcell" });
         if (text) cell.append(text(value(c)));
         else {
           cell.append(element("bdi", {}, printable(value(c))));
@@ -54,31 +56,33 @@ const showClasses = (classes) => {
   };
 
   const arrange = () => {
-    const wanted = byId("find-class").value.toLowerCase();
     shown = wanted ? classes.filter((c) => c.class.toLowerCase().includes(wanted)) : classes.slice();
-    const value = CLASS_COLUMNS[by][2];
+    const value = columns[by][1];
     const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
     shown.sort((a, b) => (down ? order(value(b), value(a)) : order(value(a), value(b))));
     [...head.children].forEach((cell, i) => {
       cell.setAttribute("aria-sort", i === by ? (down ? "descending" : "ascending") : "none");
     });
     byId("class-count").textContent =
-      shown.length === classes.length ? `${grouped(classes.length)} changed` : `${grouped(shown.length)} of ${grouped(classes.length)}`;
+      shown.length === classes.length ? `${grouped(classes.length)}${changed}` : `${grouped(shown.length)} of ${grouped(classes.length)}`;
     grid.scrollTop = 0;
     draw();
   };
 
-  CLASS_COLUMNS.forEach(([key, title, , text], i) => {
+  columns.forEach(([title, , text], i) => {
     const button = element("button", { type: "button" }, title);
     button.addEventListener("click", () => {
       down = i === by ? !down : text !== null;
       by = i;
       arrange();
     });
-    head.append(element("div", { class: key, role: "columnheader" }, button));
+    head.append(element("div", { class: kind(title, text), role: "columnheader" }, button));
   });
   grid.addEventListener("scroll", () => requestAnimationFrame(draw));
-  byId("find-class").addEventListener("input", settled(arrange));
+  onSearch("find-class", (text) => {
+    wanted = text;
+    arrange();
+  });
   new ResizeObserver(draw).observe(grid);
   for (const when of ["beforeprint", "afterprint"]) {
     window.addEventListener(when, () => {

@@ -45,8 +45,10 @@ const percent = (part, whole) => (whole > 0 ? `${((100 * part) / whole).toFixed(
 const lastLessFirst = (list) => (list.length ? list[list.length - 1] - list[0] : 0);
 
 const isIn = (packages, text) => packages.some((prefix) => text.startsWith(prefix));
+/** The frame that replaces the outer frames of a stack if a trace cut them off. */
+const CUT = "...";
 const isJdk = (text) =>
-  isIn(JDK, text.replace(/^class /, "")) || /^\((proxy|unknown)/.test(text) || text.includes(" (lambda).");
+  text === CUT || isIn(JDK, text.replace(/^class /, "")) || /^\((proxy|unknown)/.test(text) || text.includes(" (lambda).");
 const isAddedFramework = (text) => isIn(ADDED_FRAMEWORKS, text);
 const isFramework = (text) =>
   text.includes(" (proxy).") || isAddedFramework(text) || isIn(FRAMEWORKS, text);
@@ -54,11 +56,18 @@ const isFramework = (text) =>
 /** True for a frame or class that is not the application's. */
 const isRuntime = (text) => isJdk(text) || isFramework(text);
 
-/** Returns a function that calls `act` when no call has followed for 60 ms. */
-const settled = (act) => {
+/** Calls `act` with the lower-case text of a search field, 60 ms after the last change. Escape clears the field. */
+const onSearch = (id, act) => {
+  const field = byId(id);
   let timer = 0;
-  return (...args) => {
+  field.addEventListener("input", () => {
     clearTimeout(timer);
-    timer = setTimeout(() => act(...args), 60);
-  };
+    timer = setTimeout(() => act(field.value.trim().toLowerCase()), 60);
+  });
+  field.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !field.value) return;
+    field.value = "";
+    field.dispatchEvent(new Event("input"));
+    event.preventDefault();
+  });
 };

@@ -10,8 +10,26 @@ const MOST_ROWS = 400;
  */
 const MOST_ABOVE = 200;
 
-/** Returns class and method without the package. */
-const brief = (text) => text.replace(/^((?:class )?)(?:[a-z_][\w-]*\.)+(?=[A-Z(])/, "$1");
+/** A child with at least this share of the bytes of a first frame continues the trunk that begins with the frame. */
+const TRUNK = 0.95;
+/** A bar has a figure if it has room for at least this number of letters. */
+const WITH_FIGURE = 26;
+
+/**
+ * Returns a name in at most `room` letters. Parts are left out in this order: the package, the source line, the outer
+ * classes, the first letters of the class, the class. The end is cut if even the method is too long.
+ */
+const fitted = (text, room) => {
+  if (text.length <= room) return text;
+  const brief = text.replace(/^((?:\u2192 |class |static |thread |ThreadLocal )?)(?:[a-z_][\w-]*\.)+(?=[A-Z(])/, "$1");
+  const plain = brief.replace(/(?<=[\w$>])\([^()]*\)$/, "");
+  const inner = plain.replace(/^(\u2192 |class |static |thread |ThreadLocal )?[\w$]*\$(?=[A-Za-z_])/, "$1");
+  const last = inner.replace(/^.*\.(?=[\w$<])/, "");
+  const fits = [brief, plain, inner].find((part) => part.length <= room);
+  if (fits) return fits;
+  if (last.length > room) return `${last.slice(0, room - 1)}\u2026`;
+  return room - last.length > 4 ? `\u2026${inner.slice(1 - room)}` : last;
+};
 
 const hash = (text) => {
   let h = 0;
@@ -19,19 +37,30 @@ const hash = (text) => {
   return Math.abs(h);
 };
 
+/** The text above a graph while no frame is chosen. */
+const HINT =
+  "Point at a frame or tap it to see its figures. A click, a second tap or Enter zooms, Escape resets, arrow keys move.";
+
 class FlameView {
-  constructor(host, tree, { mode, label, reset }) {
-    Object.assign(this, { host, tree, mode, reset, zoomed: 0, chosen: 0, rows: [], matches: null });
+  /**
+   * `content` is what the innermost bars are. If `trunks` is true, the frames that lead to the first branching are drawn
+   * as one bar.
+   */
+  constructor(host, tree, { mode, label, reset, content, trunks = false }) {
+    Object.assign(this, { host, tree, mode, reset, content, trunks, zoomed: 0, chosen: 0, shown: -1, rows: [], matches: null });
     this.canvas = element("canvas", {
       tabindex: "0",
       role: "application",
       "aria-roledescription": "flame graph",
-      "aria-label": `${label}. Arrow keys move, Enter zooms, Escape resets.`,
+      "aria-label": `${label}. Arrow keys move, Enter zooms or unfolds, Escape resets.`,
     });
-    this.cut = element("p", { class: "note", hidden: "" });
+    this.total = element("span", { class: "total" });
+    this.found = element("output", { class: "found" });
+    this.legend = element("ul", { class: "legend", "aria-label": "Colours" });
     this.said = element("p", { class: "said", role: "status", "aria-live": "polite" });
-    this.tip = element("div", { class: "tip", role: "tooltip", hidden: "" });
-    host.append(this.canvas, this.cut, this.said, this.tip);
+    this.cut = element("p", { class: "note", hidden: "" });
+    const sums = element("p", { class: "sums" }, this.total, this.found);
+    host.append(element("div", { class: "about" }, sums, this.legend, this.said), this.canvas, this.cut);
     this.context = this.canvas.getContext("2d");
     const shades = new Map();
     this.shade = tree.names.map((text) => {
@@ -41,25 +70,25 @@ class FlameView {
     });
     this.runtime = Uint8Array.from(tree.names, (text) => (isRuntime(text) ? 1 : 0));
     this.canvas.addEventListener("mousemove", (event) => this.hover(event));
-    this.canvas.addEventListener("mouseleave", () => this.hideTip());
+    this.canvas.addEventListener("mouseleave", () => this.describe(this.chosen));
     this.canvas.addEventListener("click", (event) => {
       const node = this.at(event.offsetX, event.offsetY);
-      if (node >= 0) this.zoom(node);
+      if (node < 0) return;
+      // A finger cannot point at a frame without a tap, so the first tap shows the figures, and the second one zooms.
+      if (event.pointerType === "touch" && node !== this.chosen) this.choose(node);
+      else this.enter(node);
     });
     this.canvas.addEventListener("keydown", (event) => this.key(event));
     this.canvas.addEventListener("focus", () => this.draw());
-    this.canvas.addEventListener("blur", () => {
-      this.hideTip();
-      this.draw();
-    });
+    this.canvas.addEventListener("blur", () => this.draw());
     reset.addEventListener("click", () => {
-      this.zoom(0);
+      this.clear();
       this.canvas.focus();
     });
     new ResizeObserver(() => {
       if (this.host.clientWidth !== this.width) this.draw();
     }).observe(host);
-    this.draw();
+    this.setMode(mode);
   }
 
   get values() {
@@ -68,20 +97,115 @@ class FlameView {
 
   setMode(mode) {
     this.mode = mode;
-    this.zoomed = 0;
-    this.chosen = 0;
+    this.fold();
+    this.total.textContent = `Total: ${size(this.values[0])}`;
+    this.explain();
     this.find(this.wanted || "");
+    this.zoomed = 0;
+    this.choose(0);
+  }
+
+  /** Shows what the colours mean. */
+  explain() {
+    const keys =
+      this.mode === "after"
+        ? [["grew-3", "grew"], ["runtime-1", "did not change"], ["shrank-3", "shrank"]]
+        : [["own-2", "application"], ["runtime-2", "JDK and frameworks"], ["content-2", this.content]];
+    if (this.folds.size) keys.push(["root", "folded frames"]);
+    keys.push(["match", "found"]);
+    const entry = ([colour, text]) => {
+      const key = element("span", { class: "key", "aria-hidden": "true" });
+      key.style.setProperty("--own", `var(--${colour})`);
+      return element("li", {}, key, text);
+    };
+    this.legend.replaceChildren(...keys.map(entry));
+  }
+
+  /**
+   * Finds the trunks. A trunk begins with a first frame and continues while one child has almost all of its bytes. The
+   * frame that branches stays visible. If only classes are below it, the last frame of the application stays visible.
+   */
+  fold() {
+    const { tree, values } = this;
+    this.folds = new Map();
+    this.inner = new Map();
+    this.unfolded = new Set();
+    const heads = this.trunks ? this.children(0) : [];
+    for (const first of heads) {
+      if (tree.names[tree.name[first]] === CUT) {
+        heads.push(...this.children(first));
+        continue;
+      }
+      const trunk = [];
+      for (let node = first; node !== undefined && !tree.isClass(node); ) {
+        trunk.push(node);
+        node = this.children(node).find((child) => values[child] >= TRUNK * values[first]);
+      }
+      const branches = trunk.length && this.children(trunk.at(-1)).some((child) => !tree.isClass(child));
+      const own = branches ? -1 : trunk.findLastIndex((node) => !this.runtime[tree.name[node]]);
+      const [next] = trunk.splice(Math.max(own < 0 ? trunk.length - 1 : own, 0));
+      if (trunk.length < 2) continue;
+      this.folds.set(first, trunk);
+      for (const node of trunk) this.inner.set(node, first);
+      // Narrow stacks that leave the trunk are folded, too.
+      heads.push(...this.below(first).filter((child) => child !== next));
+    }
+  }
+
+  /** Returns the frames that are folded into the bar of a node, or undefined. */
+  folded(node) {
+    return this.unfolded.has(node) ? undefined : this.folds.get(node);
+  }
+
+  /** Returns the bar in which a node is drawn. */
+  bar(node) {
+    const first = this.inner.get(node);
+    return first === undefined || this.unfolded.has(first) ? node : first;
+  }
+
+  above(node) {
+    const parent = this.tree.parent[node];
+    return parent < 0 ? -1 : this.bar(parent);
+  }
+
+  below(node) {
+    const trunk = this.folded(node);
+    if (!trunk) return this.children(node);
+    const inner = new Set(trunk);
+    return trunk.flatMap((each) => this.children(each).filter((child) => !inner.has(child)));
+  }
+
+  /** Zooms into a bar, or unfolds it. */
+  enter(node) {
+    if (this.folded(node)) {
+      this.unfolded.add(node);
+      this.choose(node);
+    } else {
+      this.zoom(node);
+    }
+  }
+
+  clear() {
+    this.unfolded.clear();
+    this.zoom(0);
   }
 
   zoom(node) {
     this.zoomed = node;
-    this.chosen = node;
-    this.reset.disabled = node === 0;
     this.host.dataset.zoom = this.tree.names[this.tree.name[node]];
-    this.hideTip();
+    this.choose(node);
+  }
+
+  choose(node) {
+    this.chosen = node;
+    this.shown = -1;
+    // Keep the chosen frame in view: if it is not below the zoomed frame, zoom out to it.
+    if (node < this.zoomed || node >= this.tree.end[this.zoomed]) this.zoomed = node;
+    this.reset.disabled = this.zoomed === 0 && !this.unfolded.size;
+    this.host.dataset.chosen = this.tree.names[this.tree.name[node]];
     this.draw();
-    this.say();
-    this.inSight(this.placeOf(node)?.[1] ?? 0);
+    this.describe(node);
+    if (document.activeElement === this.canvas) this.inSight(this.placeOf(node)?.[1] ?? 0);
   }
 
   /**
@@ -90,13 +214,13 @@ class FlameView {
    */
   inSight(y) {
     const top = this.canvas.getBoundingClientRect().top + y;
-    const hidden = document.querySelector("header")?.getBoundingClientRect().bottom ?? 0;
-    if (top >= hidden && top + 3 * ROW <= innerHeight) return;
-    scrollBy({ top: top - innerHeight / 3 });
+    const hidden = this.said.getBoundingClientRect().bottom;
+    if (top >= Math.min(hidden, innerHeight / 2) && top + 3 * ROW <= innerHeight) return;
+    scrollBy({ top: top - innerHeight / 2 });
   }
 
   /**
-   * Marks frames whose name contains a text, and adds up their values. If a path has several matches, only the one
+   * Marks frames whose name contains a text in lower case, and adds up their values. If a path has several matches, only the one
    * nearest to the root is counted, because its value includes the values of the others.
    */
   find(wanted) {
@@ -105,12 +229,11 @@ class FlameView {
     if (!wanted) {
       this.matches = null;
       delete this.host.dataset.matched;
-      this.said.textContent = "";
+      this.found.textContent = "";
       this.draw();
       return;
     }
-    const part = wanted.toLowerCase();
-    this.matches = Uint8Array.from(tree.names, (text) => (text.toLowerCase().includes(part) ? 1 : 0));
+    this.matches = Uint8Array.from(tree.names, (text) => (text.toLowerCase().includes(wanted) ? 1 : 0));
     let sum = 0;
     let frames = 0;
     for (let i = 1; i < tree.count; ) {
@@ -123,7 +246,7 @@ class FlameView {
       }
     }
     this.host.dataset.matched = String(frames);
-    this.said.textContent = frames
+    this.found.textContent = frames
       ? `${grouped(frames)} found, ${size(sum)}, ${percent(sum, values[0])} of all`
       : "nothing found";
     this.draw();
@@ -140,21 +263,21 @@ class FlameView {
   key(event) {
     // Leave shortcuts to the browser: Alt with an arrow key goes back.
     if (event.altKey || event.ctrlKey || event.metaKey) return;
-    const { tree, values } = this;
+    const { values } = this;
     const widest = (list) => list.reduce((a, b) => (values[b] > values[a] ? b : a), list[0]);
     const beside = (step) => {
-      const parent = tree.parent[this.chosen];
+      const parent = this.above(this.chosen);
       if (parent < 0) return -1;
-      const list = this.children(parent);
+      const list = this.below(parent);
       return list[list.indexOf(this.chosen) + step] ?? -1;
     };
     let to = -1;
     switch (event.key) {
       case "ArrowDown":
-        to = widest(this.children(this.chosen)) ?? -1;
+        to = widest(this.below(this.chosen)) ?? -1;
         break;
       case "ArrowUp":
-        to = tree.parent[this.chosen];
+        to = this.above(this.chosen);
         break;
       case "ArrowLeft":
         to = beside(-1);
@@ -167,25 +290,17 @@ class FlameView {
         break;
       case "Enter":
       case " ":
-        this.zoom(this.chosen);
+        this.enter(this.chosen);
         event.preventDefault();
         return;
       case "Escape":
-        this.zoom(0);
+        this.clear();
         return;
       default:
         return;
     }
     event.preventDefault();
-    if (to < 0) return;
-    this.chosen = to;
-    // Keep the chosen frame in view: if it is not below the zoomed frame, zoom out to it.
-    if (to < this.zoomed || to >= tree.end[this.zoomed]) this.zoomed = to;
-    this.reset.disabled = this.zoomed === 0;
-    this.draw();
-    this.say();
-    const place = this.placeOf(to);
-    if (place) this.showTip(to, place[0] + 8, place[1] + ROW);
+    if (to >= 0) this.choose(to);
   }
 
   placeOf(node) {
@@ -196,15 +311,32 @@ class FlameView {
     return null;
   }
 
-  texts(node) {
-    const value = this.values[node];
-    const share = `${size(value)}, ${percent(value, this.values[0])} of all`;
-    return [this.tree.names[this.tree.name[node]], share, ...this.tree.details(node)];
+  /** Returns the name of a bar, in at most `room` letters. */
+  label(node, room = Infinity) {
+    const trunk = this.folded(node);
+    if (!trunk) return fitted(this.tree.names[this.tree.name[node]], room);
+    const frames = `${grouped(trunk.length)} frames`;
+    const [part, all] = [this.values[trunk.at(-1)], this.values[0]];
+    const long = `${frames} that ${part === all ? "all stacks" : `${percent(part, all)} of the bytes`} share`;
+    return [long, frames].find((text) => text.length <= room) ?? "\u2026";
   }
 
-  say() {
-    this.host.dataset.chosen = this.tree.names[this.tree.name[this.chosen]];
-    this.said.textContent = this.texts(this.chosen).slice(0, 2).join(": ");
+  /** Shows name and figures of a bar above the graph. */
+  describe(node) {
+    if (node === this.shown) return;
+    this.shown = node;
+    if (node === 0 && this.chosen === 0 && document.activeElement !== this.canvas) {
+      this.said.textContent = HINT;
+      return;
+    }
+    const { tree } = this;
+    const trunk = this.folded(node);
+    const ends = trunk && [trunk[0], trunk.at(-1)].map((end) => tree.names[tree.name[end]]);
+    const details = trunk ? [`${ends.join(" \u2026 ")}; Enter or a click unfolds them`] : tree.details(node);
+    const value = this.values[node];
+    const figures = `${size(value)}, ${percent(value, this.values[0])} of all`;
+    const about = [figures, ...details].join("; ");
+    this.said.replaceChildren(element("span", {}, name(this.label(node), "strong"), ": ", element("br"), about));
   }
 
   at(x, y) {
@@ -225,21 +357,7 @@ class FlameView {
   hover(event) {
     const node = this.at(event.offsetX, event.offsetY);
     this.canvas.style.cursor = node >= 0 ? "pointer" : "default";
-    if (node < 0) this.hideTip();
-    else this.showTip(node, event.offsetX + 12, event.offsetY + 16);
-  }
-
-  showTip(node, x, y) {
-    const [first, ...rest] = this.texts(node);
-    this.tip.replaceChildren(name(first, "strong"), ...rest.map((text) => element("div", {}, text)));
-    this.tip.hidden = false;
-    const room = this.host.clientWidth - this.tip.offsetWidth;
-    this.tip.style.left = `${Math.max(0, Math.min(x, room))}px`;
-    this.tip.style.top = `${y}px`;
-  }
-
-  hideTip() {
-    this.tip.hidden = true;
+    this.describe(node < 0 ? this.chosen : node);
   }
 
   colours() {
@@ -271,8 +389,10 @@ class FlameView {
   colour(node, colours) {
     const { tree } = this;
     const text = tree.name[node];
-    if (node === 0) return colours.root;
-    if (this.matches && this.matches[text]) return colours.match;
+    const trunk = this.folded(node);
+    const isMatch = (each) => this.matches?.[tree.name[each]];
+    if (trunk ? trunk.some(isMatch) : node > 0 && isMatch(node)) return colours.match;
+    if (trunk || node === 0) return colours.root;
     if (this.mode === "after") {
       const net = tree.values.grown[node] - tree.values.shrunk[node];
       const strength = Math.min(2, Math.floor((4 * Math.abs(net)) / Math.max(tree.values.after[node], 1)));
@@ -289,9 +409,9 @@ class FlameView {
     const put = (row, x, width, node) => (rows[row] ||= []).push([x, x + width, node]);
     // Frames above the zoomed frame are drawn as wide as the view.
     const above = [];
-    for (let p = tree.parent[this.zoomed]; p >= 0; p = tree.parent[p]) above.unshift(p);
-    const folded = Math.max(0, above.length - MOST_ABOVE);
-    const shownAbove = folded ? [0, ...above.slice(1 - MOST_ABOVE)] : above;
+    for (let p = this.above(this.zoomed); p >= 0; p = this.above(p)) above.unshift(p);
+    const hidden = Math.max(0, above.length - MOST_ABOVE);
+    const shownAbove = hidden ? [0, ...above.slice(1 - MOST_ABOVE)] : above;
     shownAbove.forEach((node, row) => put(row, 0, this.width, node));
     let cut = false;
     if (values[this.zoomed] > 0) {
@@ -302,7 +422,7 @@ class FlameView {
         // The last child pushed is taken first, so children are pushed in reverse order.
         const below = [];
         let from = x;
-        for (let c = node + 1; c < tree.end[node]; c = tree.end[c]) {
+        for (const c of this.below(node)) {
           const wide = (width * values[c]) / values[node];
           if (wide >= NARROWEST) below.push([c, from, wide, row + 1]);
           from += wide;
@@ -313,7 +433,7 @@ class FlameView {
     }
     const said = [];
     if (cut) said.push(`Only ${MOST_ROWS} rows are drawn; zoom into a frame to see what is below it.`);
-    if (folded) said.push(`${grouped(folded)} frames between the first row and the second are not drawn.`);
+    if (hidden) said.push(`${grouped(hidden)} frames between the first row and the second are not drawn.`);
     this.cut.textContent = said.join(" ");
     this.cut.hidden = !said.length;
     const height = Math.max(rows.length, 1) * ROW;
@@ -326,7 +446,7 @@ class FlameView {
   }
 
   paint(above) {
-    const { context, rows, tree } = this;
+    const { context, rows, values } = this;
     const colours = this.colours();
     context.font = "12px ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace";
     context.textBaseline = "middle";
@@ -352,11 +472,11 @@ class FlameView {
         }
         const room = Math.floor((width - 8) / letter);
         if (room < 3) continue;
-        let text = tree.names[tree.name[node]];
-        if (text.length > room) text = brief(text);
-        if (text.length > room) text = `${text.slice(0, room - 1)}\u2026`;
+        const figure = room >= WITH_FIGURE ? size(values[node]) : "";
+        const text = this.label(node, room - (figure ? figure.length + 2 : 0));
         context.fillStyle = colours.text;
         context.fillText(text, x + 4, level * ROW + ROW / 2);
+        if (figure) context.fillText(figure, to - 5 - figure.length * letter, level * ROW + ROW / 2);
       }
     });
     this.host.dataset.drawn = String(drawn);

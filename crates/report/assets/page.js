@@ -1,32 +1,17 @@
-// The page as a whole: theme, views, saving.
-
-const views = [];
-
-const THEMES = ["auto", "light", "dark"];
-let theme = "auto";
-byId("theme").addEventListener("click", () => {
-  theme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
-  if (theme === "auto") delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = theme;
-  byId("theme").textContent = { auto: "\u25d0", light: "\u2600", dark: "\u263e" }[theme];
-  const said = theme === "auto" ? "same as the system" : theme;
-  byId("theme").setAttribute("aria-label", `Colours: ${said}`);
-  views.forEach((view) => view.draw());
-});
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => views.forEach((view) => view.draw()));
-
-// Print in the light theme, canvases included.
-for (const [when, dressed] of [["beforeprint", "light"], ["afterprint", null]]) {
-  window.addEventListener(when, () => {
-    const wanted = dressed ?? (theme === "auto" ? null : theme);
-    if (wanted) document.documentElement.dataset.theme = wanted;
-    else delete document.documentElement.dataset.theme;
-    views.forEach((view) => view.draw());
-  });
-}
+// The page of a comparison: its graphs, its table, and the button that saves the report.
 
 showSuspects(report.suspects);
-showClasses(report.classes);
+showClasses(report.classes, {
+  label: "Classes that changed",
+  figures: [
+    ["objects", (c) => c.objects.at(-1) ?? 0, grouped],
+    ["change", (c) => lastLessFirst(c.objects), signed],
+    ["shallow bytes", (c) => lastLessFirst(c.shallow_bytes), signedSize],
+    ["retained bytes", (c) => lastLessFirst(c.retained_bytes), signedSize],
+  ],
+  by: 4,
+  changed: " changed",
+});
 
 if (flameData) {
   // Figures are estimates only if the dump was taken with the agent. Otherwise the dump itself records the stack of
@@ -36,29 +21,22 @@ if (flameData) {
     mode: "grown",
     label: "Growth by allocating stack",
     reset: byId("flame-reset"),
+    content: "allocated class",
+    trunks: true,
   });
-  views.push(view);
+  redraws.push(() => view.draw());
   byId("flame-mode").addEventListener("change", (event) => view.setMode(event.target.value));
-  byId("find-frame").addEventListener("input", settled((event) => view.find(event.target.value.trim())));
+  onSearch("find-frame", (text) => view.find(text));
 }
 
-const holders = new FlameView(byId("held-graph"), holderTree(report.suspects), {
+const holders = new FlameView(byId("held-graph"), holderTree(report.suspects, sentences.suspects.map((said) => said.path)), {
   mode: "grown",
   label: "Retained growth by holder path",
   reset: byId("held-reset"),
+  content: "class that accumulates",
 });
-views.push(holders);
-byId("find-holder").addEventListener("input", settled((event) => holders.find(event.target.value.trim())));
-
-for (const field of document.querySelectorAll("input[type=search]")) {
-  field.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && field.value) {
-      field.value = "";
-      field.dispatchEvent(new Event("input"));
-      event.preventDefault();
-    }
-  });
-}
+redraws.push(() => holders.draw());
+onSearch("find-holder", (text) => holders.find(text));
 
 byId("save").addEventListener("click", () => {
   const text = `${JSON.stringify(report, null, 2)}\n`;

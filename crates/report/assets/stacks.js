@@ -18,12 +18,13 @@ const show = () => {
   byId("reset").replaceWith(reset);
   const host = element("div", { class: "flame", id: "flame-graph" });
   byId("flame-graph").replaceWith(host);
-  view = new FlameView(host, trees.get(which), { mode: "grown", label: document.title, reset });
-  view.find(byId("find-frame").value.trim());
+  const trunks = which === "callers";
+  view = new FlameView(host, trees.get(which), { mode: "grown", label: document.title, reset, content: "allocated class", trunks });
+  view.find(byId("find-frame").value.trim().toLowerCase());
 };
 
 order.addEventListener("change", show);
-byId("find-frame").addEventListener("input", settled((event) => view.find(event.target.value.trim())));
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => view.draw());
+onSearch("find-frame", (text) => view.find(text));
 show();
+redraws.push(() => view.draw());
 document.documentElement.dataset.ready = String(Math.round(performance.now()));

@@ -7,51 +7,13 @@ const FIRST = 25;
 
 const series = (list, shown) => list.map(shown).join(" \u2192 ");
 
-/**
- * Returns list items for frames, the leaf first. Frames of the JDK and of frameworks are folded, except the frame that
- * the application called. If there is no application frame, frames of the user's frameworks are shown in place of
- * application frames; if there are none of these either, frames of known frameworks.
- */
-const framesView = (frames) => {
-  const line = (frame) => element("li", isRuntime(frame) ? { class: "runtime" } : {}, name(frame));
-  const kinds = [(frame) => !isRuntime(frame), isAddedFramework, isFramework];
-  const isTelling = kinds.find((kind) => frames.some(kind));
-  if (!isTelling) return frames.map(line);
-  const own = frames.findIndex(isTelling);
-  const lines = [];
-  let folded = [];
-  const unfold = () => {
-    const whose = [...new Set(folded.map((frame) => (isFramework(frame) ? "framework" : "JDK")))].sort().reverse().join(" and ");
-    const count = element("summary", {}, `\u2026 ${grouped(folded.length)} ${whose} frame${folded.length > 1 ? "s" : ""}`);
-    const all = element("details", {}, count, element("ol", { class: "frames" }, ...folded.map(line)));
-    if (folded.length) lines.push(element("li", { class: "runtime" }, all));
-    folded = [];
-  };
-  frames.forEach((frame, i) => {
-    if (!isTelling(frame) && i + 1 !== own) {
-      folded.push(frame);
-    } else {
-      unfold();
-      lines.push(line(frame));
-    }
-  });
-  unfold();
-  return lines;
-};
-
 /** Returns one stack. `figures` is a sentence with the figures of the stack. */
 const stackView = (stack, figures) => {
-  const about = [figures];
-  if (stack.threads.length) about.push(`in ${stack.threads.map(printable).join(", ")}`);
   const frames = element("ol", { class: "frames" });
   frames.append(...framesView(stack.frames));
   if (!stack.frames.length) frames.append(element("li", { class: "runtime" }, sentences.no_stack));
-  return element(
-    "div",
-    { class: "stack" },
-    element("p", {}, name(stack.class), element("span", { class: "dim" }, `  ${about.join(", ")}`)),
-    frames,
-  );
+  const about = element("p", {}, name(stack.class), element("span", { class: "dim" }, `  ${figures}`));
+  return element("div", { class: "stack" }, about, frames);
 };
 
 const fact = (list, label, ...values) =>
@@ -80,41 +42,34 @@ const historyView = ({ series: { time_ms, live_bytes }, slope, began_ms, began_w
     chart.append(drawn("line", { x1: at, x2: at, y1: 0, y2: height, stroke: "currentColor", "stroke-dasharray": "3 3" }));
   }
   const utc = (ms) => `${new Date(ms).toISOString().slice(0, 19).replace("T", " ")} UTC`;
-  const since = began_ms ? [`grows since ${began_within ? utc(began_ms) : "the start of the trace, perhaps earlier"}`] : [];
-  return [chart, told, ...since];
+  const since = began_ms ? [began_within ? utc(began_ms) : "the start of the trace, perhaps earlier"] : [];
+  return { history: [chart, told], since };
 };
 
-/** Returns the details of a suspect. `said` contains the sentences about the samples of the suspect. */
+/** Returns the details of a suspect. `said` contains the path, and sentences about the samples. */
 const suspectDetails = (suspect, said) => {
   const facts = element("dl");
-  fact(facts, "why", ...suspect.reasons.map(printable));
-  // Reports of some older versions lack these keys.
-  for (const key of ["detector", "trend"]) {
-    if (typeof suspect[key] === "string") fact(facts, key, printable(suspect[key]));
-  }
-  if (suspect.holders > 1) fact(facts, "spread", `among ${grouped(suspect.holders)} holders`);
-  if (suspect.also_held_by?.length) fact(facts, "also held by", ...suspect.also_held_by.map((field) => name(field)));
+  fact(facts, "class", name(suspect.class));
+  fact(facts, "objects", `${series(suspect.objects, grouped)}, which retain ${series(suspect.retained_bytes, size)}`);
   if (suspect.off_heap_bytes?.length) fact(facts, "off heap", series(suspect.off_heap_bytes, size));
-  fact(facts, "content", name(suspect.class));
-  fact(facts, "objects", series(suspect.objects, grouped));
-  fact(facts, "retained", series(suspect.retained_bytes, size));
-  if (suspect.history?.series.time_ms.length) fact(facts, "history", ...historyView(suspect.history));
-  fact(facts, "kept alive by", name(suspect.root));
   const path = element("ol", { class: "path" });
-  for (const step of suspect.path) {
-    path.append(element("li", step === suspect.holder ? { class: "holder" } : {}, name(step)));
-  }
+  said.path.forEach((step, i) => path.append(element("li", i === said.holder ? { class: "holder" } : {}, name(step))));
   fact(facts, "path", path);
-  const box = element("div", { class: "details" }, facts);
+  fact(facts, "why", ...suspect.reasons.map(printable));
+  if (suspect.history?.series.time_ms.length) {
+    const { history, since } = historyView(suspect.history);
+    fact(facts, "history", ...history);
+    if (since.length) fact(facts, "since", ...since);
+  }
+  const through = suspect.allocated_through;
+  if (through) fact(facts, "through", name(through.frame), said.through);
   if (suspect.stacks.length) {
-    box.append(element("h3", {}, `allocated in these stacks: ${said.sampled}`));
-    const through = suspect.allocated_through;
-    if (through) box.append(element("p", {}, "through ", name(through.frame), `: ${said.through}`));
-    box.append(...suspect.stacks.map((stack, i) => stackView(stack, said.stacks[i])));
+    fact(facts, "from", ...suspect.stacks.map((stack, i) => stackView(stack, said.stacks[i])));
+    fact(facts, "sampled", said.sampled);
   }
   if (suspect.likely_fix) fact(facts, "fix", printable(suspect.likely_fix));
   if (suspect.next?.length) fact(facts, "next", ...suspect.next.map((command) => element("code", {}, printable(command))));
-  return box;
+  return element("div", { class: "details" }, facts);
 };
 
 const suspectView = (suspect, said, widest) => {
@@ -122,6 +77,7 @@ const suspectView = (suspect, said, widest) => {
   const verdict = Object.hasOwn(VERDICTS, suspect.verdict) ? suspect.verdict : "growth";
   const bar = element("span", { class: "weight", "aria-hidden": "true" });
   bar.style.setProperty("--part", String(widest > 0 ? Math.max(0, grown) / widest : 0));
+  const kind = suspect.detector ? [" ", element("span", { class: "kind", "data-pill": suspect.detector }, printable(suspect.detector))] : [];
   const row = element(
     "details",
     { class: "suspect" },
@@ -129,8 +85,8 @@ const suspectView = (suspect, said, widest) => {
       "summary",
       {},
       element("span", { class: "rank" }, String(suspect.rank)),
-      element("span", { class: `verdict ${verdict}` }, VERDICTS[verdict]),
-      element("span", { class: "what" }, name(suspect.holder), element("span", { class: "dim" }, " holds ", name(suspect.class))),
+      element("span", { class: `verdict ${verdict}`, "data-pill": VERDICTS[verdict] }, VERDICTS[verdict]),
+      element("span", { class: "what" }, name(suspect.holder), element("span", { class: "dim" }, " holds ", name(suspect.class)), ...kind),
       element("span", { class: "grown" }, signedSize(grown)),
       bar,
     ),
@@ -145,13 +101,6 @@ const suspectView = (suspect, said, widest) => {
 const showSuspects = (suspects) => {
   const none = byId("no-suspects");
   const list = byId("suspect-list");
-  const counts = new Map();
-  for (const { verdict } of suspects) counts.set(verdict, (counts.get(verdict) || 0) + 1);
-  for (const [verdict, text] of Object.entries(VERDICTS)) {
-    if (!counts.has(verdict)) continue;
-    const chip = element("span", { class: `verdict ${verdict}` }, text);
-    byId("verdicts").append(chip, ` ${grouped(counts.get(verdict))} `);
-  }
   if (!suspects.length) {
     none.textContent = sentences.none ?? "";
     none.hidden = !sentences.none;
@@ -167,6 +116,7 @@ const showSuspects = (suspects) => {
   let limit = FIRST;
   const all = element("button", { type: "button" }, `Show all ${grouped(rows.length)}`);
   list.append(all);
+  const fits = (row, i) => (!wanted || texts[i].includes(wanted)) && pills.fits(row);
   const show = () => {
     texts ||= wanted
       ? suspects.map((s) =>
@@ -175,9 +125,9 @@ const showSuspects = (suspects) => {
       : null;
     let found = 0;
     rows.forEach((row, i) => {
-      const fits = !wanted || texts[i].includes(wanted);
-      found += fits ? 1 : 0;
-      row.hidden = !fits || found > limit;
+      const isFound = fits(row, i);
+      found += isFound ? 1 : 0;
+      row.hidden = !isFound || found > limit;
     });
     all.hidden = found <= limit;
     all.textContent = `Show all ${grouped(found)}`;
@@ -185,18 +135,16 @@ const showSuspects = (suspects) => {
     none.textContent = "No suspect has a name that contains this.";
   };
   all.addEventListener("click", () => {
-    const next = rows.findIndex((row, i) => i > 0 && row.hidden && (!wanted || texts[i].includes(wanted)));
+    const next = rows.findIndex((row, i) => row.hidden && fits(row, i));
     limit = Infinity;
     show();
     // The button is hidden now, so focus the first suspect that it revealed.
     rows[Math.max(next, 0)].querySelector("summary").focus();
   });
-  byId("find-suspect").addEventListener(
-    "input",
-    settled((event) => {
-      wanted = event.target.value.trim().toLowerCase();
-      show();
-    }),
-  );
-  show();
+  onSearch("find-suspect", (text) => {
+    wanted = text;
+    show();
+  });
+  const pills = pillBar(byId("pills"), show);
+  pills.set(rows);
 };

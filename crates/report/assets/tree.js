@@ -67,7 +67,7 @@ const stackTree = (data) => {
     const place = data.places[tree.name[node] - 1];
     const basis = data.estimated ? " (estimated)" : "";
     return [
-      ...(place ? [`allocates at ${printable(place)}`] : []),
+      ...(place ? [`at ${printable(place)}`] : []),
       ...(tree.isClass(node) ? ["the class that was allocated"] : []),
       ...(data.single ? [] : [`${signedSize(grown[node] - shrunk[node])}: ${size(before)} before, ${size(after[node])} after${basis}`]),
     ];
@@ -75,14 +75,17 @@ const stackTree = (data) => {
   return completed(tree);
 };
 
-/** Builds the tree of holder paths, from the GC root to the content. Widths are the growth of retained bytes. */
-const holderTree = (suspects) => {
+/**
+ * Builds the tree of holder paths, from the GC root to the content. `paths` has the path of each suspect. Widths are the
+ * growth of retained bytes.
+ */
+const holderTree = (suspects, paths) => {
   const top = { children: new Map(), own: 0, ranks: [] };
-  for (const suspect of suspects) {
+  for (const [i, suspect] of suspects.entries()) {
     const grown = suspect.growth.retained_bytes;
     if (grown <= 0) continue;
     let node = top;
-    for (const step of [suspect.root, ...suspect.path, `\u2192 ${suspect.class}`]) {
+    for (const step of [...paths[i], `\u2192 ${suspect.class}`]) {
       if (!node.children.has(step)) node.children.set(step, { children: new Map(), own: 0, ranks: [] });
       node = node.children.get(step);
       node.ranks.push(suspect.rank);

@@ -27,7 +27,7 @@ use sha2::{Digest, Sha256};
 use crate::coverage;
 use crate::printable::printable;
 use crate::stacks::{Names, Stacks, Step};
-use crate::text::interval;
+use crate::text::{HolderPath, in_threads, interval};
 use crate::view::DiffReport;
 
 pub(crate) use heap::render as render_heap;
@@ -35,19 +35,29 @@ pub use stacks::{StackPage, render_stacks};
 
 /// The style of all pages. Colour-blind readers can distinguish its colours, in light and in dark mode.
 pub const STYLE: &str = include_str!("../assets/page.css");
-/// Scripts that all pages share: creation of elements, format of numbers, flame graphs, and the trees for flame graphs.
-const PARTS: [&str; 3] = [
+/// Scripts that all pages share: creation of elements, format of numbers, colours, and buttons that filter.
+const BASE: [&str; 3] = [
     include_str!("../assets/data.js"),
+    include_str!("../assets/theme.js"),
+    include_str!("../assets/pills.js"),
+];
+/// Scripts that pages with flame graphs share.
+const FLAMES: [&str; 2] = [
     include_str!("../assets/flame.js"),
     include_str!("../assets/tree.js"),
 ];
 /// Scripts of this page. They come after [`parts`], and each comes after the scripts that it uses.
-const SCRIPTS: [&str; 4] = [
+const SCRIPTS: [&str; 5] = [
     include_str!("../assets/embedded.js"),
+    FOLDING,
     include_str!("../assets/suspects.js"),
-    include_str!("../assets/classes.js"),
+    CLASSES,
     include_str!("../assets/page.js"),
 ];
+/// Script of the frames of a stack.
+const FOLDING: &str = include_str!("../assets/frames.js");
+/// Script of the table of classes.
+const CLASSES: &str = include_str!("../assets/classes.js");
 
 /// Maximum size in bytes of the suspects in the embedded JSON, as estimated by [`suspect_bytes`].
 const SUSPECT_BYTES: usize = 3_000_000;
@@ -91,6 +101,10 @@ struct Sentences {
 
 #[derive(Serialize)]
 struct SuspectSentences {
+    /// The GC root and the steps of the path.
+    path: Vec<String>,
+    /// The index of the holder in `path`.
+    holder: Option<usize>,
     sampled: String,
     through: Option<String>,
     /// The figures of each stack of the suspect.
@@ -101,13 +115,18 @@ impl Sentences {
     fn new(report: &Report, has_more: bool) -> Self {
         let is_empty = report.suspects.is_empty() && !has_more;
         let none = crate::explained::nothing(report).filter(|_| is_empty);
-        let suspect = |suspect: &Suspect| SuspectSentences {
-            sampled: coverage::sentence(suspect),
-            through: suspect
-                .allocated_through
-                .as_ref()
-                .map(|through| crate::share(through, suspect.stacks.len())),
-            stacks: suspect.stacks.iter().map(figures).collect(),
+        let suspect = |suspect: &Suspect| {
+            let (path, holder) = path_of(suspect);
+            SuspectSentences {
+                path,
+                holder,
+                sampled: coverage::sentence(suspect),
+                through: suspect
+                    .allocated_through
+                    .as_ref()
+                    .map(|through| crate::share(through, suspect.stacks.len())),
+                stacks: suspect.stacks.iter().map(figures).collect(),
+            }
         };
         Self {
             none: none.as_deref().map(crate::capitalized),
@@ -117,10 +136,44 @@ impl Sentences {
     }
 }
 
-/// Returns the figures of a stack as a sentence.
+/// The reference by which a thread holds the value of a `ThreadLocal`.
+const THREAD_LOCAL: &str = "java.lang.ThreadLocal$ThreadLocalMap$Entry.value";
+
+/// Returns the path of a suspect, with its GC root, and the index of the holder. If the holder is a `ThreadLocal`, the
+/// step from the thread to the value has the name of the `ThreadLocal`.
+fn path_of(suspect: &Suspect) -> (Vec<String>, Option<usize>) {
+    let holder = &*suspect.holder;
+    let path = HolderPath {
+        root: &suspect.root,
+        steps: &suspect.path,
+        holder,
+    };
+    let mut steps = path.rooted();
+    let is_holder = |step: &String| step == holder || step.strip_prefix("static ") == Some(holder);
+    let fix = suspect.likely_fix.as_deref().unwrap_or_default();
+    let is_named = suspect.detector.as_deref() == Some("thread-local") && fix.contains(holder);
+    let at = steps.iter().position(is_holder).or_else(|| {
+        let at = steps.iter().rposition(|step| step == THREAD_LOCAL);
+        at.filter(|_| is_named)
+    });
+    if let Some(step) = at.and_then(|at| steps.get_mut(at))
+        && step == THREAD_LOCAL
+        && is_named
+    {
+        *step = format!("ThreadLocal {holder}");
+    }
+    (steps, at)
+}
+
+/// Returns the figures and threads of a stack as a sentence.
 fn figures(stack: &Stack) -> String {
     let bytes = interval(stack.estimated_bytes, stack.ci95);
-    format!("{bytes}, {}", coverage::stack(stack))
+    let mut text = format!("{bytes}, {}", coverage::stack(stack));
+    let threads: Vec<String> = stack.threads.iter().map(self::text).collect();
+    if let Some((first, others)) = threads.split_first() {
+        let _ = write!(text, ", {}", in_threads(first, others));
+    }
+    text
 }
 
 /// Replaces those characters of a text that could control a terminal or reorder the text around them.
@@ -137,9 +190,20 @@ fn taken(dump: &SnapshotInfo, report: &Report) -> String {
     }
 }
 
-/// Returns the script that every page begins with.
+/// Puts the scripts of a page into one function.
+#[must_use]
+pub fn wrapped(scripts: &[&str]) -> String {
+    format!("(() => {{\n\"use strict\";\n{}}})();\n", scripts.concat())
+}
+
+/// Returns the script with which every page begins that has a flame graph.
 #[must_use]
 pub fn parts() -> String {
+    base() + &FLAMES.concat()
+}
+
+/// Returns the script with which every page begins.
+fn base() -> String {
     let list = |name: &str, prefixes: Vec<&str>| {
         let prefixes = Value::from(prefixes).to_string().replace('<', "\\u003c");
         format!("const {name} = {prefixes};\n")
@@ -149,7 +213,7 @@ pub fn parts() -> String {
         list("JDK", packages::JDK.to_vec()),
         list("FRAMEWORKS", packages::FRAMEWORKS.to_vec()),
         list("ADDED_FRAMEWORKS", added),
-        PARTS.concat(),
+        BASE.concat(),
     ]
     .concat()
 }
@@ -190,11 +254,7 @@ pub fn render(report: &DiffReport, out: &mut dyn Write) -> io::Result<()> {
     let flame = allocated.zip(stacks.as_ref());
     let flame =
         flame.map(|(allocated, stacks)| flame_data(allocated, stacks, FRAMES, GROWTH, &mut cut));
-    let script = format!(
-        "(() => {{\n\"use strict\";\n{}{}}})();\n",
-        parts(),
-        SCRIPTS.concat()
-    );
+    let script = wrapped(&[&parts(), &SCRIPTS.concat()]);
     let page = Page {
         policy: policy(&script),
         title: format!("Heap growth: {}", crate::dumps(report)),
@@ -253,12 +313,28 @@ fn bytes(text: &str) -> usize {
 fn suspect_bytes(suspect: &Suspect, stacks: usize) -> usize {
     let texts = |list: &[String]| list.iter().map(|t| bytes(t)).sum::<usize>();
     let own = bytes(&suspect.root) + bytes(&suspect.holder) + bytes(&suspect.class);
-    let own = own + texts(&suspect.path) + texts(&suspect.reasons) + 60 * suspect.objects.len();
+    let own = own + 2 * texts(&suspect.path) + texts(&suspect.reasons) + 60 * suspect.objects.len();
     let stacks = suspect.stacks.iter().take(stacks);
     let stacks = stacks.map(|s| texts(&s.frames) + bytes(&s.class) + texts(&s.threads) + 270);
     let history = suspect.history.as_ref();
     let history = history.map_or(0, |h| 400 + 48 * h.series.time_ms.len());
     own + 800 + history + stacks.sum::<usize>()
+}
+
+/// Estimates the size of a class in JSON, in bytes. `dumps` is the number of figures of each kind.
+fn class_bytes(class: &str, loader: Option<&str>, dumps: usize) -> usize {
+    bytes(class) + loader.map_or(4, bytes) + 70 + 36 * dumps
+}
+
+/// Returns the first items of a list, as many as fit into a number of bytes.
+fn first<T>(list: &[T], mut left: usize, size: impl Fn(&T) -> usize) -> &[T] {
+    let fitting = list.iter().take_while(|item| {
+        let needed = size(item);
+        let room = left >= needed;
+        left = left.saturating_sub(needed);
+        room
+    });
+    &list[..fitting.count()]
 }
 
 /// Cuts the report to the size limits, the stacks of suspects first. For each cut, adds a sentence to `cut`.
@@ -271,15 +347,12 @@ fn within_budget(report: &Report, cut: &mut Vec<String>) -> Report {
         .into_iter()
         .find(|&n| fits(n))
         .unwrap_or(0);
-    let mut left = SUSPECT_BYTES;
-    let suspects = report.suspects.iter().take_while(|s| {
-        let needed = suspect_bytes(s, stacks);
-        let room = left >= needed;
-        left = left.saturating_sub(needed);
-        room
+    let suspects = first(&report.suspects, SUSPECT_BYTES, |s| {
+        suspect_bytes(s, stacks)
     });
     let mut stacks_cut = 0;
     let suspects: Vec<Suspect> = suspects
+        .iter()
         .map(|s| {
             let mut s = s.clone();
             stacks_cut += s.stacks.len().saturating_sub(stacks);
@@ -287,15 +360,10 @@ fn within_budget(report: &Report, cut: &mut Vec<String>) -> Report {
             s
         })
         .collect();
-    let mut left = CLASS_BYTES;
-    let classes = report.classes.iter().take_while(|c| {
-        let needed = bytes(&c.class) + c.loader.as_deref().map_or(4, bytes);
-        let needed = needed + 70 + 36 * c.objects.len();
-        let room = left >= needed;
-        left = left.saturating_sub(needed);
-        room
+    let classes = first(&report.classes, CLASS_BYTES, |c| {
+        class_bytes(&c.class, c.loader.as_deref(), c.objects.len())
     });
-    let classes: Vec<_> = classes.cloned().collect();
+    let classes = classes.to_vec();
     for (count, what) in [
         (report.suspects.len() - suspects.len(), "suspect"),
         (stacks_cut, "stack"),
@@ -562,6 +630,27 @@ mod tests {
         first.stacks.clear();
         assert!(!answers(vec![first])[0].contains("allocated in"));
         assert!(answers(Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn the_holder_of_a_path_has_its_name() {
+        let mut one = suspect(1, "a.Ctx.CURRENT", Verdict::Leak, 4096);
+        one.root = "static a.Ctx".to_owned();
+        one.path = vec!["a.Ctx.CURRENT".to_owned(), "java.lang.Object[*]".to_owned()];
+        let (path, holder) = path_of(&one);
+        assert_eq!(path, ["static a.Ctx.CURRENT", "java.lang.Object[*]"]);
+        assert_eq!(holder, Some(0));
+        one.root = "thread java.lang.Thread".to_owned();
+        one.path = vec![THREAD_LOCAL.to_owned(), "java.lang.Object[*]".to_owned()];
+        assert_eq!(path_of(&one).1, None);
+        // Only the fix shows if the ThreadLocal was found. Otherwise the holder has another name.
+        one.detector = Some("thread-local".into());
+        one.likely_fix = Some("call remove() of the ThreadLocal".to_owned());
+        assert_eq!(path_of(&one).1, None);
+        one.likely_fix = Some("call remove() of a.Ctx.CURRENT".to_owned());
+        let (path, holder) = path_of(&one);
+        assert_eq!(path[1], "ThreadLocal a.Ctx.CURRENT");
+        assert_eq!(holder, Some(1));
     }
 
     #[test]

@@ -11,6 +11,11 @@ pub(crate) fn part(bytes: u64, reachable: u64) -> String {
     format!("{}.{} %", permille / 10, permille % 10)
 }
 
+/// Returns the same percentage as the width of a bar.
+pub(crate) fn width(bytes: u64, reachable: u64) -> String {
+    part(bytes, reachable).replace(' ', "")
+}
+
 /// Returns the sentence with the share of the heap that the suspects retain, and with the minimum size of a suspect.
 /// `left_out` is true if other suspects were left out; `None` if this is not known.
 pub(crate) fn sentence(report: &HeapReport, left_out: Option<bool>) -> String {

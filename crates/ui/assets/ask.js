@@ -42,6 +42,14 @@ const bounds = (view) => {
   return view ? { from: view.last_ms - shown.window.last, to: view.last_ms } : {};
 };
 
+/** Labels the cells of a table with its headings, because narrow screens show rows as cards without headings. */
+const labelCells = (table) => {
+  const headings = [...table.tHead.rows[0].cells].filter((cell) => !cell.hidden);
+  for (const row of table.tBodies[0].rows) {
+    [...row.cells].forEach((cell, i) => (cell.dataset.label = cell.colSpan > 1 ? "" : headings[i].textContent));
+  }
+};
+
 const two = (n) => String(n).padStart(2, "0");
 const clock = (ms) => {
   const date = new Date(ms);

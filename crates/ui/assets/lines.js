@@ -142,7 +142,7 @@ const atMoment = () => {
 /** Returns the verdict of a line, and its trend if that adds information. */
 const verdictOf = (line) => {
   const trend = line.trend.replace("-", "") === line.verdict ? "" : `, ${line.trend}`;
-  return element("span", { class: `taken ${line.verdict}` }, `${line.verdict}${trend}`);
+  return element("span", { class: `taken ${line.verdict}`, "data-pill": line.verdict }, `${line.verdict}${trend}`);
 };
 
 /** Describes which figures the verdicts are based on. Each JVM has its own basis. */
@@ -178,10 +178,16 @@ const rowOf = (line) => {
   return row;
 };
 
+const pills = pillBar(byId("pills"), () => {
+  for (const row of byId("list").tBodies[0].rows) row.hidden = !pills.fits(row);
+});
+
 const listLines = () => {
   const body = byId("list").tBodies[0];
   const focused = body.contains(document.activeElement) ? document.activeElement.closest("tr").dataset.key : null;
   body.replaceChildren(...view.lines.map(rowOf));
+  labelCells(byId("list"));
+  pills.set([...body.rows]);
   if (focused) [...body.rows].find((row) => row.dataset.key === focused)?.querySelector("button").focus({ preventScroll: true });
   const said = [toldFrom()].filter(Boolean);
   if (view.all_lines > view.lines.length) said.push(`${grouped(view.all_lines - view.lines.length)} more lines are not shown.`);
@@ -293,12 +299,12 @@ const showStacks = async (of, window, scroll) => {
     return;
   }
   const host = element("div", { class: "flame" });
-  const reset = element("button", { type: "button", disabled: "" }, "Reset zoom");
+  const reset = element("button", { type: "button", disabled: "" }, "Reset");
   byId("flame-reset").replaceChildren(reset);
   byId("flame").replaceChildren(host);
-  flame = new FlameView(host, flameTree(data), { mode: byId("flame-mode").value, label: "Live bytes by allocating stack", reset });
+  flame = new FlameView(host, flameTree(data), { mode: byId("flame-mode").value, label: "Live bytes by allocating stack", reset, content: "allocated class", trunks: true });
   byId("flame").dataset.frames = String(data.depth.length);
-  if (byId("find-frame").value) flame.find(byId("find-frame").value.trim());
+  if (byId("find-frame").value) flame.find(byId("find-frame").value.trim().toLowerCase());
   if (scroll) byId("stacks").scrollIntoView({ block: "nearest" });
 };
 

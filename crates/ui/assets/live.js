@@ -1,7 +1,5 @@
 // The page as a whole: settings, changes, and updates from a trace that is being written.
 
-const THEMES = ["auto", "light", "dark"];
-let theme = "auto";
 let whole = null;
 
 const drawAll = () => {
@@ -16,16 +14,7 @@ const recolour = () => {
   drawAll();
   flame?.draw();
 };
-byId("theme").addEventListener("click", () => {
-  theme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
-  if (theme === "auto") delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = theme;
-  byId("theme").textContent = { auto: "\u25d0", light: "\u2600", dark: "\u263e" }[theme];
-  const said = theme === "auto" ? "same as the system" : theme;
-  byId("theme").setAttribute("aria-label", `Colours: ${said}`);
-  recolour();
-});
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
+redraws.push(recolour);
 
 /** Returns the display name of a run. */
 const calledRun = (run) => `${run.service ? `${printable(run.service)}: ` : ""}${printable(run.host)} ${run.pid}`;
@@ -70,6 +59,7 @@ const listRuns = (listed) => {
   const body = byId("runs");
   const focused = [...body.querySelectorAll("input")].indexOf(document.activeElement);
   body.replaceChildren(...rows);
+  labelCells(body.parentElement);
   if (focused >= 0) body.querySelectorAll("input")[focused]?.focus({ preventScroll: true });
   fault(listed.traces.map((trace) => trace.fault).filter(Boolean).join("\n"));
   const hunts = runs.filter((run) => run.hunt).map((run) => `${printable(run.hunt.text)} (${clock(run.hunt.time_ms)})`);
@@ -183,7 +173,7 @@ byId("mark-a").addEventListener("click", () => mark("a"));
 byId("mark-b").addEventListener("click", () => mark("b"));
 byId("unmark").addEventListener("click", unmark);
 byId("flame-mode").addEventListener("change", (event) => flame?.setMode(event.target.value));
-byId("find-frame").addEventListener("input", settled((event) => flame?.find(event.target.value.trim())));
+onSearch("find-frame", (text) => flame?.find(text));
 
 byId("graph").addEventListener("keydown", (event) => {
   if (!view?.x.length || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -47,6 +47,7 @@ const compare = async () => {
   }
   const rows = [...answer.rows, answer.total].map((row) => between(row, window));
   byId("between").tBodies[0].replaceChildren(...rows);
+  labelCells(byId("between"));
   byId("between").hidden = false;
   const more = answer.all_rows > answer.rows.length ? `; ${grouped(answer.all_rows - answer.rows.length)} more rows changed less` : "";
   byId("marked").textContent = `${clock(window.from)} and ${span(window.to - window.from)} later: live ${shown.measure}, and ${shown.measure} allocated and collected in between${more}.`;

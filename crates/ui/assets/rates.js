@@ -41,6 +41,7 @@ const drawRates = (counted) => {
   const differs = counted.rows.some((row) => row.sampled_per_second !== null);
   byId("rates-sampled").hidden = !differs;
   byId("rates-list").tBodies[0].replaceChildren(...counted.rows.map((row) => rateRow(row, differs)));
+  labelCells(byId("rates-list"));
   byId("rates-all").textContent = `${grouped(counted.objects_per_second)} objects, ${size(counted.bytes_per_second)} a second; ${clock(counted.from_ms)} to ${clock(counted.to_ms)}, ${span(counted.to_ms - counted.from_ms)}`;
   byId("rates-are").textContent = ratesAre(counted, differs);
   const more = counted.all_rows - counted.rows.length;

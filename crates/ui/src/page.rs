@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use askama::Template;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use heapdiff_report::html::{STYLE, parts};
+use heapdiff_report::html::{STYLE, parts, wrapped};
 use sha2::{Digest, Sha256};
 
 use crate::http::{Answer, Status};
@@ -52,11 +52,7 @@ impl Page {
 /// Returns the page that draws traces.
 pub(crate) fn live() -> Page {
     let style = [STYLE, CHART_STYLE, OWN_STYLE].concat();
-    let script = format!(
-        "(() => {{\n\"use strict\";\n{}{}}})();\n",
-        parts(),
-        SCRIPTS.concat()
-    );
+    let script = wrapped(&[&parts(), &SCRIPTS.concat()]);
     let policy = format!(
         "default-src 'none'; script-src {} {}; style-src {}; connect-src 'self'; img-src data:; \
          base-uri 'none'; form-action 'none'; frame-ancestors 'none'",

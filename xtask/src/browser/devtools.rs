@@ -169,6 +169,22 @@ impl Browser {
         Ok(())
     }
 
+    /// Taps on a touch screen.
+    pub(crate) fn tap(&mut self, x: f64, y: f64) -> Result<()> {
+        let touch = |enabled: bool| json!({"enabled": enabled, "maxTouchPoints": 1});
+        self.call("Emulation.setTouchEmulationEnabled", touch(true))?;
+        let points = [
+            ("touchStart", json!([{"x": x, "y": y}])),
+            ("touchEnd", json!([])),
+        ];
+        for (kind, points) in points {
+            let params = json!({"type": kind, "touchPoints": points});
+            self.call("Input.dispatchTouchEvent", params)?;
+        }
+        self.call("Emulation.setTouchEmulationEnabled", touch(false))?;
+        Ok(())
+    }
+
     /// Drags the mouse from one place to another.
     pub(crate) fn drag(&mut self, from: (f64, f64), to: (f64, f64)) -> Result<()> {
         let middle = (f64::midpoint(from.0, to.0), f64::midpoint(from.1, to.1));

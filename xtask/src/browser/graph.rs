@@ -22,7 +22,7 @@ pub(super) struct Graph<'a> {
     pub(super) field: &'a str,
     /// A search text that occurs in the names of some frames.
     pub(super) find: &'a str,
-    /// True if the tooltip must report that the bytes of the later dump are estimated.
+    /// True if the line above the graph says that the bytes of the later dump are estimated.
     pub(super) is_estimated: bool,
 }
 
@@ -94,9 +94,20 @@ impl Graph<'_> {
         );
         let narrow = painted
             .iter()
-            .find(|&&(row, _, w)| row > 0 && (0.03..0.9).contains(&w));
-        // If all frames are as wide as the view, because there is only one path, use the frame in row 2.
-        let (row, share) = narrow.map_or((2, 0.5), |&(row, x, w)| (row, x + w / 2.0));
+            .filter(|&&(row, _, w)| row > 0 && (0.03..0.9).contains(&w))
+            .map(|&(row, x, w)| (row, x + w / 2.0));
+        // If there is only one path, all frames are as wide as the view. Then use the frame in row 2. A click on folded
+        // frames does not zoom, so they are not used.
+        let mut candidates = narrow.chain([(2, 0.5)]);
+        let (row, share) = loop {
+            let (row, share) = candidates.next().context("no frame can be zoomed")?;
+            let (x, y) = self.place(row, share)?;
+            self.browser.mouse(x, y, false)?;
+            let said = format!("document.querySelector('#{} .said').textContent", self.id);
+            if self.browser.eval(&format!("{said}.includes('unfolds')"))? == false {
+                break (row, share);
+            }
+        };
         let (x, y) = self.place(row, share)?;
         self.browser.mouse(x, y, true)?;
         let at = format!("row {row}, {share} of the width, {x}, {y}");
@@ -120,20 +131,32 @@ impl Graph<'_> {
         let data = |key: &str| format!("document.getElementById('{graph}').dataset.{key}");
         let drawn = self.browser.number(&format!("Number({})", data("drawn")))?;
         ensure!((3.0..20_000.0).contains(&drawn), "{drawn} frames are drawn");
-        // Checks the tooltip.
+        // Checks the lines above the graph.
         let (x, y) = self.place(2, 0.5)?;
         self.browser.mouse(x, y, false)?;
-        let tip = format!("document.querySelector('#{graph} .tip')");
-        self.browser.wait(&format!(
-            "!{tip}.hidden && {tip}.textContent.includes(' % of all')"
-        ))?;
-        let told = format!("{tip}.textContent.includes(' after (estimated)')");
+        let said = format!("document.querySelector('#{graph} .said')");
+        self.browser
+            .wait(&format!("{said}.textContent.includes(' % of all')"))?;
+        let told = format!("{said}.textContent.includes(' after (estimated)')");
         ensure!(
             self.browser.eval(&told)? == self.is_estimated,
-            "the tooltip does not show if bytes are estimated"
+            "the page does not show if bytes are estimated"
         );
-        let fits = format!("{tip}.getBoundingClientRect().right <= innerWidth + 1");
-        ensure!(self.browser.eval(&fits)? == true, "the tooltip is cut off");
+        let above = format!(
+            "{said}.getBoundingClientRect().top >= 0 && /^Total: [0-9.]+ [KMG]?i?B$/.test(document.querySelector('#{graph} .total').textContent)"
+        );
+        ensure!(
+            self.browser.eval(&above)? == true,
+            "total and details are not above the graph"
+        );
+        let meaning = format!("document.querySelector('#{graph} .legend').innerText");
+        let meaning = self.browser.eval(&meaning)?;
+        ensure!(
+            meaning
+                .as_str()
+                .is_some_and(|m| m.contains("application") && m.contains("JDK and frameworks")),
+            "the legend shows {meaning}"
+        );
         self.zoom().context("zoom")?;
         self.browser.eval(&format!(
             "document.querySelector('#{graph} canvas').focus()"
@@ -185,7 +208,7 @@ impl Graph<'_> {
             .browser
             .wait(&format!("Number({} ?? 0) > 0", data("matched")))?;
         println!("{graph}: {drawn} frames drawn, search {took:?}");
-        let said = format!("document.querySelector('#{graph} .said').textContent");
+        let said = format!("document.querySelector('#{graph} .found').textContent");
         let found = format!("(/^[0-9,]+ found, .* of all$/).test({said})");
         self.browser.wait(&found)?;
         let canvas = format!("document.querySelector('#{graph} canvas')");
@@ -209,8 +232,7 @@ impl Graph<'_> {
         Ok(())
     }
 
-    /// Checks that the last frame of a stack is the allocated class. Only the tooltip of this frame must call the frame
-    /// a class.
+    /// Checks that the last frame of a stack is the allocated class, and that the page calls only this frame a class.
     pub(super) fn leaf(&mut self) -> Result<()> {
         const DEEPER: usize = 64;
         let canvas = "document.querySelector('#flame-graph canvas')";
@@ -225,12 +247,12 @@ impl Graph<'_> {
         let rows = self
             .browser
             .number(&format!("{canvas}.getBoundingClientRect().height / 20"))?;
-        let tip = "document.querySelector('#flame-graph .tip')";
+        let said = "document.querySelector('#flame-graph .said').textContent";
         for (row, is_class) in [(rows as u32 - 1, true), (1, false)] {
             let (x, y) = self.place(row, 0.5)?;
             self.browser.mouse(x, y, false)?;
             self.browser.wait(&format!(
-                "!{tip}.hidden && {tip}.textContent.includes('the class that was allocated') === {is_class}"
+                "{said}.includes(' of all') && {said}.includes('the class that was allocated') === {is_class}"
             ))?;
         }
         self.browser.eval(&format!("{canvas}.focus()"))?;

@@ -180,13 +180,14 @@ fn leak(
     window(browser).context("zoom")?;
     moments(browser).context("two moments")?;
     rates(browser).context("rates")?;
-    colours(browser).context("colours")?;
+    pills(browser).context("pills")?;
     seen::everywhere(browser, axe, "document.getElementById('answer')")?;
     ui.no_fault(browser)?;
     if let Some(keep) = keep {
         fs::create_dir_all(keep)?;
         picture(browser, &keep.join("ui.png"))?;
     }
+    super::theme(browser).context("colours")?;
     ended(browser, service).context("the end")?;
     ui.no_fault(browser)?;
     drop(ui);
@@ -342,7 +343,8 @@ fn moments(browser: &mut Browser) -> Result<()> {
     Ok(())
 }
 
-/// Checks the counted allocation rates of code lines, also on a narrow screen, where nothing may overflow the page.
+/// Checks the counted allocation rates of code lines, also on a narrow screen, where nothing may overflow the page and
+/// rows are cards.
 fn rates(browser: &mut Browser) -> Result<()> {
     browser.wait("!document.getElementById('rates').hidden")?;
     browser.wait("document.querySelectorAll('#rates-list tbody tr').length > 0")?;
@@ -363,20 +365,50 @@ fn rates(browser: &mut Browser) -> Result<()> {
     let beyond = browser.eval(
         "[...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > 400).map((e) => e.tagName + '#' + e.id).slice(0, 12).join(' ')",
     )?;
+    let cards = cards(browser);
     browser.call("Emulation.clearDeviceMetricsOverride", json!({}))?;
     fits.with_context(|| format!("the page is wider than a screen of 400 pixels: {beyond}"))?;
+    cards.context("cards")?;
     Ok(())
 }
 
-/// Checks that the button switches between light and dark, and that lines contrast with the background.
-fn colours(browser: &mut Browser) -> Result<()> {
-    const BRIGHT: &str = "(() => { const [r, g, b] = getComputedStyle(document.body)\
-         .backgroundColor.match(/\\d+/g).map(Number); return r + g + b > 384; })()";
-    for expected in ["true", "false"] {
-        browser.eval("document.getElementById('theme').click()")?;
-        browser.wait(&format!("{BRIGHT} === {expected}"))?;
+/// Checks that rows are cards on a narrow screen: each figure has its label, and nothing needs scrolling.
+fn cards(browser: &mut Browser) -> Result<()> {
+    let bare = browser.eval(
+        "[...document.querySelectorAll('.cards tbody td')].filter((td) => td.checkVisibility() && td.dataset.label === undefined \
+         || getComputedStyle(td.parentElement).display !== 'grid').map((td) => td.textContent).slice(0, 5)",
+    )?;
+    ensure!(
+        bare.as_array().is_some_and(Vec::is_empty),
+        "cells without a label: {bare}"
+    );
+    let scrolled = browser.eval(
+        "[...document.querySelectorAll('.jvms, .listed')].filter((e) => e.scrollWidth > e.clientWidth + 1).length",
+    )?;
+    ensure!(scrolled == 0, "{scrolled} tables need scrolling");
+    let said = browser.eval(
+        "(() => { const cell = document.querySelector('#list tbody td.number'); \
+         return getComputedStyle(cell, '::before').content; })()",
+    )?;
+    ensure!(
+        said == "\"alive at the moment\"",
+        "the label of a figure is {said}"
+    );
+    Ok(())
+}
+
+/// Checks that a button shows only the lines with its verdict.
+fn pills(browser: &mut Browser) -> Result<()> {
+    const PILL: &str = "document.querySelector('#pills button')";
+    const ROWS: &str = "[...document.querySelectorAll('#list tbody tr')]";
+    for pressed in ["true", "false"] {
+        focus(browser, PILL)?;
+        browser.key("Enter")?;
+        browser.wait(&format!(
+            "{PILL}.getAttribute('aria-pressed') === '{pressed}' && {ROWS}.length > 0 && {ROWS}.every((r) => \
+             r.hidden === ({pressed} && r.querySelector('[data-pill]').dataset.pill !== {PILL}.dataset.pill))"
+        ))?;
     }
-    browser.eval("document.getElementById('theme').click()")?;
     Ok(())
 }
 
@@ -393,8 +425,11 @@ fn picture(browser: &mut Browser, file: &Path) -> Result<()> {
     browser.call("Emulation.setEmulatedMedia", features)?;
     browser.eval("scrollTo(0, 0); document.activeElement.blur()")?;
     std::thread::sleep(Duration::from_millis(800));
-    let clip = json!({"x": 0, "y": 0, "width": 1285, "height": 860, "scale": 0.8});
-    let taken = browser.call("Page.captureScreenshot", json!({"clip": clip}))?;
+    let clip = json!({"x": 0, "y": 0, "width": 1285, "height": 932, "scale": 0.8});
+    let taken = browser.call(
+        "Page.captureScreenshot",
+        json!({"clip": clip, "captureBeyondViewport": true}),
+    )?;
     fs::write(file, decode(taken["data"].as_str().context("a picture")?)?)?;
     println!("{}", file.display());
     Ok(())

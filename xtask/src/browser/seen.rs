@@ -80,11 +80,19 @@ fn fits(browser: &mut Browser, width: u32) -> Result<()> {
          .map((e) => `${{e.tagName}}#${{e.id}}.${{e.className}}`).slice(0, 12).join(' ')"
     ))?;
     fits.with_context(|| format!("the page is wider than the screen: {beyond}"))?;
+    // Parts that contain their painting cut off what is too wide, and the page does not become wider.
+    let cut = browser.eval(
+        "[...document.querySelectorAll('section, .suspect, .details dd, .about')].filter((e) => e.checkVisibility() \
+         && e.scrollWidth > e.clientWidth + 1).map((e) => `${e.tagName}#${e.id}.${e.className}`).slice(0, 12).join(' ')",
+    )?;
+    ensure!(cut == "", "names are cut off in {cut}");
     Ok(())
 }
 
 /// Ensures that the printed page is complete: no column is cut off or needs scrolling, and no control is printed.
 pub(super) fn paper(browser: &mut Browser) -> Result<()> {
+    const NAMES: &str = "[...document.querySelectorAll('main .name')].filter((e) => e.checkVisibility() && !e.closest('.said')).length";
+    let names = browser.number(NAMES)?;
     let sheet = json!({"width": PAPER, "height": 1000, "deviceScaleFactor": 1, "mobile": false});
     browser.call("Emulation.setDeviceMetricsOverride", sheet)?;
     let media = |media: &str| json!({"media": media, "features": []});
@@ -101,6 +109,8 @@ pub(super) fn paper(browser: &mut Browser) -> Result<()> {
         "[...document.querySelectorAll('select, input, nav')].filter((e) => e.checkVisibility()).length",
     )?;
     ensure!(controls == 0, "{controls} controls are printed");
+    let printed = browser.number(NAMES)?;
+    ensure!(printed >= names, "{printed} of {names} names are printed");
     let listed = browser.number(
         "JSON.parse(document.getElementById('report')?.textContent ?? '{\"classes\": []}').classes.length",
     )?;

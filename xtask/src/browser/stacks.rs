@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::devtools::Browser;
 use super::graph::Graph;
 use super::live::HOSTILE;
+use super::seen::{self, Axe};
 use super::{ALONE, load, readable};
 use heapdiff_lab::run::{Products, root, run};
 
@@ -30,7 +31,7 @@ struct Case<'a> {
 }
 
 /// Checks the pages. If a folder is given, keeps the pages and screenshots there.
-pub(super) fn stacks(program: &Path, keep: Option<&Path>) -> Result<()> {
+pub(super) fn stacks(program: &Path, axe: &Axe, keep: Option<&Path>) -> Result<()> {
     let temporary = tempfile::tempdir()?;
     let folder = fs::canonicalize(keep.unwrap_or(temporary.path()))?;
     let built = Products::as_tested()?;
@@ -99,6 +100,7 @@ pub(super) fn stacks(program: &Path, keep: Option<&Path>) -> Result<()> {
     }
     hostile(&mut browser, &built, temporary.path()).context("hostile names")?;
     rows(&mut browser, &built, temporary.path()).context("rows")?;
+    trunk(&mut browser, axe, &built, temporary.path()).context("shared frames")?;
     println!("the pages of flame graphs have no errors");
     Ok(())
 }
@@ -181,6 +183,7 @@ fn check(browser: &mut Browser, case: &Case<'_>, lines: &Lines) -> Result<()> {
     const OTHERS: &str =
         "document.querySelectorAll('script[src], link[rel=stylesheet], img').length";
     const SAID: &str = "document.querySelector('#flame-graph .said').textContent";
+    const FOUND: &str = "document.querySelector('#flame-graph .found').textContent";
     const ORDER: &str = "document.getElementById('order').value";
     ensure!(
         browser.eval(OTHERS)? == 0,
@@ -216,24 +219,27 @@ fn check(browser: &mut Browser, case: &Case<'_>, lines: &Lines) -> Result<()> {
         focus(browser)?;
         browser.key("Home")?;
         let told = browser.eval(SAID)?;
+        let above = browser.eval("document.querySelector('#flame-graph .total').textContent")?;
         ensure!(
-            told == format!("all stacks: {total}, 100.0 % of all"),
-            "the total is {total}, but the page shows {told}"
+            told == format!("all stacks: {total}, 100.0 % of all")
+                && above == format!("Total: {total}"),
+            "the total is {total}, but the page shows {told}, {above}"
         );
         // A search finds the same stacks whether callers or callees are at the top.
         let found = lines.with(case.find);
         let share = 100.0 * found as f64 / lines.sum() as f64;
         let wanted = format!(" found, {}, {share:.1} % of all", Size(found));
         browser.search("find-frame", case.find)?;
-        browser.wait(&format!("{SAID}.endsWith('{wanted}')"))?;
+        browser.wait(&format!("{FOUND}.endsWith('{wanted}')"))?;
         browser.search("find-frame", "no frame is called this")?;
-        browser.wait(&format!("{SAID} === 'nothing found'"))?;
+        browser.wait(&format!("{FOUND} === 'nothing found'"))?;
         browser.key("Escape")?;
-        browser.wait(&format!("{SAID} === ''"))?;
+        browser.wait(&format!("{FOUND} === ''"))?;
     }
     reset(browser).context("the button")?;
     readable(browser)?;
-    schemes(browser)
+    schemes(browser)?;
+    super::theme(browser).context("the button for colours")
 }
 
 fn focus(browser: &mut Browser) -> Result<()> {
@@ -262,7 +268,7 @@ fn reset(browser: &mut Browser) -> Result<()> {
     const ZOOM: &str = "(document.getElementById('flame-graph').dataset.zoom ?? 'all stacks')";
     ensure!(browser.eval(&format!("{BUTTON}.disabled"))? == true);
     focus(browser)?;
-    for key in ["ArrowDown", "Enter"] {
+    for key in ["ArrowDown", "ArrowDown", "Enter"] {
         browser.key(key)?;
     }
     browser.wait(&format!("!{BUTTON}.disabled && {ZOOM} !== 'all stacks'"))?;
@@ -305,10 +311,16 @@ fn rows(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
         let frames = frames.get(..depth).context("frames")?;
         let page = made(built, folder, &page, "byte[]", frames)?;
         load(browser, &page)?;
+        // The page shows only the last frame and the class at first. The other frames are one bar.
+        browser.wait(&format!("{DATA}.drawn === '4'"))?;
+        focus(browser)?;
+        for key in ["ArrowDown", "Enter"] {
+            browser.key(key)?;
+        }
         let whole = format!("{DATA}.drawn === '{MOST_ROWS}' && ({told}) === {is_cut}");
         browser.wait(&whole)?;
-        // The page still shows rows above the zoomed frame, up to the maximum.
-        focus(browser)?;
+        // The rows above the zoomed frame are still shown, as far as there is room for them.
+        browser.key("Home")?;
         for (down, folded) in [(MOST_ABOVE, 0), (20, 20)] {
             for _ in 0..down {
                 browser.key("ArrowDown")?;
@@ -328,9 +340,107 @@ fn rows(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()> {
                 .context("the zoomed frame is not visible")?;
         }
         browser.key("Escape")?;
-        browser.wait(&whole)?;
+        browser.wait(&format!("{DATA}.drawn === '4'"))?;
     }
     browser.no_fault(&ALONE)
+}
+
+/// Number of frames that the two stacks of [`trunk`] share, and all frames of each stack.
+const SHARED: usize = 58;
+const DEPTH: usize = 60;
+
+/// Checks a page with two stacks of 60 frames with long names: the shared frames are one bar, which the keyboard unfolds,
+/// and a tap shows the figures of a frame.
+fn trunk(browser: &mut Browser, axe: &Axe, built: &Products, folder: &Path) -> Result<()> {
+    const GRAPH: &str = "document.getElementById('flame-graph')";
+    let classes: Vec<String> = (0..DEPTH)
+        .map(|n| {
+            format!(
+                "com.acme.warehouse.reservation.ConfirmationNotificationServiceImplementation{n:02}"
+            )
+        })
+        .collect();
+    // Frames are listed with the leaf first.
+    let stack = |leaf: &'static str| -> Vec<SceneFrame<'_>> {
+        let shared = classes[..SHARED]
+            .iter()
+            .map(|c| (&**c, "confirm", "C.java", 7));
+        let last = classes[SHARED..].iter().map(|c| (&**c, leaf, "C.java", 9));
+        let mut frames: Vec<_> = shared.chain(last).collect();
+        frames.reverse();
+        // A trace replaces the outer frames of a deep stack by this one.
+        frames.push(("...", "", "", 0));
+        frames
+    };
+    let (left, right) = (stack("load"), stack("store"));
+    let site = |frames| SceneSite { frames, ..SITES[0] };
+    let sites = [site(&left), site(&right)];
+    let page = written(built, folder, "trunk", &sites)?;
+    load(browser, &page)?;
+    let said = format!("{GRAPH}.querySelector('.said').textContent");
+    // All stacks, the frame for cut frames, the folded frames, the frame that branches, then two frames and a class in
+    // each of two stacks.
+    let folded = format!("{GRAPH}.dataset.drawn === '10'");
+    browser.wait(&folded)?;
+    focus(browser)?;
+    browser.key("ArrowDown")?;
+    browser.key("ArrowDown")?;
+    let bar = format!("{} frames that all stacks share: ", SHARED - 1);
+    browser.wait(&format!("{said}.startsWith('{bar}')"))?;
+    browser.key("Enter")?;
+    browser.wait(&format!("{GRAPH}.dataset.drawn === '{}'", 10 + SHARED - 2))?;
+    browser.key("Escape")?;
+    browser.wait(&folded)?;
+    // The name of a frame matches, although the frame is folded.
+    browser.search("find-frame", "Implementation00")?;
+    browser.wait(&format!("{GRAPH}.dataset.matched === '1'"))?;
+    browser.key("Escape")?;
+    browser.wait(&format!("{GRAPH}.dataset.matched === undefined"))?;
+    tap(browser).context("a tap")?;
+    figures(browser).context("figures on bars")?;
+    browser.eval("document.activeElement.blur()")?;
+    seen::everywhere(browser, axe, "document.querySelector('.total')")?;
+    browser.no_fault(&ALONE)
+}
+
+/// Checks that a tap on a frame shows its figures and does not zoom, and that a second tap zooms.
+fn tap(browser: &mut Browser) -> Result<()> {
+    const GRAPH: &str = "document.getElementById('flame-graph')";
+    browser.eval(&format!(
+        "{GRAPH}.querySelector('canvas').scrollIntoView({{block: 'center'}})"
+    ))?;
+    let side =
+        |side: &str| format!("{GRAPH}.querySelector('canvas').getBoundingClientRect().{side}");
+    let x = browser.number(&side("left"))? + 40.0;
+    for zoom in [
+        "all stacks",
+        "ConfirmationNotificationServiceImplementation58.load",
+    ] {
+        let y = browser.number(&side("top"))? + 4.5 * 20.0;
+        browser.tap(x, y)?;
+        browser.wait(&format!(
+            "(({GRAPH}.dataset.zoom ?? 'all stacks').endsWith('{zoom}')) && \
+             /Implementation58.(load|store): .*iB, 50.0 % of all/.test({GRAPH}.querySelector('.said').textContent)"
+        ))?;
+    }
+    focus(browser)?;
+    browser.key("Escape")?;
+    Ok(())
+}
+
+/// Checks that wide bars show their figure.
+fn figures(browser: &mut Browser) -> Result<()> {
+    let missing = browser.eval(
+        "(() => { const write = CanvasRenderingContext2D.prototype.fillText; const written = []; \
+         CanvasRenderingContext2D.prototype.fillText = function (text) { written.push(text); }; \
+         const canvas = document.querySelector('#flame-graph canvas'); \
+         try { canvas.blur(); canvas.focus(); } finally { CanvasRenderingContext2D.prototype.fillText = write; } \
+         canvas.blur(); canvas.focus(); \
+         const total = document.querySelector('#flame-graph .total').textContent.replace('Total: ', ''); \
+         return written.includes(total) ? '' : written.join('|'); })()",
+    )?;
+    ensure!(missing == "", "the bars show {missing}");
+    Ok(())
 }
 
 /// Creates a page with a single stack, whose innermost frame allocates objects of a class.
@@ -341,15 +451,25 @@ fn made(
     class: &str,
     frames: &[SceneFrame<'_>],
 ) -> Result<PathBuf> {
-    let trace = folder.join(format!("{name}.db"));
-    let page = folder.join(format!("{name}.html"));
     let site = SceneSite {
         class,
         frames,
         ..SITES[0]
     };
+    written(built, folder, name, &[site])
+}
+
+/// Creates a page with the stacks of some sites.
+fn written(
+    built: &Products,
+    folder: &Path,
+    name: &str,
+    sites: &[SceneSite<'_>],
+) -> Result<PathBuf> {
+    let trace = folder.join(format!("{name}.db"));
+    let page = folder.join(format!("{name}.html"));
     let scene = Scene {
-        sites: &[site],
+        sites,
         ..Scene::default()
     };
     synthetic::write(&trace, &scene)?;

@@ -1,9 +1,12 @@
-//! The web page of one dump: largest holders, threads, waste and classes. It has no script. Everything is in the HTML,
-//! so it opens and prints as it is.
+//! The web page of one dump: largest holders, threads, waste and classes. Only the table of classes needs the script;
+//! everything else is in the HTML.
 
 use std::io::{self, Write};
 
-use super::{STYLE, figures, layout_of, policy, text};
+use super::{
+    CLASS_BYTES, CLASSES, FOLDING, STYLE, base, class_bytes, figures, first, json, layout_of,
+    path_of, policy, text, wrapped,
+};
 use crate::document::{Column, Table};
 use crate::tables;
 use crate::view::DumpReport;
@@ -11,13 +14,14 @@ use crate::{coverage, kept, series};
 use askama::Template;
 use heapdiff_diff::is_application_frame;
 use heapdiff_diff::sentence::Verdict;
-use heapdiff_model::heap::HeapReport;
+use heapdiff_model::heap::{HeapClass, HeapReport};
 use heapdiff_units::{Size, grouped};
+use serde::Serialize;
 
 /// Maximum number of stacks shown per suspect.
 const STACKS: usize = 10;
-/// Maximum number of classes shown.
-const CLASSES: usize = 500;
+/// Script of this page. It comes after the shared scripts that it uses.
+const SCRIPT: &str = include_str!("../../assets/heap.js");
 
 #[derive(Template)]
 #[template(path = "heap.html")]
@@ -30,6 +34,16 @@ struct Page<'a> {
     layout: String,
     more_suspects: bool,
     sections: Vec<Section>,
+    more_classes: Option<String>,
+    script: &'a str,
+    /// The classes as JSON.
+    report: String,
+}
+
+/// The part of the report that the script shows.
+#[derive(Serialize)]
+struct Embedded<'a> {
+    classes: &'a [HeapClass],
 }
 
 /// A table on the page.
@@ -41,7 +55,6 @@ struct Section {
     /// The headings of the columns. For columns of text, the flag is true.
     headings: Vec<(String, bool)>,
     rows: Vec<Vec<Cell>>,
-    more: Option<String>,
 }
 
 /// A cell: its text, and the tags around it.
@@ -84,7 +97,6 @@ impl Section {
             rows: rows
                 .map(|row| row.iter().enumerate().map(cell).collect())
                 .collect(),
-            more: None,
         }
     }
 }
@@ -96,18 +108,18 @@ impl Section {
 pub(crate) fn render(report: &DumpReport, out: &mut dyn Write) -> io::Result<()> {
     let heap = &report.data;
     let info = &heap.snapshot;
-    let hidden = heap.classes.len().saturating_sub(CLASSES) + report.more.more_classes;
+    let classes = first(&heap.classes, CLASS_BYTES, |c| {
+        class_bytes(&c.class, c.loader.as_deref(), 1)
+    });
+    let hidden = heap.classes.len() - classes.len() + report.more.more_classes;
+    let script = wrapped(&[&base(), FOLDING, CLASSES, SCRIPT]);
     let mut sections = vec![
         Section::new("threads", "Threads", tables::threads(heap, usize::MAX)),
         Section::new("waste", "Waste", tables::waste(heap, usize::MAX)),
     ];
     sections.retain(|section| !section.rows.is_empty());
-    let mut classes = Section::new("classes", "Classes", tables::classes(heap, CLASSES, false));
-    classes.more =
-        (hidden > 0).then(|| format!("{} more classes in other formats", grouped(hidden as u64)));
-    sections.push(classes);
     let page = Page {
-        policy: policy(""),
+        policy: policy(&script),
         title: format!("What holds most of the heap: {}", text(&info.path)),
         style: STYLE,
         heap,
@@ -115,6 +127,10 @@ pub(crate) fn render(report: &DumpReport, out: &mut dyn Write) -> io::Result<()>
         layout: layout_of(info),
         more_suspects: report.more.more_suspects && !heap.suspects.is_empty(),
         sections,
+        more_classes: (hidden > 0)
+            .then(|| format!("{} more classes in other formats", grouped(hidden as u64))),
+        script: &script,
+        report: json(&Embedded { classes })?,
     };
     let page = page.render().map_err(io::Error::other)?;
     out.write_all(page.as_bytes())
@@ -135,13 +151,17 @@ mod tests {
     }
 
     #[test]
-    fn names_stay_text_and_nothing_runs() {
+    fn names_stay_text() {
         let page = page(false, 0);
-        assert!(
-            !page.contains("<script") && page.contains("&#60;/script&#62;"),
-            "{page}"
+        assert_eq!(
+            page.matches("<script").count(),
+            2,
+            "one of data, one that runs"
         );
-        assert!(!page.contains('\u{202e}'));
+        assert!(page.contains("&#60;/script&#62;"), "{page}");
+        // The script replaces such characters in the data that it shows.
+        let html = page.split("<script").next().unwrap();
+        assert!(!html.contains('\u{202e}'));
         assert!(page.contains("What holds most of the heap: a.hprof"));
         assert!(page.contains("a large object need not be a leak"));
     }

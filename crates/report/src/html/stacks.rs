@@ -6,7 +6,7 @@ use askama::Template;
 use heapdiff_diff::Allocated;
 use regex::Regex;
 
-use super::{STYLE, flame_data, parts, policy};
+use super::{STYLE, flame_data, parts, policy, wrapped};
 use crate::printable::printable;
 use crate::stacks::{Names, Stacks};
 use crate::svg::Measured;
@@ -69,7 +69,7 @@ pub fn render_stacks(page: &StackPage<'_>, out: &mut dyn Write) -> io::Result<()
     let callers = flame_data(page.allocated, &stacks, FRAMES, CALLERS, &mut cut)?;
     let reversed = stacks.reversed();
     let callees = flame_data(page.allocated, &reversed, FRAMES, CALLEES, &mut cut)?;
-    let script = format!("(() => {{\n\"use strict\";\n{}{SCRIPT}}})();\n", parts());
+    let script = wrapped(&[&parts(), SCRIPT]);
     let all = |texts: &[String]| texts.iter().map(|t| printable(t).into_owned()).collect();
     let page = Page {
         policy: policy(&script),

@@ -24,6 +24,8 @@ mod waste;
 
 use std::io::{self, Write};
 
+pub(crate) use self::path::HolderPath;
+pub(crate) use self::print::in_threads;
 pub(crate) use self::print::table;
 pub(crate) use self::snapshot::layout_line;
 pub(crate) use self::stacks::{interval, is_noted};

@@ -14,10 +14,10 @@ const FOLDED: usize = 3;
 const ARROW: &str = " -> ";
 
 /// A path with its holder.
-pub(super) struct HolderPath<'a> {
-    pub(super) root: &'a str,
-    pub(super) steps: &'a [String],
-    pub(super) holder: &'a str,
+pub(crate) struct HolderPath<'a> {
+    pub(crate) root: &'a str,
+    pub(crate) steps: &'a [String],
+    pub(crate) holder: &'a str,
 }
 
 impl HolderPath<'_> {
@@ -44,7 +44,7 @@ impl HolderPath<'_> {
     }
 
     /// Returns the GC root and the steps of the path. A class and its static field are one step.
-    fn rooted(&self) -> Vec<String> {
+    pub(crate) fn rooted(&self) -> Vec<String> {
         let field = self.steps.first().filter(|first| {
             let class = self.root.strip_prefix("static ");
             class.is_some_and(|class| {

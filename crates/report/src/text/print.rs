@@ -160,7 +160,7 @@ fn shown(choice: Frames, frames: &[String]) -> Vec<String> {
     lines
 }
 
-fn in_threads(first: &str, others: &[String]) -> String {
+pub(crate) fn in_threads(first: &str, others: &[String]) -> String {
     match others {
         [] => format!("in thread {first}"),
         [second] => format!("in threads {first} and {second}"),

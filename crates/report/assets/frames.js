@@ -1,0 +1,33 @@
+// The frames of a stack.
+
+/**
+ * Returns list items for frames, the leaf first. Frames of the JDK and of frameworks are folded, except the frame that
+ * the application called. If there is no application frame, frames of the user's frameworks are shown in place of
+ * application frames; if there are none of these either, frames of known frameworks.
+ */
+const framesView = (frames) => {
+  const line = (frame) => element("li", isRuntime(frame) ? { class: "runtime" } : {}, name(frame));
+  const kinds = [(frame) => !isRuntime(frame), isAddedFramework, isFramework];
+  const isTelling = kinds.find((kind) => frames.some(kind));
+  if (!isTelling) return frames.map(line);
+  const own = frames.findIndex(isTelling);
+  const lines = [];
+  let folded = [];
+  const unfold = () => {
+    const whose = [...new Set(folded.map((frame) => (isFramework(frame) ? "framework" : "JDK")))].sort().reverse().join(" and ");
+    const count = element("summary", {}, `\u2026 ${grouped(folded.length)} ${whose} frame${folded.length > 1 ? "s" : ""}`);
+    const all = element("details", {}, count, element("ol", { class: "frames" }, ...folded.map(line)));
+    if (folded.length) lines.push(element("li", { class: "runtime" }, all));
+    folded = [];
+  };
+  frames.forEach((frame, i) => {
+    if (!isTelling(frame) && i + 1 !== own) {
+      folded.push(frame);
+    } else {
+      unfold();
+      lines.push(line(frame));
+    }
+  });
+  unfold();
+  return lines;
+};

@@ -1,0 +1,21 @@
+// The page of one dump: folded frames, filters for what holds most, and the table of classes.
+
+for (const list of document.querySelectorAll(".frames")) {
+  list.replaceChildren(...framesView([...list.children].map((frame) => frame.textContent)));
+}
+for (const code of document.querySelectorAll("main code.name")) code.replaceWith(name(code.textContent));
+
+const rows = [...document.querySelectorAll(".suspect")];
+const pills = pillBar(byId("pills"), () => rows.forEach((row) => (row.hidden = !pills.fits(row))));
+pills.set(rows);
+
+showClasses(JSON.parse(byId("report").textContent).classes, {
+  label: "Classes",
+  figures: [
+    ["objects", (c) => c.objects, grouped],
+    ["shallow bytes", (c) => c.shallow_bytes, size],
+    ["retained bytes", (c) => c.retained_bytes, size],
+  ],
+  by: 3,
+});
+document.documentElement.dataset.ready = String(Math.round(performance.now()));
