@@ -359,7 +359,7 @@ impl Tracing<'_> {
             let seconds = (now.uptime_ms - before.uptime_ms).unsigned_abs() / 1000;
             let span = Span(Duration::from_secs(seconds));
             notes.push(format!(
-                "the disk with the trace was full, so the data of {span} was written as one tick"
+                "the disk was full, so the trace has only one data point for {span}"
             ));
         }
         if now.thinnings > before.thinnings {
@@ -371,16 +371,16 @@ impl Tracing<'_> {
             };
             notes.push(match self.sampler.unproven {
                 Some(_) => format!(
-                    "from now on the agent tracks only one sample per {distance} until its object is freed, because young GCs of ZGC do not free tracked objects"
+                    "from now on, the agent tracks only one sampled object per {distance}, because young GCs of ZGC do not free tracked objects"
                 ),
                 None => format!(
-                    "{THINNED}: from now on the agent takes one sample per {distance}, and it discarded live samples to match this distance"
+                    "{THINNED}: from now on, the agent takes one sample per {distance}, and it discarded some earlier samples so that all samples have this rate"
                 ),
             });
         }
         if before.sites_full == 0 && now.sites_full > 0 {
             notes.push(
-                "the table of sites is full: from now on all new stacks count as one site"
+                "the table of allocation sites is full: from now on, all new stacks count as one site"
                     .to_owned(),
             );
         }

@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn room_is_a_part_of_the_heap() {
-        let timeless = || unreachable!("no time is asked for");
+        let timeless = || unreachable!("the code does not use the time");
         let unproven = Unproven::new(PART * 10_000 * 200, None);
         let added = (0..).take_while(|_| unproven.add(40, timeless)).count();
         assert_eq!(added, 10_000);

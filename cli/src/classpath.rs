@@ -71,7 +71,7 @@ fn bounded(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
-        let message = format!("longer than {} MiB", most >> 20);
+        let message = format!("the file is longer than {} MiB", most >> 20);
         return Err(io::Error::new(io::ErrorKind::InvalidData, message));
     }
     Ok(bytes)

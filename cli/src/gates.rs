@@ -70,15 +70,15 @@ fn growth(too_much: &TooMuch<'_>) -> String {
     let what = match too_much.what {
         Grown::Heap { less_known: false } => "the heap".to_owned(),
         Grown::Heap { less_known: true } => {
-            "the heap (without the growth that --ignore names)".to_owned()
+            "the heap (without the growth that --ignore excludes)".to_owned()
         }
         Grown::Suspect(suspect) => suspect.holder.clone(),
     };
     format!(
-        "--fail-on-growth: {what} grew by {} ({} bytes; the limit is {})",
-        Size(too_much.bytes),
-        grouped(too_much.bytes),
-        grouped(too_much.limit)
+        "--fail-on-growth: {what} grew by {size} ({bytes} bytes; the limit is {limit})",
+        size = Size(too_much.bytes),
+        bytes = grouped(too_much.bytes),
+        limit = grouped(too_much.limit)
     )
 }
 
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(told(false), all);
         let less = all.replace(
             "the heap",
-            "the heap (without the growth that --ignore names)",
+            "the heap (without the growth that --ignore excludes)",
         );
         assert_eq!(told(true), less);
     }

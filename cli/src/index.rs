@@ -85,8 +85,7 @@ pub(crate) fn note_damage(snapshot: &Snapshot, setup: &Setup) {
     let places = places(snapshot.source().path(), snapshot.refs(), EXTENSION);
     let used = places.into_iter().find(|place| is_ours(place));
     if let Some(place) = used {
-        let what =
-            "is not used (damaged: wrong checksum of a section); heapdiff reads the dump instead";
+        let what = "is not used (damaged: the checksum of a section is wrong); heapdiff reads the dump instead";
         note(setup.progress, false, &place, what);
     }
 }

@@ -82,7 +82,10 @@ fn check_format(format: Format, formats: Formats) -> Result<()> {
     };
     let own = Format::ALL.into_iter().filter(|&format| formats(format));
     let own: Vec<&str> = own.map(Format::name).collect();
-    let hint = format!("this command writes {}\n          {others}", own.join(", "));
+    let hint = format!(
+        "the formats of this command are {}\n          {others}",
+        own.join(", ")
+    );
     Err(Failure::usage(message).with_hint(hint))
 }
 

@@ -31,7 +31,7 @@ impl FromStr for Moment {
                 .ok_or_else(|| format!("`{text}` is before 1970"));
         }
         text.parse().map(Self::BeforeEnd).map_err(|_| {
-            format!("`{text}` is not a moment such as 10m (before the end), +5m (after the start) or 2026-11-21T22:05:00Z")
+            format!("`{text}` is not a time such as 10m (before the end), +5m (after the start) or 2026-11-21T22:05:00Z")
         })
     }
 }

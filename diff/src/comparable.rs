@@ -204,7 +204,7 @@ mod tests {
         let [two] = &said(&[before.clone(), other])[..] else {
             panic!("one doubt")
         };
-        assert!(two.contains("are of two JVMs (processes "), "{two}");
+        assert!(two.contains("come from two JVMs (processes "), "{two}");
         // This is the same dump under another name. Its file size differs because it is compressed.
         let mut copy = before.clone();
         copy.info.path = "copy.hprof".to_owned();
@@ -230,7 +230,7 @@ mod tests {
             panic!("one doubt")
         };
         assert!(
-            programs.contains("are of different programs (they share 0 of 2 class names)"),
+            programs.contains("come from different programs (they share 0 of 2 class names)"),
             "{programs}"
         );
     }

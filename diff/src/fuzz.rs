@@ -50,7 +50,10 @@ pub fn kept(bytes: &[u8]) {
     let objects = snapshot.object_count();
     let content = summary.encoded(objects);
     if let Some(same) = Summary::decoded(&content, Some(objects)) {
-        assert!(same.encoded(objects) == content, "what comes back differs");
+        assert!(
+            same.encoded(objects) == content,
+            "the decoded summary differs from the encoded one"
+        );
     }
     let mut random = hprof::bytes::hash(bytes);
     let mut next = |below: usize| {

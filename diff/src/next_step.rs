@@ -20,15 +20,15 @@ pub(crate) fn likely_fix(suspect: &Suspect) -> Option<String> {
             "delete each file when it is no longer used, and do not call File.deleteOnExit".to_owned()
         }
         Some("finalizer") => {
-            "close each object explicitly instead of in finalize, and look at what keeps the finalizer thread busy".to_owned()
+            "close each object explicitly instead of in finalize, and find out what keeps the finalizer thread busy".to_owned()
         }
         Some("hash-key") => format!(
             "implement equals and hashCode of {} on fields that do not change",
             suspect.class
         ),
         Some("listener") => format!("remove each listener from {holder} when the object that added it is no longer used"),
-        Some("queue") => format!("bound {holder}, or add workers that take from it"),
-        Some("slice") => "copy the part that is needed instead of keeping a view of the whole array".to_owned(),
+        Some("queue") => format!("limit the size of {holder}, or add workers that take elements out"),
+        Some("slice") => "copy the part that you need, instead of keeping a view of the whole array or list".to_owned(),
         Some("thread-local") => {
             let known = suspect.likely_fix.clone();
             known.unwrap_or_else(|| remove_value("the ThreadLocal"))
@@ -36,8 +36,8 @@ pub(crate) fn likely_fix(suspect: &Suspect) -> Option<String> {
         Some("timer") => {
             "cancel each task when its result is no longer needed; setRemoveOnCancelPolicy(true) removes it at once".to_owned()
         }
-        Some("virtual-thread") => "end the threads: give what they wait for a timeout".to_owned(),
-        Some("weak-map") => "let the values refer to their keys through weak references only".to_owned(),
+        Some("virtual-thread") => "let the threads end: add a timeout to each operation that they wait for".to_owned(),
+        Some("weak-map") => "let the values of the map refer to their keys only through weak references".to_owned(),
         _ => return fix_by_holder(suspect),
     };
     Some(fix)
@@ -54,12 +54,12 @@ fn fix_by_holder(suspect: &Suspect) -> Option<String> {
     let is_in = |class: &str| suspect.path.iter().any(|step| step.starts_with(class));
     if is_in("java.io.ObjectOutputStream") {
         return Some(
-            "call reset() on the ObjectOutputStream from time to time: it keeps every object that it wrote".to_owned(),
+            "call reset() on the ObjectOutputStream from time to time: the stream keeps every object that it wrote".to_owned(),
         );
     }
     if suspect.class == "java.lang.Thread" || holder == "thread" {
         return Some(
-            "call shutdown() on the executor that started the threads, or end what they wait for"
+            "call shutdown() on the executor that started the threads, or let the operations end that they wait for"
                 .to_owned(),
         );
     }
@@ -72,11 +72,12 @@ fn fix_by_holder(suspect: &Suspect) -> Option<String> {
     }
     match suspect.verdict {
         Verdict::Leak | Verdict::Growth if is_collection(suspect) => Some(format!(
-            "remove elements from {holder} when they are no longer used, or give it a bound"
+            "remove elements from {holder} when they are no longer used, or limit its size"
         )),
-        Verdict::Cache => {
-            Some("none, if the heap has room for a full cache; else lower its bound".to_owned())
-        }
+        Verdict::Cache => Some(
+            "none, if the heap has room for the full cache; otherwise lower the limit of the cache"
+                .to_owned(),
+        ),
         Verdict::Leak | Verdict::Growth | Verdict::Warmup => None,
     }
 }

@@ -98,7 +98,7 @@ impl Origin {
         // been loaded twice. If the random number is known, it therefore decides.
         match (earlier.salt, self.salt, earlier.agent, self.agent) {
             (Some(a), Some(b), ..) if a != b => Some(Apart::Jvms(
-                "numbers drawn at their start differ".to_owned(),
+                "the agents generated different random ids".to_owned(),
             )),
             (None, _, Some(a), Some(b)) | (_, None, Some(a), Some(b)) if a != b => Some(
                 Apart::Jvms("their agents started at different times".to_owned()),
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(said(&first, &run(Some(7), Some((1, 60)), "17")), "None");
         assert_eq!(said(&first, &run(None, None, "17")), "None");
         let others = [
-            (run(Some(8), None, "17"), "drawn at their start"),
+            (run(Some(8), None, "17"), "different random ids"),
             (run(Some(7), Some((2, 50)), "17"), "processes 1 and 2"),
             (
                 run(None, Some((1, 60)), "17"),

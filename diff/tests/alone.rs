@@ -1,6 +1,6 @@
 //! Tests reports on a single dump. They name the objects that retain the most, and say nothing about growth.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is a failure")]
 
 mod common;
 

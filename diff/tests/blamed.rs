@@ -1,7 +1,7 @@
 //! Tests holders and verdicts for heaps for which an earlier version named the wrong cause. The tests check fields of
 //! the report, and that certain words are absent.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is a failure")]
 
 mod common;
 

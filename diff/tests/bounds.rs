@@ -1,6 +1,6 @@
 //! Tests limits: to which collection a limit belongs, and if the collection respects it.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is a failure")]
 
 mod common;
 
@@ -321,10 +321,10 @@ fn soft_entries(queue: &str, count: usize) -> Vec<u8> {
 fn soft_values_without_a_queue_leave_their_entries() {
     let s = suspect(|n| soft_entries("java.lang.ref.ReferenceQueue$Null", n));
     assert_eq!(s.verdict, Verdict::Leak, "{s:#?}");
-    assert!(says(&s, "because these have no queue"), "{s:#?}");
+    assert!(says(&s, "because these have no reference queue"), "{s:#?}");
     let s = suspect(|n| soft_entries("java.lang.ref.ReferenceQueue", n));
     assert_eq!(s.verdict, Verdict::Cache, "{s:#?}");
-    assert!(!says(&s, "have no queue"), "{s:#?}");
+    assert!(!says(&s, "have no reference queue"), "{s:#?}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Tests the intervals of stacks whose allocations are counted exactly. The dumps are of real JVMs with the agent's
 //! `count=on`.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is a failure")]
 #![allow(clippy::print_stdout, reason = "tests show their figures")]
 
 mod common;

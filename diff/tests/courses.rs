@@ -1,6 +1,6 @@
 //! Tests how reports describe figures that change over several dumps.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is a failure")]
 
 mod common;
 
@@ -56,15 +56,15 @@ fn each_course_has_a_sentence() {
         ),
         (
             &[100, 100, 100, 900],
-            "it was level and grew only before the last dump",
+            "it stayed level, and grew only between the last two dumps",
         ),
         (
             &[10, 500, 1000, 1000, 1000],
-            "it grew, and has been level since then",
+            "it grew at first, and then stayed level",
         ),
         (
             &[0, 600, 900, 990],
-            "it grew more and more slowly: the last step has 9 % of the growth",
+            "it grew more and more slowly: only 9 % of the growth is between the last two dumps",
         ),
         (
             &[0, 820, 930, 1000],
@@ -72,15 +72,15 @@ fn each_course_has_a_sentence() {
         ),
         (
             &[100, 100, 900, 900],
-            "it was level, grew once, and has been level again",
+            "it stayed level, grew once, and then stayed level again",
         ),
         (
             &[100, 900, 200, 880],
-            "it rises and falls, and an earlier dump has as much: a sawtooth",
+            "it rises and falls, and is not larger than in an earlier dump: a sawtooth",
         ),
         (
             &[100, 900, 200, 1500],
-            "it rises and falls, and the last dump has more than all earlier dumps",
+            "it rises and falls, and is larger in the last dump than in all earlier dumps",
         ),
     ];
     for (at, (counts, sentence)) in cases.iter().enumerate() {
@@ -108,12 +108,12 @@ fn each_doubt_has_a_sentence() {
     let slight = suspect(&[(0, 20_000), (0, 20_700), (0, 21_300)]);
     says(
         &slight,
-        "% of the size, which can be random variation: take 5 dumps, or load the agent",
+        "%, which can be random variation: take 5 dumps, or load the agent",
     );
     let short = suspect(&[(0, 100), (75, 10_000), (77, 10_000)]);
     says(
         &short,
-        "2s without growth are too short to show whether the growth continues: take a later dump",
+        "the growth may have ended, but the 2s without growth are too short to show this: take another dump later",
     );
     // If the times are unknown, all steps (intervals between dumps) count as equally long.
     let unknown: Vec<(u64, usize)> = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10]
@@ -122,7 +122,7 @@ fn each_doubt_has_a_sentence() {
     let unknown = suspect(&unknown);
     says(
         &unknown,
-        "too few dumps are level to show whether the growth continues: take a later dump",
+        "the growth may have ended, but too few dumps show this: take another dump later",
     );
     let all = |leak: [usize; 3], other: [usize; 3]| {
         let counts = leak.into_iter().zip(other);
@@ -132,7 +132,7 @@ fn each_doubt_has_a_sentence() {
     let moved = all([1000, 2000, 3000], [2000, 1000, 1000]);
     says(
         &moved,
-        "the class as a whole did not grow in one of the steps: its objects may have moved here",
+        "between two of the dumps, the total of this class did not grow: its objects may have moved here from other holders",
     );
     let few = all([5, 15, 29], [30_000; 3]);
     says(

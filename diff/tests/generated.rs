@@ -1,7 +1,7 @@
 //! Tests classes that are generated while a program runs. Their names differ from run to run. A comparison has to treat
 //! them as the same classes.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is a failure")]
 
 mod common;
 

@@ -1,7 +1,7 @@
 //! Tests which field is named as the holder, and which path leads to it. The structures are modelled on published
 //! programs: a broker's queues, a database's tables.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is a failure")]
 
 mod common;
 

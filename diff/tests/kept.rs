@@ -1,7 +1,7 @@
 //! Tests that a comparison that reads cached summaries gives the same report as one that reads the dumps. Also tests
 //! that damaged summaries are rejected.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is a failure")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Tests how deep in a structure the report locates growth, and dumps in which another path leads to the same objects.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is a failure")]
 
 mod common;
 
@@ -152,7 +152,7 @@ fn figures_from_the_totals_of_a_class_are_told_as_such() {
         );
         s.reasons.join("; ")
     };
-    let told = "dump 1 has no single holder of these objects";
+    let told = "in dump 1 these objects have no single holder";
     let few = reasons(5);
     assert!(few.contains(told), "{few}");
     for not_few in [0, 1000] {
@@ -190,12 +190,12 @@ fn interpolated_figures_are_told_as_such() {
             .find(|s| s.holder == "com.acme.Index.titles");
         let found = found.unwrap_or_else(|| panic!("{:#?}", report.suspects));
         assert_eq!(found.objects, [1000, 2000, 3000], "{found:#?}");
-        let nowhere = |r: &String| r.contains("has no single holder of these objects");
+        let nowhere = |r: &String| r.contains("these objects have no single holder");
         assert!(!found.reasons.iter().any(nowhere), "{found:#?}");
         found
             .reasons
             .iter()
-            .any(|r| r.contains("other paths held these objects in dump 2, so its figures are interpolated from the dumps around it"))
+            .any(|r| r.contains("in dump 2 other paths held these objects, so the figures for this dump are interpolated from the dumps before and after it"))
     };
     assert!(told(true) && !told(false));
 }

@@ -1,6 +1,6 @@
 //! Checks that every path in a report exists in the last dump, on committed dumps and on random heaps.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is a failure")]
 
 mod common;
 

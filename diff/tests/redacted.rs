@@ -1,7 +1,7 @@
 //! Tests redacted dumps that contain the agent's samples. In addition, every other test of reports checks that
 //! redaction does not change the report (in `common`).
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is a failure")]
 
 mod common;
 

@@ -1,6 +1,6 @@
 //! Tests allocation sites in heaps in which every object is known.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is a failure")]
 
 mod common;
 
@@ -150,8 +150,7 @@ fn samples_of_which_none_goes_make_a_leak() {
     // The growth is small compared with the number of replaced entries.
     let report = report(vec![dump(100, 0), dump(120, 60)]);
     let reasons = report.suspects[0].reasons.join("; ");
-    let sentence =
-        "the growth is less than half of the replaced bytes, which can be random variation";
+    let sentence = "the growth is less than half of the bytes that were replaced, so it can be random variation";
     assert!(reasons.contains(sentence), "{reasons}");
     let (verdict, reasons) = told(30);
     let sentence = "70 of 100 samples of the first dump are still held there";
@@ -549,7 +548,11 @@ fn damaged_and_foreign_tables_leave_the_diff_without_stacks() {
         &tampered(|a| a.table.truncate(30)),
         "bytes are needed",
     );
-    check("later", &tampered(|a| a.format = 2), "unknown version 2");
+    check(
+        "later",
+        &tampered(|a| a.format = 2),
+        "unknown format version 2",
+    );
     for name in [
         statics::PID,
         statics::BLOBS,
@@ -560,7 +563,7 @@ fn damaged_and_foreign_tables_leave_the_diff_without_stacks() {
         check(name, &report, &format!("the static field `{name}`"));
     }
     check("negative", &tampered(|a| a.interval = -1), "`interval`");
-    let strategy = "unknown strategy 9";
+    let strategy = "unknown sampling strategy 9";
     check("strategy", &tampered(|a| a.strategy = 9), strategy);
 }
 

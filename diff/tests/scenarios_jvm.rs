@@ -2,7 +2,7 @@
 //! Each scenario runs on one JDK, and the scenarios take turns through all JDKs. `cargo xtask accuracy` runs each
 //! scenario on all JDKs.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is a failure")]
 
 mod common;
 

@@ -1,7 +1,7 @@
 //! Tests a program that ProGuard shortened (`cargo xtask shrunk`), on a real JVM with the agent. If the mapping is
 //! used, the report equals that on the original program.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is a failure")]
 
 use std::path::Path;
 use std::sync::Arc;

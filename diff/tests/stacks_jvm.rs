@@ -1,6 +1,6 @@
 //! Tests the stacks that allocated each leak. The dumps are of real JVMs in which the agent is loaded.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is a failure")]
 #![allow(clippy::print_stdout, reason = "tests show their figures")]
 
 mod common;

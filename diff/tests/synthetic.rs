@@ -1,6 +1,6 @@
 //! Tests comparisons of heaps in which every object is known.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is a failure")]
 
 mod common;
 

@@ -1,7 +1,7 @@
 //! Tests sentences that name a cause. Each test has one heap to which the sentence applies, and a similar heap to which
 //! it does not.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is a failure")]
 
 mod common;
 
@@ -125,13 +125,13 @@ fn cleaning_actions_that_pile_up() {
     assert_told(
         heap("jdk.internal.ref.Cleaner"),
         heap("jdk.internal.Other"),
-        "cleaning actions pile up: each stays until its object is unreachable and the cleaner thread has run it (900 \
+        "cleaning actions pile up: each action stays until its object is unreachable and the cleaner thread has run the action (900 \
          actions, up from 300)",
     );
     assert_told_alone(
         heap("jdk.internal.ref.Cleaner"),
         heap("jdk.internal.Other"),
-        "cleaning actions have not run: each stays until its object is unreachable",
+        "cleaning actions have not run: each action stays until its object is unreachable",
     );
 }
 
@@ -510,7 +510,7 @@ fn weak_references_that_a_list_holds() {
     assert_told(
         heap(true),
         heap(false),
-        "the content is weak references (com.acme.Watch), which keep nothing alive",
+        "the content consists of weak references (com.acme.Watch), which keep nothing alive",
     );
 }
 

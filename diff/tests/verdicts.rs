@@ -1,6 +1,6 @@
 //! Tests verdicts, and statements about holders, for heaps in which every object is known.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is a failure")]
 
 mod common;
 
@@ -303,7 +303,7 @@ fn the_referrers_that_grow_are_named() {
         ],
         "{s:#?}"
     );
-    let sentence = "but only com.acme.Index.all and com.acme.Backlog.open grew: clear all of them to free the objects";
+    let sentence = "but only com.acme.Index.all and com.acme.Backlog.open grew: clear all these fields to free the objects";
     assert!(says(s, sentence), "{:?}", s.reasons);
 }
 

@@ -1,6 +1,6 @@
 //! Prints the objects that retain the most memory: `cargo run --example biggest -- DUMP`
 
-#![allow(clippy::print_stdout, reason = "this is a program")]
+#![allow(clippy::print_stdout, reason = "this program prints its results")]
 
 use std::error::Error;
 use std::path::PathBuf;

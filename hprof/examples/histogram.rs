@@ -3,7 +3,7 @@
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "this is a program"
+    reason = "this program prints its results"
 )]
 
 use std::error::Error;

@@ -1,7 +1,7 @@
 //! Prints what keeps objects alive: their shortest paths from GC roots.
 //! `cargo run --example leak_path -- DUMP com.acme.Order`
 
-#![allow(clippy::print_stdout, reason = "this is a program")]
+#![allow(clippy::print_stdout, reason = "this program prints its results")]
 
 use std::error::Error;
 use std::path::PathBuf;

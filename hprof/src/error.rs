@@ -37,7 +37,7 @@ pub enum Error {
         what: String,
     },
     /// The file has fewer dumps than the number that was requested.
-    #[error("--dump {asked}: the number of dumps in this file is {held}")]
+    #[error("--dump {asked}: the file has no dump with this number (it contains {held} in total)")]
     NoSuchDump {
         /// The number of the requested dump, from 1.
         asked: usize,

@@ -411,7 +411,7 @@ impl fmt::Display for Flaw {
             }
             Self::TruncatedHeader => f.write_str("the header of a record is truncated"),
             Self::NameWithHeader => f.write_str("a name contains the header of another record"),
-            Self::NotARecord { kind } => write!(f, "not a record of a dump (kind {kind:#04x})"),
+            Self::NotARecord { kind } => write!(f, "these bytes are not a record of a dump (kind {kind:#04x})"),
             Self::ZeroedEnd { bytes } => write!(
                 f,
                 "the {bytes} bytes after the dump are not a dump; in the copy they are replaced by zeros"

@@ -287,7 +287,11 @@ fn shortest_paths(snapshot: &Snapshot, targets: &[ObjectIndex]) {
             continue;
         };
         let last = path.steps.last().map(|s| s.object);
-        assert_eq!(last, Some(target), "a path leads to another object");
+        assert_eq!(
+            last,
+            Some(target),
+            "the path must end at the requested object"
+        );
         assert!(path.begin < path.steps.len());
     }
     for merge in [Merge::Class, Merge::Object] {

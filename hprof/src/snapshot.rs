@@ -412,7 +412,7 @@ impl Snapshot {
                 // class is a leaf only if the class is certainly a GC root.
                 None => {
                     progress.phase(
-                        "reading the dump again, because single objects may keep classes alive",
+                        "reading the dump again, because individual objects may keep classes alive",
                         0,
                     );
                     plan.bare_leaves = false;

@@ -1,7 +1,7 @@
 //! Tests through which reference a dominator holds an object, and which objects a visit of the dominator tree returns.
 //! The heaps are built by hand.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is a failure")]
 
 use hprof::answers::{Hold, Holders};
 use hprof::dominators::Node;

@@ -1,7 +1,7 @@
 //! Tests that hidden classes are kept alive by their instances and class objects. A loader keeps a hidden class alive
 //! only if nothing else does.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is a failure")]
 
 use std::path::Path;
 

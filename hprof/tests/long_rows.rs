@@ -1,6 +1,6 @@
 //! Tests long arrays. Several tasks follow the references of one array at the same time.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is a failure")]
 
 use hprof::dominators::Node;
 use hprof::{Options, Silent, Snapshot, Source};

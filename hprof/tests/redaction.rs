@@ -382,7 +382,10 @@ fn nothing_after_a_wrong_length_is_copied() {
         }
     }
     assert!(names > 4 && arrays > 20, "{names} names, {arrays} arrays");
-    assert!(all.contains(": not a record of a dump (kind 0x"), "{all}");
+    assert!(
+        all.contains(": these bytes are not a record of a dump (kind 0x"),
+        "{all}"
+    );
 }
 
 #[test]

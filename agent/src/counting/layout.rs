@@ -96,7 +96,7 @@ impl Layout {
 }
 
 fn unfit() -> JniError {
-    JniError::Unfit("the layout of arrays".to_owned())
+    JniError::Unfit("the memory layout of arrays".to_owned())
 }
 
 #[cfg(test)]

@@ -510,7 +510,10 @@ impl Engine {
             progress.reached(done, classes.len());
             if told.elapsed() >= TOLD {
                 told = Instant::now();
-                say(format_args!("count: {what}: {done} of {}", classes.len()));
+                say(format_args!(
+                    "count: {what}: {done} of {} done",
+                    classes.len()
+                ));
             }
             if !left.is_empty() {
                 rests::rest(time, || {

@@ -236,7 +236,7 @@ macro_rules! call {
             Some(function) => {
                 #[allow(
                     clippy::missing_transmute_annotations,
-                    reason = "the source type is the type of this field in the JVMTI function table"
+                    reason = "the function has the type that the JVMTI function table gives this field"
                 )]
                 let function = std::mem::transmute::<_, $crate::jvmti::sys::as_int::$name>(function);
                 $crate::jvmti::check(function(jvmti.raw() $(, $argument)*))

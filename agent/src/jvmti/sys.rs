@@ -208,7 +208,10 @@ pub(crate) fn capabilities(bits: &[u32]) -> jvmtiCapabilities {
 
 /// Offsets and sizes in JVMTI's structures. A test compares them with the JDK's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "each name is the field at this offset")]
+#[allow(
+    missing_docs,
+    reason = "each name belongs to the field at this offset of the table"
+)]
 pub struct Places {
     pub set_heap_sampling_interval: usize,
     pub get_stack_trace: usize,

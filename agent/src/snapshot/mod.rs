@@ -121,7 +121,7 @@ fn snapshot(
     let image = Image::new(&gathered);
     if gathered.stacks_left > 0 {
         say(format_args!(
-            "the dump has incomplete stacks for {} virtual threads: only frames that hold objects",
+            "the dump has incomplete stacks for {} virtual threads: it contains only the frames that hold objects",
             gathered.stacks_left
         ));
     }

@@ -114,7 +114,10 @@ fn stepped(watched: &Watched, file: &[u8]) -> Result<Option<Vec<u8>>, String> {
     });
     let stepped = stepped.map_err(|why| why.to_string())?;
     if let Some(missing) = found.iter().position(|found| !found) {
-        return Err(format!("the method has no {:?}", watched.steps[missing]));
+        return Err(format!(
+            "the agent does not know this version of the method: it contains no {:?}",
+            watched.steps[missing]
+        ));
     }
     // If only some methods got hooks, the counts would be wrong for the collection as a whole. So the class gets none.
     if let Some(left) = stepped.left_alone.first() {

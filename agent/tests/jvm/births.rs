@@ -138,7 +138,7 @@ fn each_once(jdk: &Jdk, count: &str, flags: &[&str]) {
     let objects: u64 = COUNTED.iter().map(|(.., objects)| objects).sum();
     let flags: String = flags.iter().map(|flag| format!(" `{flag}`")).collect();
     println!(
-        "counted: | {} | each way of being born, `count={count}`{flags} | 501 | {objects} | {} |",
+        "counted: | {} | every way to create an object, `count={count}`{flags} | 501 | {objects} | {} |",
         jdk.version(),
         COUNTED.len()
     );

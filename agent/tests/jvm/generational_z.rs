@@ -147,7 +147,9 @@ fn minor_and_major_collections_are_told_apart_in_a_trace() {
         let wrong =
             "SELECT count(*) FROM collection WHERE major <> (collector = 'ZGC Major Cycles')";
         assert_eq!(traced.number(wrong), 0, "JDK {}", jdk.version());
-        traced.wait("SELECT count(*) FROM note WHERE text LIKE '%tracks only one sample per%'");
+        traced.wait(
+            "SELECT count(*) FROM note WHERE text LIKE '%tracks only one sampled object per%'",
+        );
         assert!(target.finish().unwrap());
     }
 }

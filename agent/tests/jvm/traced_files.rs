@@ -306,7 +306,7 @@ impl<'a> Recorded<'a> {
         (
             self.number("SELECT count(*) FROM tick WHERE span_ms >= 9500"),
             self.number(
-                "SELECT count(*) FROM note WHERE text LIKE 'the disk with the trace was full, so the data of 1_s was written as one tick'",
+                "SELECT count(*) FROM note WHERE text LIKE 'the disk was full, so the trace has only one data point for 1_s'",
             ),
         )
     }
@@ -483,7 +483,7 @@ fn a_run_that_another_process_drops_is_put_back() {
     other.tick(&(), &(), tick).unwrap();
     other.end(ahead).unwrap();
     traced.wait(
-        "SELECT count(*) FROM note WHERE text LIKE '%considered this run ended and deleted it%'",
+        "SELECT count(*) FROM note WHERE text LIKE '%the run was deleted from the trace as if it had ended%'",
     );
     // The agent reports live objects again, although they have not changed. The count again includes everything since
     // the JVM's start.

@@ -108,7 +108,10 @@ pub(super) fn load_or_change(
         Some(_) => how.to_owned() + options,
     };
     if options.len() >= LONGEST_ARGUMENT {
-        let message = format!("the options are longer than {} bytes", LONGEST_ARGUMENT - 1);
+        let message = format!(
+            "the agent options are longer than {} bytes",
+            LONGEST_ARGUMENT - 1
+        );
         return Err(Failure::usage(message));
     }
     load(jvm, library, &options, wanted)
@@ -286,7 +289,7 @@ pub(super) fn visible(jvm: &Jvm<'_>, library: &Path) -> Result<Visible> {
     }
     let copy = Copy::of(jvm, library).map_err(|e| {
         refused(format!(
-            "{}: cannot copy the agent to the /tmp of the JVM: {}",
+            "{}: cannot copy the agent to the JVM's /tmp: {}",
             jvm.process,
             plain(&e)
         ))

@@ -262,7 +262,7 @@ fn other_version(process: &Process) -> Failure {
 }
 
 const OTHER_VERSION: (&str, &str) = (
-    "the loaded agent has another version, which cannot limit the count to sampled classes",
+    "the version of the loaded agent cannot limit the count to sampled classes",
     "restart the JVM, or count without --sampled-classes",
 );
 
@@ -295,7 +295,7 @@ fn reason(code: i32) -> Option<(String, &'static str)> {
             "run the command again in a few seconds",
         ),
         attach::ALREADY_LOADED => (
-            "the loaded agent has a version that cannot count",
+            "the version of the loaded agent cannot count",
             "restart the JVM",
         ),
         attach::BAD_OPTIONS | attach::FAILED => ("the agent cannot count", SAYS),
@@ -377,7 +377,11 @@ mod tests {
                 "when the heap has free space",
             ),
             (attach::NOT_UP, "so nothing is counted", "in a few seconds"),
-            (attach::ALREADY_LOADED, "that cannot count", "restart"),
+            (
+                attach::ALREADY_LOADED,
+                "of the loaded agent cannot count",
+                "restart",
+            ),
             (attach::FAILED, "the agent cannot count", "standard error"),
             (98, "refused the command with code 98", "standard error"),
         ] {

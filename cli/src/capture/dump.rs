@@ -409,7 +409,7 @@ fn failed(jvm: &Jvm<'_>, part: &PartialDump, shown: &Path, answer: &Answer) -> F
     {
         let shown = match part.folder {
             None => shown.display().to_string(),
-            Some(_) => "/tmp of the JVM".to_owned(),
+            Some(_) => "the JVM's /tmp".to_owned(),
         };
         return refused(format!(
             "{process}: no space for the dump in {shown}: the JVM gave up after {}",
@@ -489,7 +489,7 @@ impl PartialDump {
         });
         let (unfinished, ()) = made.map_err(|e| {
             refused(format!(
-                "{}: cannot write to the /tmp of the JVM: {}",
+                "{}: cannot write to the JVM's /tmp: {}",
                 jvm.process,
                 plain(&e)
             ))

@@ -124,7 +124,7 @@ fn reason(code: i32) -> Option<Refused> {
         ),
         // The loaded agent has an earlier version, which takes the request for an option.
         attach::BAD_OPTIONS | attach::ALREADY_LOADED => (
-            "the loaded agent has a version that cannot fork the JVM",
+            "the version of the loaded agent cannot fork the JVM",
             ORDINARY,
         ),
         attach::FAILED => ("the agent wrote no dump", SAYS),
@@ -206,7 +206,7 @@ mod tests {
             ),
             (
                 attach::ALREADY_LOADED,
-                "has a version that cannot fork",
+                "of the loaded agent cannot fork",
                 "leave out --fork",
             ),
             (

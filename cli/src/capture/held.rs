@@ -175,7 +175,9 @@ pub(super) fn is_named(descriptor: &Path, name: &str) -> bool {
 /// checks the open file and does not use its path again.
 fn sign_at(path: &Path, sign: &str) -> io::Result<File> {
     memory_at(path, sign).map_err(|e| match e.kind() {
-        ErrorKind::InvalidInput => io::Error::other("the file that the agent offers is not a pipe"),
+        ErrorKind::InvalidInput => {
+            io::Error::other("the file that the agent created for the dump is not a pipe")
+        }
         _ => e,
     })
 }
@@ -208,7 +210,7 @@ fn opened(path: &Path) -> io::Result<File> {
         Ok(pipe)
     } else {
         Err(io::Error::other(
-            "the file that the agent offers is not a pipe",
+            "the file that the agent created for the dump is not a pipe",
         ))
     }
 }
@@ -264,7 +266,7 @@ fn room(bytes: u64) -> std::result::Result<(), Unreceived> {
                 Ok(())
             } else {
                 Err(Unreceived::NoRoom(format!(
-                    "not enough memory for the dump: {place} has {} left after {} of the dump",
+                    "not enough memory for the dump: {place} has only {} left after the first {} of the dump",
                     Size(left),
                     Size(bytes)
                 )))
@@ -336,7 +338,10 @@ mod tests {
     fn what_is_no_pipe_is_not_opened() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let error = opened(file.path()).unwrap_err().to_string();
-        assert_eq!(error, "the file that the agent offers is not a pipe");
+        assert_eq!(
+            error,
+            "the file that the agent created for the dump is not a pipe"
+        );
     }
 
     #[test]
@@ -363,7 +368,10 @@ mod tests {
         let named = file.to_str().unwrap();
         for sign in ["/memfd:", named] {
             let error = sign_at(&file, sign).unwrap_err().to_string();
-            assert_eq!(error, "the file that the agent offers is not a pipe");
+            assert_eq!(
+                error,
+                "the file that the agent created for the dump is not a pipe"
+            );
         }
         assert_eq!(fs::read_to_string(&file).unwrap(), shown);
     }

@@ -224,7 +224,7 @@ fn left_behind(failure: Failure, dumps: &[PathBuf; 2], trace: Option<&Path>) -> 
         ));
     }
     if let Some(first) = dumps.first().filter(|dump| dump.is_file()) {
-        left.push(format!("the first dump is {}", first.display()));
+        left.push(format!("the first dump is in {}", first.display()));
     }
     match (&failure.hint, left.is_empty()) {
         (None, false) => failure.with_hint(left.join("\n          ")),
@@ -269,7 +269,7 @@ pub(super) fn wait(
     loop {
         let left = span.0.saturating_sub(start.elapsed());
         if left.is_zero() {
-            return Ok("the waiting time is over".to_owned());
+            return Ok("the time between the dumps is over".to_owned());
         }
         if !wait.pause(left.min(Duration::from_millis(200))) {
             return Ok("the user ended the wait".to_owned());
@@ -284,7 +284,10 @@ pub(super) fn wait(
         };
         let seen = watch.enough();
         if let Some(seen) = totals.confirmed(jvm, &seen, watch.wanted()) {
-            let said = format!("an allocation site has grown enough: {}", seen.said);
+            let said = format!(
+                "an allocation site has grown by at least the size of --enough: {}",
+                seen.said
+            );
             if !wanted.quiet {
                 messages::said(&said);
             }
@@ -305,7 +308,7 @@ fn check_free<'a>(folder: &Path, names: impl IntoIterator<Item = &'a str>) -> Re
         let path = folder.join(name);
         if fs::symlink_metadata(&path).is_ok() {
             return Err(Failure::usage(format!(
-                "-o {}: the folder already contains {name}",
+                "-o {}: the folder already contains a file {name}",
                 folder.display()
             ))
             .with_hint("give another folder, or leave out -o to get a new folder"));

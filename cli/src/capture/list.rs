@@ -26,7 +26,7 @@ pub(crate) fn ps() -> Result<Exit> {
     }
     let lines = table(&jvms).join("\n");
     write::print(&format!(
-        "{lines}\n\nThe column `heap used` has the value of the last GC for most collectors. `heapdiff status PID` shows what the agent does.\n"
+        "{lines}\n\nFor most collectors, the column `heap used` shows the value at the last GC. `heapdiff status PID` shows what the agent does.\n"
     ))?;
     Ok(Exit::Done)
 }

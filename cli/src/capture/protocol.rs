@@ -64,7 +64,7 @@ impl<'a> Jvm<'a> {
         let folder = |folder: io::Result<Folder>| {
             folder.map_err(|e| {
                 refused(format!(
-                    "{process}: cannot open the /tmp of the JVM: {}",
+                    "{process}: cannot open the JVM's /tmp: {}",
                     plain(&e)
                 ))
             })

@@ -135,7 +135,10 @@ pub(crate) struct DumpRequest {
 #[derive(Debug, Args)]
 #[cfg_attr(
     not(target_os = "linux"),
-    allow(dead_code, reason = "only Linux can attach, so only Linux can count")
+    allow(
+        dead_code,
+        reason = "heapdiff can attach only on Linux, so it can count only on Linux"
+    )
 )]
 pub(crate) struct CountRequest {
     /// How long to count; Ctrl-C stops earlier
@@ -203,7 +206,7 @@ pub(crate) struct Hunted {
 pub(crate) fn agent_options(text: &str) -> Result<String, String> {
     if text.len() >= LONGEST_ARGUMENT {
         return Err(format!(
-            "the options are longer than {} bytes",
+            "the agent options are longer than {} bytes",
             LONGEST_ARGUMENT - 1
         ));
     }

@@ -23,7 +23,7 @@ Examples:
 The agent inserts counters into all loaded classes and into classes loaded later, and removes the
 counters at the end: a few classes at a time, with pauses. The program is slower until the count
 ends. The program is slowest just after the agent has changed the first class: HotSpot then discards
-all compiled code. It does not if an agent was loaded at the start of the JVM (-agentpath).
+all compiled code, unless an agent was loaded at the start of the JVM (-agentpath).
 --sampled-classes changes fewer classes. It needs samples: run `heapdiff attach` some minutes
 before.
 

@@ -106,7 +106,7 @@ impl DiffArgs {
                 let one = one.display();
                 let message = format!("these options need two dumps, but only {one} was given");
                 return Err(too_few(message)
-                    .with_hint("only a comparison has --fail-on-..., --ignore, --trace and `--columns both`: heapdiff BEFORE AFTER"));
+                    .with_hint("--fail-on-..., --ignore, --trace and `--columns both` need two dumps: heapdiff BEFORE AFTER"));
             }
             _ => {}
         }
@@ -491,7 +491,8 @@ mod tests {
         let hint = "load the agent before you take the dumps: heapdiff attach PID";
         assert_eq!(none.hint.as_deref(), Some(hint));
         let last = report.snapshots.last_mut().unwrap();
-        let fault = format!("the agent has the unknown strategy 9{SITES_LEFT_OUT}");
+        let fault =
+            format!("the agent's data names the unknown sampling strategy 9{SITES_LEFT_OUT}");
         last.warnings = vec!["cut off".to_owned(), fault.clone()];
         let told = without_sites(Some(last));
         assert_eq!(told.message, format!("after.hprof: {fault}"));

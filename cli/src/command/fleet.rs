@@ -50,7 +50,7 @@ impl Fleet {
                 let mut stderr = io::stderr().lock();
                 let _ = writeln!(
                     stderr,
-                    "warning: {}: {} impossible figures were replaced by 0; the trace may be damaged",
+                    "warning: {}: {} impossible values were replaced by 0; the trace may be damaged",
                     input.display(),
                     added.odd
                 );

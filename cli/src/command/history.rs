@@ -80,7 +80,10 @@ const EXPECTED_SAMPLES: f64 = 3.0;
 
 /// True if the growth has ended. If there are few samples, the result is false, because a level end may then be random
 /// variation.
-#[allow(clippy::cast_precision_loss, reason = "counts of samples and moments")]
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "the numbers of samples and of data points are small"
+)]
 fn is_over(samples: u64, live_bytes: &[u64]) -> bool {
     let last = live_bytes.last().copied().unwrap_or(0);
     // Some objects may be freed at any time. So an end that changes by at most 5 % counts as level.
@@ -100,7 +103,7 @@ fn judge(suspect: &mut Suspect, trending: &Trending, moments: u64, is_over: bool
     if coverage.sampled_bytes.saturating_mul(2) < coverage.growth_bytes {
         return;
     }
-    let moments = counted(moments, "moment");
+    let moments = counted(moments, "data point");
     let low = trending.bytes.ci95.map_or(0, |[low, _]| low);
     let low = Size(u64::try_from(low).unwrap_or(0));
     let grows = format!(
@@ -216,13 +219,13 @@ mod tests {
         let (verdict, reasons) = judged(Verdict::Growth, 800, trace::Verdict::Leak);
         assert_eq!(verdict, Verdict::Leak);
         assert!(
-            reasons.contains("grow by at least 2.0 MiB per hour (14 moments)"),
+            reasons.contains("grow by at least 2.0 MiB per hour (14 data points)"),
             "{reasons}"
         );
         assert!(!reasons.contains("two dumps"), "{reasons}");
         let (verdict, reasons) = judged(Verdict::Growth, 800, trace::Verdict::Plateau);
         assert_eq!(verdict, Verdict::Cache);
-        let level = "live bytes allocated by these stacks grew, then stayed level (14 moments)";
+        let level = "live bytes allocated by these stacks grew, then stayed level (14 data points)";
         assert!(reasons.contains(level), "{reasons}");
         let (verdict, reasons) = judged(Verdict::Growth, 800, trace::Verdict::Warmup);
         assert_eq!(verdict, Verdict::Warmup);

@@ -232,11 +232,11 @@ fn few_samples(suspect: &Suspect, hunt: &capture::Hunt) -> Option<String> {
         return None;
     }
     Some(format!(
-        "there is only {} of the growth in {}: too few to find the stacks that allocate; run `heapdiff hunt {} interval={}k`",
-        counted(samples, "sample"),
-        printable(&suspect.holder),
-        printable(&hunt.jvm.pid.to_string()),
-        interval >> 10,
+        "the report has only {samples} of the growth in {holder}: too few to find the allocating stacks; for more samples, run `heapdiff hunt {pid} interval={kib}k`",
+        samples = counted(samples, "sample"),
+        holder = printable(&suspect.holder),
+        pid = printable(&hunt.jvm.pid.to_string()),
+        kib = interval >> 10,
     ))
 }
 

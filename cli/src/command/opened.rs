@@ -185,7 +185,7 @@ fn hint(
     if allocated {
         let focus = quoted(&frame);
         return Some(format!(
-            "live samples were allocated through this frame: heapdiff sites {dump} --focus {focus}"
+            "the frame is in the allocation stacks of live samples: heapdiff sites {dump} --focus {focus}"
         ));
     }
     let is_frame = matches!(

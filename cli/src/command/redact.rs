@@ -209,7 +209,7 @@ fn told(dump: &Path, left: &Left) -> String {
         ),
         ("numbers in fields", left.kept_numbers),
         (
-            "numbers in fields kept by --keep-numbers",
+            "numbers in fields that --keep-numbers keeps",
             left.requested_numbers,
         ),
         (

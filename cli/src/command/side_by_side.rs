@@ -70,7 +70,7 @@ pub(super) fn opened(
     after: &Path,
 ) -> Result<(Vec<Summary>, Snapshot)> {
     if setup.progress.verbose {
-        messages::said("both dumps are read at the same time");
+        messages::said("both dumps are loaded at the same time");
     }
     // There can be only one progress bar. It shows the progress of the later dump.
     let beside = Setup {

@@ -98,7 +98,7 @@ pub(super) struct ClassPath(Vec<PathBuf>);
 fn class_path(text: &str) -> Result<ClassPath, String> {
     let paths = std::env::split_paths(text).filter(|p| !p.as_os_str().is_empty());
     match paths.collect::<Vec<PathBuf>>() {
-        paths if paths.is_empty() => Err("it names no file and no folder".to_owned()),
+        paths if paths.is_empty() => Err("the class path is empty".to_owned()),
         paths => Ok(ClassPath(paths)),
     }
 }

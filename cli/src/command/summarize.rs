@@ -68,7 +68,7 @@ impl Summarize {
             .map_err(|e| write::failed(&to, &e))?;
         if !setup.progress.quiet {
             messages::said(&format!(
-                "wrote {to} ({}) from a dump of {}",
+                "wrote the summary {to} ({}); the dump has {}",
                 Size(file.len() as u64),
                 Size(summary.info.bytes)
             ));

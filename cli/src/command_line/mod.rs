@@ -27,8 +27,8 @@ Examples:
 or 512m (as in -Xmx). If a dump is given as -, heapdiff reads it from standard input. If a dump has
 the same name as a command, such as histo, write ./histo.
 
-Exit codes: 0 = done, 1 = a gate (--fail-on-...) failed the command, 2 = wrong usage, 3 = an input
-could not be read, or a JVM or a server could not be reached.";
+Exit codes: 0 = done, 1 = a gate (--fail-on-...) failed, 2 = wrong usage, 3 = an input could not be
+read, or a JVM or a server could not be reached.";
 
 /// Compares Java heap dumps and names the field that leaks. With its agent, it also names the code
 /// that allocated the objects.

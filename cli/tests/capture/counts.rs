@@ -95,7 +95,7 @@ fn a_trace_has_what_the_agent_counts_of_each_class() {
         assert!(text.contains(&row), "{what}: {text}");
         // For a part of the run, no counts by class are shown.
         let part = top(home, &["-v", "--since", "+0s"]);
-        let more = "counts by class exist only for the whole run and all stacks";
+        let more = "counts by class are shown only without --focus, --since";
         assert!(
             part.contains(more) && !part.contains(COUNTED),
             "{what}: {part}"
@@ -209,14 +209,14 @@ fn a_trace_has_rates_of_lines() {
         assert_eq!(figures[3], "300,000", "{what}: {row}");
         for says in [
             "executed allocations, even if the JIT compiler removes them",
-            "sampled/s: objects per second by samples, if the difference is more than random variation",
+            "sampled/s: objects per second, estimated from samples; shown if the difference is significant",
             "JDK classes have no counters; count=jdk adds counters to them.",
         ] {
             assert!(text.contains(says), "{what}: {says}: {text}");
         }
         let info = run(home, &["trace", "info", "t.db"]).well().stdout;
         assert!(
-            info.contains("    counts   exact, by line of code, from "),
+            info.contains("    counts   exact for each line of code, from "),
             "{info}"
         );
         let export = [

@@ -343,7 +343,7 @@ fn a_small_tmp_in_a_container() {
         let (mut target, pid) = contained(&jdk, "1m", &[]);
         let home = folder();
         let done = run(home.path(), &["dump", &pid.to_string()]);
-        done.failed(3, "no space for the dump in /tmp of the JVM");
+        done.failed(3, "no space for the dump in the JVM's /tmp");
         assert_eq!(files(home.path()), [] as [&str; 0]);
         let left = files(Path::new(&format!("/proc/{pid}/root/tmp")));
         assert!(

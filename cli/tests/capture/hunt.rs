@@ -61,8 +61,10 @@ fn a_hunt_names_what_grew() {
 
         // Existing dumps are not overwritten.
         let again = ["hunt", &pid, "--no-attach", "-o", "new/found"];
-        run(home.path(), &again)
-            .failed(2, "-o new/found: the folder already contains before.hprof");
+        run(home.path(), &again).failed(
+            2,
+            "-o new/found: the folder already contains a file before.hprof",
+        );
         assert!(target.is_running());
     }
 }
@@ -99,7 +101,7 @@ fn gates_and_formats_are_those_of_a_diff() {
     drop(target);
     let nobody = ended(child);
     assert_eq!(nobody.code, Some(3), "{nobody:?}");
-    let first = format!("the first dump is hunt-{pid}-2/before.hprof");
+    let first = format!("the first dump is in hunt-{pid}-2/before.hprof");
     assert!(nobody.stderr.contains(&first), "{nobody:?}");
     assert!(!nobody.stderr.contains("trace top"), "{nobody:?}");
     assert_eq!(files(&second), ["before.hprof"]);
@@ -220,7 +222,7 @@ fn a_hunt_takes_over_the_agent_of_an_attach() {
         stderr.read_to_string(&mut rest).expect("lines");
         for part in [
             "heapdiff: wrote first/before.hprof, after.hprof, report.txt, trace.db\n",
-            "too few to find the stacks that allocate; run `heapdiff hunt ",
+            "too few to find the allocating stacks; for more samples, run `heapdiff hunt ",
             "\nheapdiff: next: heapdiff show first/after.hprof Shelf.boxes\n",
         ] {
             assert!(rest.contains(part), "{part}: {rest}");

@@ -149,7 +149,7 @@ fn phases(trace: &heapdiff_trace::Trace) -> usize {
     let starts = [
         "the first dump is being taken",
         "the first dump is taken; the second follows in 1h, or as soon as a site has grown by 200.0 KiB",
-        "an allocation site has grown enough: byte[] allocated in Late.remember(Late.java:",
+        "an allocation site has grown by at least the size of --enough: byte[] allocated in Late.remember(Late.java:",
         "both dumps are taken",
     ];
     for (told, start) in told.iter().zip(starts) {
@@ -193,7 +193,7 @@ fn a_hunt_ends_when_enough_grew() {
         jvm.wait().expect("an end");
         assert!(
             said.contains(
-                "heapdiff: an allocation site has grown enough: byte[] allocated in Late.remember(Late.java:"
+                "heapdiff: an allocation site has grown by at least the size of --enough: byte[] allocated in Late.remember(Late.java:"
             ),
             "{said}"
         );
@@ -258,7 +258,9 @@ fn a_full_cache_that_turns_over_does_not_end_a_hunt() {
     jvm.wait().expect("an end");
     let hunt = hunt.well();
     assert!(
-        !hunt.stderr.contains("an allocation site has grown enough"),
+        !hunt
+            .stderr
+            .contains("an allocation site has grown by at least"),
         "{hunt:?}"
     );
     assert!(!hunt.stderr.contains("records no trace"), "{hunt:?}");
@@ -291,7 +293,7 @@ fn a_jvm_that_dies_in_a_hunt_leaves_its_trace() {
     for said in [
         "has ended",
         "`heapdiff trace top found/trace.db`",
-        "the first dump is found/before.hprof",
+        "the first dump is in found/before.hprof",
     ] {
         assert!(done.stderr.contains(said), "{said}: {done:?}");
     }

@@ -70,7 +70,7 @@ impl Place {
 }
 
 /// A message that is printed only if two dumps are read at the same time.
-const BOTH: &str = "both dumps are read at the same time";
+const BOTH: &str = "both dumps are loaded at the same time";
 
 #[test]
 fn dumps_opened_side_by_side_say_the_same() {

@@ -586,11 +586,11 @@ fn dumps_that_cannot_be_compared_have_a_warning() {
         ([DUMP, "copy.hprof.gz"], "are the same dump"),
         (
             [DUMP, SAMPLED],
-            "are of different programs (they share 0 of 2 class names): differences between them are not growth",
+            "come from different programs (they share 0 of 2 class names): differences between them are not growth",
         ),
         (
             ["old.hprof", "new.hprof"],
-            "are of two JVMs (versions 17.0.15+6 and 21.0.8+9): what differs between two runs need not have grown",
+            "come from two JVMs (versions 17.0.15+6 and 21.0.8+9): differences between two runs are not always growth",
         ),
     ] {
         let warned = |dumps: &[&str]| {

@@ -143,7 +143,7 @@ fn a_profile_has_what_the_trace_says_is_alive() {
             "{held}"
         );
         let said = stderr(&done);
-        assert!(said.contains("the report names the holder of "), "{said}");
+        assert!(said.contains("the report shows the holder of "), "{said}");
     }
 }
 

@@ -66,7 +66,7 @@ fn a_thread_local_leads_to_its_values() {
     std::fs::write(folder.path().join("a.hprof"), dump()).expect("a dump");
     let run = |code, args: &[&str]| run(folder.path(), code, args);
     let shown = run(0, &["show", "a.hprof", "com.acme.Context.CURRENT"]);
-    let values = "  values   3 threads have a value of this ThreadLocal; the values retain 1.0 MiB together\n    com.acme.Session x 3\n    the largest is com.acme.Session @ 0x";
+    let values = "  values   3 threads have a value of this ThreadLocal; the values retain 1.0 MiB together\n    com.acme.Session x 3\n    the largest value is com.acme.Session @ 0x";
     assert!(shown.contains(values), "{shown}");
     assert!(
         shown.contains(", which retains 1.0 MiB in thread \"worker 2\"\n"),
@@ -85,7 +85,7 @@ fn a_thread_local_leads_to_its_values() {
     assert!(sized.contains(line), "{sized}");
     let shown = run(0, &["show", "a.hprof", "com.acme.Context.OTHER"]);
     assert!(
-        shown.contains("1 thread has a value of this ThreadLocal, which retains 1.0 KiB\n"),
+        shown.contains("1 thread has a value of this ThreadLocal; the value retains 1.0 KiB\n"),
         "{shown}"
     );
     let shown = run(0, &["show", "a.hprof", "com.acme.Context.UNUSED"]);

@@ -23,7 +23,7 @@ pub struct Damage {
 
 /// A kind of damage.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages document the variants")]
+#[allow(missing_docs, reason = "the error messages describe the variants")]
 pub enum Fault {
     #[error("a class file must begin with 0xCAFEBABE")]
     Magic,

@@ -175,22 +175,22 @@ fn notes(recording: &Recording, files: usize) -> Vec<String> {
     let old = recording.of(Event::Old).count() as u64;
     if old > 0 {
         let looks = recording.looks().len() as u64;
-        let looks = counted(looks, "moment");
+        let looks = counted(looks, "time");
         notes.push(format!(
-            "live objects: tracked by the JVM (jdk.OldObjectSample), recorded at {looks}"
+            "live objects were tracked by the JVM (jdk.OldObjectSample) and recorded {looks}"
         ));
         if old >= MANY_OLD {
-            notes.push("the JVM's list of tracked objects may have been full: it may miss objects that were allocated late".to_owned());
+            notes.push("the JVM's list of tracked objects may have been full, so objects that were allocated late may be missing".to_owned());
         }
         if recording.lacks_sizes {
             notes.push(
-                "the JVM does not record the sizes of old objects: bytes are lower bounds"
+                "the JVM does not record the sizes of old objects: the bytes are lower bounds"
                     .to_owned(),
             );
         }
     } else if recording.of(Event::Live).next().is_some() {
         notes.push(
-            "live objects: those of at most 1,024 samples that async-profiler found alive at the end"
+            "live objects: async-profiler tracked at most 1,024 samples, and recorded those that were alive at the end"
                 .to_owned(),
         );
         if recording.of(Event::Live).count() as u64 >= MOST_LIVE {

@@ -29,7 +29,7 @@ pub struct Damage {
 
 /// A kind of damage.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages document the variants")]
+#[allow(missing_docs, reason = "the error messages describe the variants")]
 pub enum Fault {
     #[error("expected the start of a chunk, found {}", shown(.0))]
     Magic(Vec<u8>),
@@ -59,7 +59,7 @@ pub enum Fault {
     Number(String),
     #[error("the metadata does not describe the type {0} of a field")]
     UnknownType(i64),
-    #[error("more than {most} {what}")]
+    #[error("the recording has more than {most} {what}")]
     Limit { what: &'static str, most: u64 },
 }
 

@@ -1,7 +1,7 @@
 //! Tests that a mapping restores the names of classes, fields and frames, and that selectors accept the restored names.
 //! Each test uses a dump, and the same dump with its index.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is a failure")]
 
 use std::fs;
 use std::path::Path;

@@ -85,7 +85,7 @@ pub enum Error {
     #[error("{0}")]
     Run(String),
     /// The agent's data in the dump cannot be read.
-    #[error("the table samples cannot be read: {0}")]
+    #[error("the table `samples` cannot be read: {0}")]
     Samples(String),
     /// The dump could not be read.
     #[error(transparent)]

@@ -106,7 +106,7 @@ pub(crate) const REFS: Columns = &[
     (
         "kind",
         Text,
-        "field, static, element, local, superclass, loader (class to its loader), loads (loader to its class), class part (constant, signer, domain)",
+        "kind of reference: field, static, element, local, superclass, loader (class to its loader), loads (loader to its class), class part (constant, signer, domain)",
     ),
     (
         "via",

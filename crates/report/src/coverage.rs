@@ -88,8 +88,7 @@ mod tests {
         );
         assert_eq!(
             sentence(8192, synthetic::heap(1).suspects.remove(0)),
-            "8.0 KiB of 4.0 KiB retained, in 9 samples; samples show more than the retained size, because they are \
-             estimates"
+            "8.0 KiB of 4.0 KiB retained, in 9 samples; the samples represent more bytes than the retained size, because they are estimates"
         );
     }
 }

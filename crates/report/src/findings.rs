@@ -114,7 +114,7 @@ impl<'a> Finding<'a> {
             Verdict::Growth => (Level::Warning, "The content of a field grew"),
             Verdict::Cache => (
                 Level::Note,
-                "The content of a field grew as a cache grows until it is full",
+                "The content of a field grew like a cache that is being filled",
             ),
             Verdict::Warmup => (
                 Level::Note,
@@ -264,7 +264,7 @@ mod tests {
             (Verdict::Growth, "The content of a field grew"),
             (
                 Verdict::Cache,
-                "The content of a field grew as a cache grows until it is full",
+                "The content of a field grew like a cache that is being filled",
             ),
             (
                 Verdict::Warmup,

@@ -74,7 +74,7 @@ pub(crate) fn died(died: &Died) -> String {
     if LOADS_CLASS.iter().any(|call| innermost.starts_with(call)) {
         let call = innermost.split('(').next().unwrap_or_default();
         text.push_str(&format!(
-            " while {call} loaded a class: the memory for class metadata (Metaspace) may have been full instead of the heap. The error's message in the JVM's output shows which"
+            " while {call} loaded a class: the memory for class metadata (Metaspace) may have been full instead of the heap. The message of the error in the JVM's output shows which of the two was full"
         ));
     }
     text
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(died(&dead), told);
         dead.frames = vec!["java.lang.ClassLoader.defineClass1(Native Method)".to_owned()];
         let loading = format!(
-            "{told} while java.lang.ClassLoader.defineClass1 loaded a class: the memory for class metadata (Metaspace) may have been full instead of the heap. The error's message in the JVM's output shows which"
+            "{told} while java.lang.ClassLoader.defineClass1 loaded a class: the memory for class metadata (Metaspace) may have been full instead of the heap. The message of the error in the JVM's output shows which of the two was full"
         );
         assert_eq!(died(&dead), loading);
         dead.frames.clear();

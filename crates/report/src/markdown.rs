@@ -102,7 +102,7 @@ fn warnings<'a>(warnings: impl IntoIterator<Item = &'a String>, text: &mut Comme
     let left_out = text.add_all(HEAD, warnings.into_iter(), line);
     if left_out > 0 {
         let more = counted(left_out, "more warning");
-        let _ = writeln!(text, "> {more} in other formats.\n");
+        let _ = writeln!(text, "> Other output formats show {more}.\n");
     }
 }
 
@@ -231,7 +231,11 @@ fn details(suspect: &Suspect) -> String {
     }
     let more = suspect.stacks.len().saturating_sub(STACKS) as u64;
     if more > 0 {
-        let _ = writeln!(text, "{} in other formats.\n", counted(more, "more stack"));
+        let _ = writeln!(
+            text,
+            "Other output formats show {}.\n",
+            counted(more, "more stack")
+        );
     }
     if let Some(fix) = &suspect.likely_fix {
         let _ = writeln!(text, "Likely fix: {}.\n", prose(&cut(fix)));
@@ -504,7 +508,7 @@ mod tests {
         let text = rendered(&report);
         assert!(text.len() < 65_536, "{}", text.len());
         for part in [
-            "more warnings in other formats.",
+            "> Other output formats show ",
             "more suspects not shown, because the comment would be too long.",
             "see the details of ",
             " more classes that changed",
@@ -517,7 +521,7 @@ mod tests {
         let text = rendered(&small);
         assert!(!text.contains("… and 20 more"), "{text}");
         for part in [
-            "more warnings in other formats.",
+            "> Other output formats show ",
             "because the comment would be too long.",
             "see the details of ",
             " more classes that changed",

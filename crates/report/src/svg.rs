@@ -81,9 +81,9 @@ pub fn render(
     });
     options.count_name = "bytes".to_owned();
     let class = if stacks.reversed {
-        "callees first: the class, then the allocating frame, then its callers."
+        "each stack begins with the class, followed by the allocating frame and its callers."
     } else {
-        "the last frame is the class."
+        "the last frame of each stack is the class of the objects."
     };
     options.notes = format!("{}; {class}", measured.basis());
     if let Some(subtitle) = &mut options.subtitle {
@@ -158,9 +158,9 @@ mod tests {
         let sentences = [
             "Live bytes by the stack that allocated them",
             "Allocated bytes by stack, alive or not",
-            "Estimated from allocation samples; the last frame is the class.",
-            "Exact: the dump records the stack of each object; the last frame is the class.",
-            "Only objects that the JVM tracked; the last frame is the class.",
+            "Estimated from allocation samples; the last frame of each stack is the class of the objects.",
+            "Exact: the dump records the stack of each object; the last frame of each stack is the class of the objects.",
+            "Only objects that the JVM tracked; the last frame of each stack is the class of the objects.",
             "a.hprof to b.hprof: red grew, blue shrank",
         ];
         for (measured, count, said) in [
@@ -207,8 +207,9 @@ mod tests {
             String::from_utf8(out).unwrap()
         };
         let stacks = Stacks::new(&all, None, Names::Functions);
-        let callees = "callees first: the class, then the allocating frame, then its callers.";
-        let class = "the last frame is the class.";
+        let callees =
+            "each stack begins with the class, followed by the allocating frame and its callers.";
+        let class = "the last frame of each stack is the class of the objects.";
         let svg = drawn(&stacks);
         assert!(svg.contains(class) && !svg.contains(callees), "{svg}");
         let svg = drawn(&stacks.reversed());

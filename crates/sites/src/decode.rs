@@ -23,10 +23,10 @@ pub struct DecodeError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The bytes are neither a batch nor a gap.
-    #[error("a batch was expected here, but the bytes are {0:02x?}")]
+    #[error("the start of a data block was expected here, but the bytes are {0:02x?}")]
     NoBatch([u8; 4]),
     /// A batch of a later version.
-    #[error("the format has the unknown version {0}")]
+    #[error("the data has the unknown format version {0}")]
     Version(u8),
     /// A length is larger than the bytes that are left.
     #[error("{length} bytes are needed, but only {left} are left")]
@@ -56,7 +56,7 @@ pub enum Fault {
     #[error("a string is not UTF-8")]
     Text,
     /// A definition has the id 0.
-    #[error("a {0} has the id 0")]
+    #[error("an entry of the kind {0} has the id 0, which is not allowed")]
     Zero(&'static str),
     /// An id has two different definitions.
     #[error("{0} {1} is defined twice with different content")]
@@ -528,7 +528,7 @@ mod tests {
         bytes[0] = b'X';
         assert_eq!(
             fault(&bytes).to_string(),
-            "site table, piece 0, byte 0: a batch was expected here, but the bytes are [58, 44, 01, 00]"
+            "site table, piece 0, byte 0: the start of a data block was expected here, but the bytes are [58, 44, 01, 00]"
         );
         bytes = good.clone();
         bytes[2] = 2;

@@ -243,7 +243,7 @@ impl Buffer {
 
     #[allow(
         clippy::cast_precision_loss,
-        reason = "the column has fractions and whole numbers"
+        reason = "the column contains fractions, so it stores whole numbers as floating-point numbers"
     )]
     fn push(&mut self, cell: Cell<'_>) {
         self.levels.push(i16::from(cell != Cell::Null));

@@ -47,7 +47,10 @@ pub(crate) fn network(path: &Path) -> Option<&'static str> {
 
 /// Returns the magic number of the file system on which the file is or will be.
 #[cfg(target_os = "linux")]
-#[allow(clippy::useless_conversion, reason = "of 32 bits on 32-bit machines")]
+#[allow(
+    clippy::useless_conversion,
+    reason = "the value has 32 bits on 32-bit machines"
+)]
 fn kind(path: &Path) -> Option<i64> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
     let place = rustix::fs::statfs(path)
@@ -104,7 +107,10 @@ fn write_in_place(path: &Path) -> Result<(), String> {
         rustix::fs::ioctl_setflags(&file, has | IFlags::NOCOW)
             .map_err(|error| format!("{} cannot be written in place: {error}", path.display()))
     } else {
-        Err(format!("another program created {}", path.display()))
+        Err(format!(
+            "another program created the file {}",
+            path.display()
+        ))
     }
 }
 

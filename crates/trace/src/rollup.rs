@@ -126,7 +126,7 @@ impl Writer {
             note_once(connection, run, time_ms, NO_SAMPLES)?;
         }
         if full {
-            let text = "trace_max is reached by the names of allocation sites alone: new sites are not recorded";
+            let text = "the names of allocation sites alone take trace_max bytes: new sites are not recorded";
             note_once(connection, run, time_ms, text)?;
         }
         self.rows.recount(connection)?;

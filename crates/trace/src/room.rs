@@ -178,7 +178,7 @@ mod tests {
             ("SELECT count(*) FROM site", 2010),
             ("SELECT objects FROM class_total", 10),
             (
-                "SELECT count(*) FROM note WHERE text LIKE '%clock of the machine was set forward%'",
+                "SELECT count(*) FROM note WHERE text LIKE '%clock of the machine had just been set forward%'",
                 1,
             ),
             ("SELECT count(*) FROM pragma_foreign_key_check", 0),

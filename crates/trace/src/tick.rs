@@ -10,7 +10,10 @@ pub(crate) const APART_MS: i64 = 5000;
 
 /// A JVM: a row of the table `run`.
 #[derive(Clone, Debug, Default)]
-#[allow(missing_docs, reason = "named after the columns")]
+#[allow(
+    missing_docs,
+    reason = "the fields are named after the columns of the table"
+)]
 pub struct NewRun {
     pub uid: String,
     pub pid: u32,
@@ -75,7 +78,10 @@ pub struct Activity {
 
 /// A garbage collection, stored as a row of the table `collection`.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[allow(missing_docs, reason = "named after the columns")]
+#[allow(
+    missing_docs,
+    reason = "the fields are named after the columns of the table"
+)]
 pub struct NewCollection {
     pub time_ms: i64,
     pub uptime_ms: i64,
@@ -89,7 +95,10 @@ pub struct NewCollection {
 
 /// Numbers of classes with the same name that were loaded and unloaded since the last tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "named after the columns")]
+#[allow(
+    missing_docs,
+    reason = "the fields are named after the columns of the table"
+)]
 pub struct ClassChange {
     /// The class's number, to look up in [`crate::Names`].
     pub class: u32,
@@ -99,7 +108,10 @@ pub struct ClassChange {
 
 /// Exact number of allocations of a class since the last tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "named after the columns")]
+#[allow(
+    missing_docs,
+    reason = "the fields are named after the columns of the table"
+)]
 pub struct ClassTotal {
     /// The class's number, to look up in [`crate::Names`].
     pub class: u32,
@@ -109,7 +121,10 @@ pub struct ClassTotal {
 
 /// The data of one period. It is stored as a row of the table `tick` and rows of other tables that refer to it.
 #[derive(Clone, Debug, Default)]
-#[allow(missing_docs, reason = "named after the columns")]
+#[allow(
+    missing_docs,
+    reason = "the fields are named after the columns of the table"
+)]
 pub struct NewTick {
     pub time_ms: i64,
     pub uptime_ms: i64,

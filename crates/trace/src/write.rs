@@ -25,10 +25,10 @@ const MOST_LOG_BYTES: u64 = 64 << 20;
 /// more or less than the monotonic clock.
 const CLOCK_SLACK_MS: i64 = 2000;
 
-const PUT_BACK: &str = "the trace considered this run ended and deleted it: earlier data is lost, except for live objects";
-const NO_ROOM: &str = "trace_max is too small for all samples in the table sample: allocation sites count them, but some are not listed";
-const NO_ROWS: &str = "trace_max is too small for all classes in the table class_total: the other classes are counted together";
-const NO_LINES: &str = "trace_max is too small for all lines of code in the table counted_site: the other lines are counted together";
+const PUT_BACK: &str = "the run was deleted from the trace as if it had ended: earlier data is lost, except the data of live objects";
+const NO_ROOM: &str = "trace_max is too small for all samples: allocation sites count all of them, but the table `sample` lists only some";
+const NO_ROWS: &str = "trace_max is too small for all classes: the table `class_total` counts the other classes together";
+const NO_LINES: &str = "trace_max is too small for all lines of code: the table `counted_site` counts the other lines together";
 
 /// Writes one run to a trace.
 #[derive(Debug)]
@@ -165,7 +165,7 @@ impl Writer {
             let way = if set < 0 { "back" } else { "forward" };
             let seconds = set.unsigned_abs().div_ceil(1000);
             let note = format!(
-                "the clock of the machine was set {way} by {seconds} s before this moment; uptimes are not affected"
+                "the clock of the machine had just been set {way} by {seconds} s; uptimes are not affected"
             );
             inserting.note(tick.time_ms, &note)?;
         }
@@ -294,7 +294,10 @@ fn insert(transaction: &Transaction<'_>, id: Option<i64>, run: &NewRun) -> rusql
 
 /// Rounds an estimate to a whole number.
 fn whole(value: f64) -> i64 {
-    #[allow(clippy::cast_possible_truncation, reason = "saturates, as it should")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "the cast saturates, as intended"
+    )]
     let value = value.round() as i64;
     value.max(0)
 }

@@ -14,7 +14,7 @@ const START: i64 = 1_700_000_000_000;
 const MINUTE: i64 = 60_000;
 /// Three hours in milliseconds. A JVM that writes nothing for this long is considered ended.
 const LATER: i64 = 3 * 60 * MINUTE;
-const GONE: &str = "considered this run ended and deleted it";
+const GONE: &str = "the run was deleted from the trace as if it had ended";
 
 /// Two live samples.
 struct Two;

@@ -11,7 +11,7 @@ const unmark = () => {
   shown.marks = { a: null, b: null };
   byId("between").hidden = true;
   byId("unmark").disabled = true;
-  byId("marked").textContent = "Move the cursor to a moment in the graph and press A; then move it to a later moment and press B.";
+  byId("marked").textContent = "Move the cursor to a point in the graph and press A; then move it to a later point and press B.";
   graph.plot?.redraw(false);
 };
 
@@ -34,7 +34,7 @@ const compare = async () => {
   byId("unmark").disabled = a === null && b === null;
   if (a === null || b === null) {
     const there = a === null ? "B" : "A";
-    byId("marked").textContent = `${there} is ${clock(a ?? b)}. Now mark the other moment.`;
+    byId("marked").textContent = `${there} is ${clock(a ?? b)}. Now mark the other point.`;
     return;
   }
   const window = { from: Math.min(a, b), to: Math.max(a, b) };

@@ -23,13 +23,13 @@ const rateRow = (row, differs) => {
 /** Explains the figures. */
 const ratesAre = (counted, differs) => {
   const said = ["Counted: executed allocations, even if the JIT compiler removes them, but not by JNI or the JVM."];
-  if (differs) said.push("Sampled: objects per second by samples, if the difference is more than random variation.");
+  if (differs) said.push("Sampled: objects per second, estimated from samples; shown if the difference is significant.");
   said.push(
     counted.jdk
       ? "In JDK classes some counts are lower bounds: the JIT compiler replaces some methods with its own code, which has no counters."
       : "JDK classes have no counters; count=jdk adds counters to them.",
   );
-  if (counted.without_bytes > 0) said.push(`The bytes of ${grouped(counted.without_bytes)} lines are unknown and not in the sum.`);
+  if (counted.without_bytes > 0) said.push(`The bytes of ${grouped(counted.without_bytes)} lines are unknown, so the total does not include them.`);
   if (counted.missed > 0) said.push(`${grouped(counted.missed)} allocation sites, methods or classes have no counters.`);
   return said.join(" ");
 };

@@ -35,7 +35,7 @@ pub(crate) fn answer(question: &str, query: &str, traces: &Traces) -> Answer {
             let (Some(from), Some(to)) = (asked.question.from, asked.question.to) else {
                 return fault(
                     Status::BadRequest,
-                    "the parameters from and to are required",
+                    "the parameters `from` and `to` are required",
                 );
             };
             between(traces, &with_runs(), (from, to)).map(|b| json(&b))
@@ -123,7 +123,7 @@ impl Asked {
             (Some(class), Some(place)) => asked.of = Of::Place(class, place),
             (Some(class), None) => asked.of = Of::Class(class),
             (None, Some(_)) => {
-                return Err("the parameter place requires the parameter class".to_owned());
+                return Err("the parameter `place` requires the parameter `class`".to_owned());
             }
             (None, None) => {}
         }

@@ -66,18 +66,24 @@ impl Guard {
         };
         let mut hosts = request.header("host");
         if !matches!((hosts.next(), hosts.next()), (Some(host), None) if ours(host)) {
-            let said = "this server only accepts requests for 127.0.0.1 and localhost";
+            let said = "this server accepts only requests for 127.0.0.1 and localhost";
             return Err((Status::Forbidden, said));
         }
         let from_here = |origin: &str| origin.strip_prefix("http://").is_some_and(ours);
         if !request.header("origin").all(from_here) {
-            return Err((Status::Forbidden, "request from a page of another origin"));
+            return Err((
+                Status::Forbidden,
+                "the request comes from a page of another origin",
+            ));
         }
         // `none` means that the request does not come from a page: a person typed the URL, or another program opened
         // it.
         let mut sites = request.header("sec-fetch-site");
         if !sites.all(|site| matches!(site, "same-origin" | "none")) {
-            return Err((Status::Forbidden, "request from a page of another site"));
+            return Err((
+                Status::Forbidden,
+                "the request comes from a page of another site",
+            ));
         }
         if !matches!(request.method.as_str(), "GET" | "HEAD") {
             return Err((Status::MethodNotAllowed, "only GET and HEAD are allowed"));
@@ -95,7 +101,7 @@ impl Guard {
         } else {
             Err((
                 Status::Forbidden,
-                "the URL has no token, or the token of an earlier start; use the URL that heapdiff printed",
+                "the URL has no token, or a token of an earlier server; use the URL that heapdiff printed",
             ))
         }
     }

@@ -350,11 +350,11 @@ pub(crate) mod tests {
         let says = |n, part| with(n).warning().is_some_and(|told| told.contains(part));
         assert!(says(
             1,
-            "had no room to watch at least 1 large collection more"
+            "had no room to watch at least 1 more large collection"
         ));
         assert!(says(
             5904,
-            "had no room to watch at least 5,904 large collections more"
+            "had no room to watch at least 5,904 more large collections"
         ));
     }
 
@@ -450,7 +450,7 @@ pub(crate) mod tests {
         };
         assert_eq!(
             several.sentence().to_string(),
-            "during the last 1m before the dump, the agent counted 1 put, 2,000 removals and 3,000 reads (3 of 7 collections)"
+            "during the last 1m before the dump, the agent counted 1 put, 2,000 removals and 3,000 reads (in 3 of 7 collections)"
         );
     }
 

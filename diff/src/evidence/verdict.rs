@@ -345,7 +345,10 @@ mod tests {
         assert_eq!(two.verdict(), Some(Verdict::Growth));
         assert!(two.reasons().iter().any(|r| r.starts_with("two dumps")));
         // The usage of collections is unknown.
-        assert!(!says(evidence(&[100, 200]), "before the last dump"));
+        assert!(!says(
+            evidence(&[100, 200]),
+            "before the dump, the agent counted"
+        ));
         let three = evidence(&[100, 200, 300]);
         assert_eq!(three.verdict(), Some(Verdict::Leak));
         assert!(three.reasons().iter().all(|r| !r.starts_with("two dumps")));
@@ -396,10 +399,7 @@ mod tests {
         let times = [0, 1000, 2000, 2050, 2100];
         let short = || timed(&times, &[100, 200, 300, 300, 300]);
         assert_eq!(short().verdict(), Some(Verdict::Growth));
-        assert!(says(
-            short(),
-            "too short to show whether the growth continues"
-        ));
+        assert!(says(short(), "without growth are too short to show this"));
         let goes_on = timed(&times[..3], &[100, 200, 300]);
         assert_eq!(goes_on.verdict(), Some(Verdict::Leak));
     }
@@ -538,13 +538,13 @@ mod tests {
         assert_eq!(churn(50, levels).verdict(), Some(Verdict::Growth));
         assert!(says(
             churn(50, levels),
-            "less than half of the replaced bytes"
+            "less than half of the bytes that were replaced"
         ));
         let more = &[20_000, 30_000, 40_000];
         assert_eq!(churn(50, more).verdict(), Some(Verdict::Leak));
         assert!(!says(
             churn(50, more),
-            "less than half of the replaced bytes"
+            "less than half of the bytes that were replaced"
         ));
     }
 
@@ -647,7 +647,7 @@ mod tests {
         assert_eq!(slight().verdict(), Some(Verdict::Growth));
         assert!(says(
             slight(),
-            "at most 3.5 % of the size, which can be random variation"
+            "the size grew by at most 3.5 %, which can be random variation"
         ));
         for figures in [
             &[20_000, 21_000, 22_100][..],
@@ -655,10 +655,7 @@ mod tests {
             &[20_000, 20_700, 21_300, 21_900, 22_600],
         ] {
             assert_eq!(evidence(figures).verdict(), Some(Verdict::Leak));
-            assert!(!says(
-                evidence(figures),
-                "of the size, which can be random variation"
-            ));
+            assert!(!says(evidence(figures), "%, which can be random variation"));
         }
         // If all samples stay, the growth is not random variation.
         let sampled = Evidence {

@@ -20,13 +20,11 @@ use crate::samples::{OriginalNames, frames};
 /// The reason why the samples in a dump cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
-    #[error(
-        "the agent writes the unknown version {0} of its format; heapdiff reads version {FORMAT}"
-    )]
+    #[error("the agent's data has the unknown format version {0}; heapdiff reads version {FORMAT}")]
     Format(i64),
-    #[error("the static field `{0}` of {CLASS} is missing or of another type")]
+    #[error("the static field `{0}` of {CLASS} is missing or has another type")]
     Static(&'static str),
-    #[error("the agent has the unknown strategy {0}")]
+    #[error("the agent's data names the unknown sampling strategy {0}")]
     Strategy(i64),
     #[error("{0}")]
     Table(#[from] heapdiff_sites::DecodeError),
@@ -607,10 +605,7 @@ impl Fields {
 }
 
 /// Returns the value of an `int` field, read as an unsigned number.
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "the value of a field of 32 bits"
-)]
+#[allow(clippy::cast_possible_truncation, reason = "the field has 32 bits")]
 fn unsigned(value: i64) -> u32 {
     (value as i32).cast_unsigned()
 }

@@ -387,10 +387,10 @@ mod tests {
         assert_eq!(doubts(Strategy::Bytes, &[(Counter::Events, 9)]), None);
         let told = |counts: &[(Counter, u64)]| doubts(Strategy::Bytes, counts).unwrap();
         let by_time = doubts(Strategy::Time, &[]).unwrap();
-        assert!(by_time.starts_with("samples were taken by time"));
+        assert!(by_time.starts_with("samples were taken at time intervals"));
         let lost = |why| {
             format!(
-                "the agent lost samples of up to 70 B: 7 because {why}; bytes by stack may be too low by this amount"
+                "the agent lost samples that represent up to 70 B: 7 because {why}; bytes by stack may be too low by this amount"
             )
         };
         for (counter, why) in [
@@ -416,6 +416,6 @@ mod tests {
             told(&[(Counter::Faults, 1)]),
             "the agent failed and may have stopped sampling: see the JVM's standard error"
         );
-        assert!(!told(&[(Counter::Faults, 1)]).contains("taken by time"));
+        assert!(!told(&[(Counter::Faults, 1)]).contains("taken at time"));
     }
 }

@@ -246,10 +246,10 @@ impl fmt::Display for Evidence {
                 before: Some(before),
             } => write!(
                 f,
-                "spread over {} objects of class {class}, which retain {} bytes each on average ({} in the first dump)",
-                grouped(*holders),
-                grouped(*mean),
-                grouped(*before)
+                "it is spread over {holders} objects of class {class}, which retain {mean} bytes each on average ({before} in the first dump)",
+                holders = grouped(*holders),
+                mean = grouped(*mean),
+                before = grouped(*before)
             ),
             Self::Spread {
                 holders,
@@ -271,7 +271,7 @@ impl fmt::Display for Evidence {
             ),
             Self::Shared { fields, grew } => write!(
                 f,
-                "the objects are reachable through {fields}, but only {grew} grew: clear all of them to free the objects"
+                "the objects are reachable through {fields}, but only {grew} grew: clear all these fields to free the objects"
             ),
             Self::AlsoReachable { holder, other } => write!(
                 f,
@@ -287,12 +287,11 @@ impl fmt::Display for Evidence {
             ),
             Self::FiguresOfClass { dump } => write!(
                 f,
-                "dump {dump} has no single holder of these objects, so its figures are the totals of their class minus \
-                 other places"
+                "in dump {dump} these objects have no single holder, so the figures for this dump are the totals of their class minus the objects with other holders"
             ),
             Self::FiguresInterpolated { dump } => write!(
                 f,
-                "other paths held these objects in dump {dump}, so its figures are interpolated from the dumps around it"
+                "in dump {dump} other paths held these objects, so the figures for this dump are interpolated from the dumps before and after it"
             ),
             Self::OneLargeObject { class, size } => write!(
                 f,
@@ -408,7 +407,7 @@ impl fmt::Display for Evidence {
             Self::ClassLoaders { class, loaders } => match loaders.first {
                 None => write!(
                     f,
-                    "loaders of former deployments may stay: {class} is defined by {loaders}"
+                    "class loaders of former deployments may still be in memory: {class} is defined by {loaders}"
                 ),
                 Some(_) => write!(
                     f,
@@ -416,7 +415,7 @@ impl fmt::Display for Evidence {
                 ),
             },
             Self::MoreClassLoaders(loaders) => {
-                write!(f, "more class loaders than before: {loaders}")
+                write!(f, "the number of class loaders grew: {loaders}")
             }
             Self::LoadersPinned { field } => write!(f, "the class loaders are held by {field}"),
             Self::DeleteOnExit(paths) => write!(
@@ -441,7 +440,7 @@ impl fmt::Display for Evidence {
                 })?;
                 write!(
                     f,
-                    ": each stays until its object is unreachable and the cleaner thread has run it ({actions})"
+                    ": each action stays until its object is unreachable and the cleaner thread has run the action ({actions})"
                 )
             }
             Self::StuckThread { thread, frame } => {
@@ -534,15 +533,14 @@ impl fmt::Display for Evidence {
             ),
             Self::StaysWhenCleared { class, stays } => write!(
                 f,
-                "{stays} of the growth stays when the JVM clears the soft references ({class}), because these have no \
-                 queue"
+                "{stays} of the growth stays when the JVM clears the soft references ({class}), because these have no reference queue"
             ),
             Self::WeakHashMap => f.write_str(
                 "a WeakHashMap removes an entry when nothing else holds its key: look for the holders of the keys",
             ),
             Self::WeakReferences { class } => write!(
                 f,
-                "the content is weak references ({class}), which keep nothing alive"
+                "the content consists of weak references ({class}), which keep nothing alive"
             ),
             Self::EmptySlots { empty, slots } => write!(
                 f,
@@ -632,16 +630,16 @@ impl fmt::Display for Evidence {
             } => {
                 write!(
                     f,
-                    "during the last {span} before the dump, the agent counted {}, {} and {}",
-                    counted(*put, "put"),
-                    counted(*removed, "removal"),
-                    counted(*read, "read")
+                    "during the last {span} before the dump, the agent counted {puts}, {removals} and {reads}",
+                    puts = counted(*put, "put"),
+                    removals = counted(*removed, "removal"),
+                    reads = counted(*read, "read")
                 )?;
                 match (watched, collections) {
                     (1, 1) => Ok(()),
                     (watched, all) => write!(
                         f,
-                        " ({} of {} collections)",
+                        " (in {} of {} collections)",
                         grouped(*watched),
                         grouped(*all)
                     ),

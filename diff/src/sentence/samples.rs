@@ -273,7 +273,7 @@ impl fmt::Display for Samples {
             Self::Freed { samples, median_ms } => {
                 write!(f, "{} freed", counted(*samples, "sampled object"))?;
                 match median_ms {
-                    Some(ms) => write!(f, ", half within {ms} ms of allocation"),
+                    Some(ms) => write!(f, ", half of them within {ms} ms of their allocation"),
                     None => Ok(()),
                 }
             }
@@ -285,7 +285,7 @@ impl fmt::Display for Samples {
                 stack_bytes,
             } => write!(
                 f,
-                "the agent uses {size} of the Java heap, with {} of {sample_bytes} bytes and {} of {stack_bytes} bytes",
+                "the agent uses {size} of the Java heap: {} ({sample_bytes} bytes each), {} ({stack_bytes} bytes each)",
                 counted(*samples, "sample"),
                 counted(*stacks, "stack")
             ),
@@ -367,16 +367,15 @@ impl fmt::Display for Samples {
                 write!(f, "{size} of {reachable} reachable is not covered by samples")
             }
             Self::MoreThan(Whole::Growth) => f.write_str(
-                "samples show more than the growth, because they are estimates and include objects that replaced \
-                 freed ones",
+                "the samples represent more bytes than the growth, because they are estimates and include objects that replaced freed objects",
             ),
             Self::MoreThan(Whole::Retained) => f.write_str(
-                "samples show more than the retained size, because they are estimates",
+                "the samples represent more bytes than the retained size, because they are estimates",
             ),
             Self::OtherStacks { size } => {
-                write!(f, "about {size} of this was allocated in stacks without a sample")
+                write!(f, "about {size} of this was allocated by stacks that have no sample")
             }
-            Self::Lost { size } => write!(f, "samples of up to {size} were lost"),
+            Self::Lost { size } => write!(f, "lost samples represent up to {size}"),
             Self::AllLost { reasons, size } => {
                 f.write_str("lost: ")?;
                 for (i, (count, reason)) in reasons.iter().enumerate() {
@@ -385,7 +384,7 @@ impl fmt::Display for Samples {
                 }
                 match size {
                     Size(0) => Ok(()),
-                    size => write!(f, ", up to {size} have no sample"),
+                    size => write!(f, "; up to {size} of the allocated bytes have no sample"),
                 }
             }
             Self::LargeObjects { size, is_live } => {
@@ -402,11 +401,10 @@ impl fmt::Display for Samples {
                 f.write_str("\"alive\" is unknown for stacks with too few samples of freed objects")
             }
             Self::ByTime => f.write_str(
-                "samples were taken by time, so the bytes that a sample represents are unknown: bytes by stack are \
-                 the sizes of the sampled objects only",
+                "samples were taken at time intervals, so the bytes that a sample represents are unknown: the bytes of a stack are only the sizes of its sampled objects",
             ),
             Self::AgentLost { size, reasons } => {
-                write!(f, "the agent lost samples of up to {size}: ")?;
+                write!(f, "the agent lost samples that represent up to {size}: ")?;
                 for (i, (count, reason)) in reasons.iter().enumerate() {
                     let comma = if i > 0 { ", " } else { "" };
                     write!(f, "{comma}{} because {reason}", grouped(*count))?;
@@ -418,11 +416,11 @@ impl fmt::Display for Samples {
             ),
             Self::Unreadable { why } => write!(f, "{why}{SITES_LEFT_OUT}"),
             Self::LessThanCounted => f.write_str(
-                "at these lines samples show less than was counted: allocations that the JIT compiler removes are \
-                 never sampled, and what the JDK allocates for a line (clone, copyOf) is sampled in the JDK",
+                "at these lines the samples show fewer bytes than the counts: allocations that the JIT compiler removes are \
+                 never sampled, and objects that the JDK allocates for a line (clone, copyOf) are sampled in the JDK",
             ),
             Self::MoreThanCounted => f.write_str(
-                "at these lines samples show more than was counted: not all allocations at these lines are counted",
+                "at these lines the samples show more bytes than the counts: not all allocations at these lines are counted",
             ),
         }
     }

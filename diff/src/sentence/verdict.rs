@@ -124,11 +124,11 @@ impl fmt::Display for Verdict {
                 f,
                 "it grew by less each time, in {rises} of {steps} steps between dumps"
             ),
-            Self::Late => f.write_str("it was level and grew only before the last dump"),
-            Self::Plateau => f.write_str("it grew, and has been level since then"),
+            Self::Late => f.write_str("it stayed level, and grew only between the last two dumps"),
+            Self::Plateau => f.write_str("it grew at first, and then stayed level"),
             Self::NearlyPlateau { percent } => write!(
                 f,
-                "it grew more and more slowly: the last step has {percent} % of the growth"
+                "it grew more and more slowly: only {percent} % of the growth is between the last two dumps"
             ),
             Self::WarmUp => {
                 f.write_str("it grew before the second dump and has been level since, like a warm-up")
@@ -136,28 +136,27 @@ impl fmt::Display for Verdict {
             Self::NearlyWarmUp => {
                 f.write_str("it grew before the second dump and only a little since, like a warm-up")
             }
-            Self::Jump => f.write_str("it was level, grew once, and has been level again"),
+            Self::Jump => f.write_str("it stayed level, grew once, and then stayed level again"),
             Self::Sawtooth => {
-                f.write_str("it rises and falls, and an earlier dump has as much: a sawtooth")
+                f.write_str("it rises and falls, and is not larger than in an earlier dump: a sawtooth")
             }
             Self::RisingSawtooth => {
-                f.write_str("it rises and falls, and the last dump has more than all earlier dumps")
+                f.write_str("it rises and falls, and is larger in the last dump than in all earlier dumps")
             }
             Self::TwoDumps => f.write_str(TWO_DUMPS),
             Self::ShortLevel { span: None } => f.write_str(
-                "too few dumps are level to show whether the growth continues: take a later dump",
+                "the growth may have ended, but too few dumps show this: take another dump later",
             ),
             Self::ShortLevel { span: Some(span) } => write!(
                 f,
-                "{span} without growth are too short to show whether the growth continues: take a later dump"
+                "the growth may have ended, but the {span} without growth are too short to show this: take another dump later"
             ),
             Self::IdleLevel => f.write_str(
                 "the program allocated almost nothing while the size was level: take a dump after more work",
             ),
             Self::SlightSteps { permille } => write!(
                 f,
-                "each step is at most {}.{} % of the size, which can be random variation: take {LEAST_POINTS} dumps, or \
-                 load the agent",
+                "from one dump to the next, the size grew by at most {}.{} %, which can be random variation: take {LEAST_POINTS} dumps, or load the agent",
                 permille / 10,
                 permille % 10
             ),
@@ -167,16 +166,16 @@ impl fmt::Display for Verdict {
                 counted(*objects, "object")
             ),
             Self::MayHaveMoved => f.write_str(
-                "the class as a whole did not grow in one of the steps: its objects may have moved here",
+                "between two of the dumps, the total of this class did not grow: its objects may have moved here from other holders",
             ),
             Self::Replaced => f.write_str(
                 "no object of the first dump is still alive: objects are replaced, and their number may fall again",
             ),
             Self::WithinTurnover => f.write_str(
-                "the growth is less than half of the replaced bytes, which can be random variation",
+                "the growth is less than half of the bytes that were replaced, so it can be random variation",
             ),
             Self::CountedRemovals => f.write_str(
-                "almost as many elements were removed as put, like in a cache or a queue",
+                "almost as many elements were removed as were added, as in a cache or a queue",
             ),
             Self::CountedReads => f.write_str(
                 "the agent counted more reads than puts: it may be a cache that is not full yet, or a leak",

@@ -69,21 +69,20 @@ impl fmt::Display for Warning {
                 of,
             } => write!(
                 f,
-                "{first} and {second} are of different programs (they share {common} of {}): differences between them \
+                "{first} and {second} come from different programs (they share {common} of {}): differences between them \
                  are not growth",
                 counted(*of as u64, "class name")
             ),
             Self::TwoJvms { first, second, why } => write!(
                 f,
-                "{first} and {second} are of two JVMs ({why}): what differs between two runs need not have grown"
+                "{first} and {second} come from two JVMs ({why}): differences between two runs are not always growth"
             ),
             Self::Unwatched { collections } => {
                 let plural = if *collections == 1 { "" } else { "s" };
                 let count = grouped(*collections);
                 write!(
                     f,
-                    "the agent had no room to watch at least {count} large collection{plural} more: nothing is said of \
-                     their use"
+                    "the agent had no room to watch at least {count} more large collection{plural}, so the use of these collections is unknown"
                 )
             }
         }

@@ -77,7 +77,7 @@ impl fmt::Display for Waste {
                 "{size} could be saved, {change} since the first dump: {share} of the reachable heap"
             ),
             Self::SmallKinds => f.write_str(
-                "kinds below 1% of the total have no list here (--format json has all lists)",
+                "categories below 1% of the total have no list here (--format json has all lists)",
             ),
             Self::DuplicateStrings => f.write_str("duplicate strings"),
             Self::DuplicateArrays => f.write_str("duplicate arrays of primitives"),

@@ -77,10 +77,13 @@ impl Summary {
     /// returns an error if the file has unmapped names although there is a mapping.
     pub fn from_file(file: &Path, options: &Options, path: String) -> Result<Self, IndexFault> {
         let content = kept(None, options.refs).read(file, MOST_ALONE)?;
-        let mut summary = Self::decoded(&content, None)
-            .ok_or(IndexFault::Damaged("its parts do not fit together"))?;
+        let mut summary = Self::decoded(&content, None).ok_or(IndexFault::Damaged(
+            "the parts of the file contradict each other",
+        ))?;
         match (summary.names, &options.mapping) {
-            (None, Some(_)) => return Err(IndexFault::Other("without a mapping")),
+            (None, Some(_)) => {
+                return Err(IndexFault::Other("the file was written without --mapping"));
+            }
             (Some(names), Some(mapping)) if names.fits && names.hash == mapping.hash() => {
                 mapping.set_fits();
             }
@@ -111,12 +114,15 @@ impl Summary {
         }
         let content = kept(Some(stamp), options.refs).read(file, MOST)?;
         let objects = of.map(Snapshot::object_count);
-        let mut summary = Self::decoded(&content, objects)
-            .ok_or(IndexFault::Damaged("its parts do not fit together"))?;
+        let mut summary = Self::decoded(&content, objects).ok_or(IndexFault::Damaged(
+            "the parts of the file contradict each other",
+        ))?;
         if summary.names.map(|names| names.hash)
             != options.mapping.as_ref().map(|names| names.hash())
         {
-            return Err(IndexFault::Other("with other names of classes"));
+            return Err(IndexFault::Other(
+                "the file was written with another --mapping file, or without one",
+            ));
         }
         if let (Some(Names { fits: true, .. }), Some(mapping)) = (summary.names, &options.mapping) {
             mapping.set_fits();

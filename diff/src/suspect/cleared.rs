@@ -143,7 +143,10 @@ impl<'a> Search<'a> {
     /// Returns the labels of a shortest path from one of `starts` to `below`, through objects that `node` dominates. If
     /// `through_field` is given, the search does not follow references of the field, and adds their targets to
     /// `through_field`. Returns `None` if the limit is reached, and `Some(None)` if there is no path.
-    #[expect(clippy::option_option, reason = "no path is not the same as no answer")]
+    #[expect(
+        clippy::option_option,
+        reason = "the outer Option is None if the limit is reached, the inner Option is the path"
+    )]
     fn path(
         &mut self,
         starts: &[ObjectIndex],

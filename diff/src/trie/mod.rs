@@ -560,7 +560,7 @@ impl Builder<'_> {
     fn label(&self, above: StepId, key: GroupKey, sample: ObjectIndex) -> (String, LabelKind) {
         debug_assert!(
             above == StepId::ROOT || key.0 == u32::from(self.holders.key(sample)),
-            "all objects of a group are held alike"
+            "all objects of a group have the same kind of holder"
         );
         label(self.snapshot, self.holders, above, sample)
     }

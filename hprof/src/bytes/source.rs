@@ -584,7 +584,7 @@ mod tests {
             }
             let (bytes, ended) = sink.finish(Ok(())).unwrap();
             let Bytes::Memory(bytes) = bytes else {
-                panic!("few bytes stay in memory")
+                panic!("the file is small")
             };
             assert_eq!((bytes, ended), (whole.clone(), Some(())));
         }

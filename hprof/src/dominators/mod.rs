@@ -38,7 +38,10 @@ mod sinks;
 mod tasks;
 #[cfg_attr(
     not(feature = "fuzzing"),
-    allow(unreachable_pub, reason = "tests import the types")
+    allow(
+        unreachable_pub,
+        reason = "other crates see these types only with the feature `fuzzing`"
+    )
 )]
 pub(crate) mod thresholds;
 pub(crate) mod tree;

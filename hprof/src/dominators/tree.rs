@@ -95,7 +95,11 @@ impl DominatorTree {
             &store,
             progress,
         )?;
-        Ok(tree.unwrap_or_else(|| unreachable!("no leaf refers to its class")))
+        Ok(tree.unwrap_or_else(|| {
+            unreachable!(
+                "`new` returns None only if a leaf refers to its class, and here no leaf does"
+            )
+        }))
     }
 
     /// Finds the dominators and lays the tree out. `class_of` returns the class object of an object, or [`NONE`] if the
@@ -430,7 +434,7 @@ fn preorder_of(
             }
         }
     }
-    unreachable!("if the core has all nodes, no node is missing")
+    unreachable!("the last attempt includes all nodes, so no node can be missing")
 }
 
 /// Returns the object at each node; [`NONE`] at the super-root.

@@ -13,7 +13,7 @@ pub enum IndexFault {
     #[error("the file is not an index")]
     Foreign,
     /// Another version of the program wrote the index, or the index was written for other options.
-    #[error("the file was written {0}")]
+    #[error("{0}")]
     Other(&'static str),
     /// The dump has changed since the index was written.
     #[error("the file belongs to another dump, or the dump has changed")]

@@ -203,7 +203,9 @@ impl Sections {
         store: &Store,
     ) -> Result<Self, IndexFault> {
         if cfg!(target_endian = "big") {
-            return Err(IndexFault::Other("on a machine with another byte order"));
+            return Err(IndexFault::Other(
+                "the file was written on a machine with another byte order",
+            ));
         }
         let file = File::open(path)?;
         if !file.metadata()?.is_file() || file.metadata()?.len() < MAGIC.len() as u64 {
@@ -224,13 +226,17 @@ impl Sections {
         let own = word(MAGIC.len());
         let wanted = u64::from(VERSION) | (refs as u64) << 32;
         if own as u32 != VERSION || head[24..32] != expected[24..32] {
-            return Err(IndexFault::Other("by another version of heapdiff"));
+            return Err(IndexFault::Other(
+                "the file was written by another version of heapdiff",
+            ));
         }
         if word(HEADER - 8) != head_sum(head) {
-            return Err(IndexFault::Damaged("wrong checksum of its header"));
+            return Err(IndexFault::Damaged("the checksum of its header is wrong"));
         }
         if own != wanted {
-            return Err(IndexFault::Other("with another --refs option"));
+            return Err(IndexFault::Other(
+                "the file was written with another --refs option",
+            ));
         }
         if head[64..72] != expected[64..72] {
             return Err(IndexFault::Damaged("the file is truncated"));
@@ -273,7 +279,7 @@ impl Sections {
         section: Section,
         fits: impl Fn(&[T], Range<usize>) -> bool + Sync,
     ) -> Result<Column<T>, IndexFault> {
-        let damaged = || IndexFault::Damaged("wrong checksum of a section");
+        let damaged = || IndexFault::Damaged("the checksum of a section is wrong");
         let range = self.range(section).ok_or_else(damaged)?;
         let (first, bytes) = (range.start, range.len());
         let column: Column<T> = Column::part(&self.map, range, &self.store).ok_or_else(damaged)?;
@@ -299,7 +305,7 @@ impl Sections {
 
     /// Returns a section whose blocks are verified separately, when they are first used.
     pub(super) fn lazy(&self, section: Section) -> Result<Lazy, IndexFault> {
-        let damaged = || IndexFault::Damaged("wrong checksum of a section");
+        let damaged = || IndexFault::Damaged("the checksum of a section is wrong");
         let sums = LAZY.iter().find(|l| l.0 == section).ok_or_else(damaged)?.1;
         let sums: Column<u64> = self.column(sums, |_, _| true)?;
         let range = self.range(section).ok_or_else(damaged)?;

@@ -95,7 +95,9 @@ impl Kept {
         let bytes = whole(path, limit)?;
         let is_of_program = bytes.get(PROGRAM).is_some_and(|p| p != [0; 8]);
         if self.stamp.is_none() && bytes.starts_with(MAGIC) && is_of_program {
-            return Err(IndexFault::Other("as the cached summary of one dump"));
+            return Err(IndexFault::Other(
+                "the file is a cached summary, which belongs to one dump",
+            ));
         }
         self.content(bytes)
     }
@@ -114,14 +116,18 @@ impl Kept {
         let [version, refs, program, dump, len] = [18..22, 22..26, PROGRAM, 34..66, 66..74];
         let same = |part: std::ops::Range<usize>| head.get(part.clone()) == expected.get(part);
         if !same(version) || !same(program) {
-            return Err(IndexFault::Other("by another version of heapdiff"));
+            return Err(IndexFault::Other(
+                "the file was written by another version of heapdiff",
+            ));
         }
         let own = head.split_at_checked(HEADER - 8);
         if own.is_none_or(|(all, sum)| hash(all).to_le_bytes() != *sum) {
-            return Err(IndexFault::Damaged("wrong checksum of its header"));
+            return Err(IndexFault::Damaged("the checksum of its header is wrong"));
         }
         if !same(refs) {
-            return Err(IndexFault::Other("with another --refs option"));
+            return Err(IndexFault::Other(
+                "the file was written with another --refs option",
+            ));
         }
         if !same(dump) {
             return Err(IndexFault::Stale);
@@ -130,7 +136,7 @@ impl Kept {
             return Err(IndexFault::Damaged("the file is truncated"));
         }
         if head != expected {
-            return Err(IndexFault::Damaged("wrong checksum of its content"));
+            return Err(IndexFault::Damaged("the checksum of its content is wrong"));
         }
         bytes.drain(..HEADER);
         Ok(bytes)

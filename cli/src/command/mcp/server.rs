@@ -177,7 +177,7 @@ impl Server {
         let refused = if state.calls.len() >= CALLS {
             Some(format!("{CALLS} calls are waiting"))
         } else if state.calls.contains_key(&key) {
-            Some(format!("the request {key} is not answered yet"))
+            Some(format!("a request with the id {key} is still running"))
         } else {
             None
         };

@@ -136,9 +136,9 @@ fn tables(trace: &Trace, format: ExportFormat, folder: &Path) -> Result<String> 
     }
     let tables = counted(tables.len() as u64, "table");
     Ok(format!(
-        "wrote {tables} with {} to {}",
-        counted(rows, "row"),
-        folder.display()
+        "wrote {tables} with {rows} to {folder}",
+        rows = counted(rows, "row"),
+        folder = folder.display()
     ))
 }
 

@@ -22,8 +22,8 @@ Examples:
 
 All recordings must come from one JVM, for example files that JFR.dump wrote from one running
 recording. Chunks that are in two recordings are counted once. A recording contains live objects,
-with their allocation times, only for some moments: JFR records live objects when it writes a file
-(JFR.dump), and async-profiler when it stops.";
+with their allocation times, only for some points in time: JFR records live objects when it writes
+a file (JFR.dump), and async-profiler when it stops.";
 
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
@@ -76,7 +76,7 @@ impl Import {
         if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
             // If this log still existed after the file was replaced, SQLite would apply the log to the new file.
             let message = format!(
-                "-o {shown}: the SQLite write-ahead log {} contains data that is not in the trace yet",
+                "-o {shown}: the SQLite write-ahead log {} contains data that is not in the trace file yet",
                 log.display()
             );
             return Err(Failure::usage(message)
@@ -96,13 +96,12 @@ impl Import {
         write(self, &trace)?;
         if !self.quiet {
             messages::said(&format!(
-                "wrote {} from {}: {} of {}, {}, {}",
-                shown,
-                counted(self.recordings.len() as u64, "recording"),
-                counted(trace.ticks(), "tick"),
-                Span(trace.tick_length()),
-                counted(recording.samples.len() as u64, "sample"),
-                counted(recording.collections.len() as u64, "GC"),
+                "wrote {shown} from {recordings}: {ticks} of {length}, {samples}, {collections}",
+                recordings = counted(self.recordings.len() as u64, "recording"),
+                ticks = counted(trace.ticks(), "tick"),
+                length = Span(trace.tick_length()),
+                samples = counted(recording.samples.len() as u64, "sample"),
+                collections = counted(recording.collections.len() as u64, "GC"),
             ));
         }
         Ok(Exit::Done)

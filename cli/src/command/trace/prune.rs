@@ -56,12 +56,12 @@ impl Prune {
             let gone =
                 |before: u64, after: u64, one: &str| counted(before.saturating_sub(after), one);
             messages::said(&format!(
-                "deleted all data before {} UTC ({}, {}); the trace now has {} (before: {})",
-                utc(cut),
-                gone(before.ticks, after.ticks, "tick"),
-                gone(before.collections, after.collections, "GC"),
-                Size(self::size(path)),
-                Size(size),
+                "deleted all data before {time} UTC ({ticks}, {collections}); the trace now has {now} (before: {size})",
+                time = utc(cut),
+                ticks = gone(before.ticks, after.ticks, "tick"),
+                collections = gone(before.collections, after.collections, "GC"),
+                now = Size(self::size(path)),
+                size = Size(size),
             ));
         }
         Ok(Exit::Done)

@@ -373,16 +373,16 @@ impl Profile {
         let all = self.sum(|_| true);
         let stacks = self.stacks.len() - usize::from(self.merged > 0) + self.merged;
         let mut told = format!(
-            "pushed to {to} as {service}: {} alive at {} UTC, {} in {}",
-            Size(all.bytes),
-            utc(self.time_ms),
-            counted(all.objects, "object"),
-            counted(stacks as u64, "stack"),
+            "pushed to {to} as {service}: {bytes} alive at {time} UTC, {objects} in {stacks}",
+            bytes = Size(all.bytes),
+            time = utc(self.time_ms),
+            objects = counted(all.objects, "object"),
+            stacks = counted(stacks as u64, "stack"),
         );
         if holders {
             let held = self.sum(|alive| alive.holder.is_some());
             told.push_str(&format!(
-                "; the report names the holder of {}",
+                "; the report shows the holder of {} of these bytes",
                 Size(held.bytes)
             ));
         }

@@ -143,7 +143,7 @@ pub(super) fn file(trace: &Trace) -> TraceFile {
     if trace.odd() > 0 {
         let odd = counted(trace.odd(), "figure");
         warnings.push(format!(
-            "the trace is damaged: {odd} are impossible and count as 0"
+            "the trace is damaged: impossible values ({odd}) count as 0"
         ));
     }
     TraceFile {

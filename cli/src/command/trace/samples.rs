@@ -20,7 +20,7 @@ use crate::job::{Setup, Task};
 /// collected, the samples that come last in the sort order are dropped.
 const AT_HAND: usize = 1 << 16;
 const OLD: &str =
-    "this trace has only totals, not the single samples, because an older agent wrote the trace";
+    "this trace has only totals and no individual samples, because an older agent wrote the trace";
 
 /// The class and frames of a site, and true if samples of the site are wanted.
 struct Named {

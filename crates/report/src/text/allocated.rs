@@ -170,7 +170,7 @@ mod tests {
             ..CountedInDump::default()
         });
         let text = told(&both);
-        let counted = "\nallocations counted: 0 objects (0 B) at 0 allocation sites, within 1s; the count ended 0s before the dump\n";
+        let counted = "\nallocations counted: 0 objects (0 B) at 0 allocation sites, during 1s; the count ended 0s before the dump\n";
         assert!(
             text.starts_with(&*estimates) && text.contains(counted),
             "{text}"

@@ -42,12 +42,12 @@ pub(crate) fn build(report: &CountReport, doc: &mut Document) {
     doc.one_line(bold(format!("{}: {time}", report.process)));
     let totals = &report.totals;
     doc.line(format!(
-        "{} of {}{} allocated {}, {}",
-        counted(totals.sites, "allocation site"),
-        counted(report.classes, "class"),
-        if report.only_sampled { SAMPLED } else { "" },
-        counted(totals.objects, "object"),
-        Size(totals.bytes)
+        "{sites} of {classes}{sampled} allocated {objects}, {bytes}",
+        sites = counted(totals.sites, "allocation site"),
+        classes = counted(report.classes, "class"),
+        sampled = if report.only_sampled { SAMPLED } else { "" },
+        objects = counted(totals.objects, "object"),
+        bytes = Size(totals.bytes)
     ));
     unknown(totals, doc);
     not_counted(&report.missed, doc);
@@ -100,12 +100,12 @@ pub(super) fn place(site: &CountSite) -> String {
 pub(super) fn in_dump(report: &CountedInDump, doc: &mut Document) {
     let totals = &report.totals;
     doc.line(format!(
-        "allocations counted: {} ({}) at {}, within {}; the count ended {} before the dump",
-        counted(totals.objects, "object"),
-        Size(totals.bytes),
-        counted(totals.sites, "allocation site"),
-        Span(Duration::from_millis(report.millis)),
-        Span(Duration::from_millis(report.before_dump_ms)),
+        "allocations counted: {objects} ({bytes}) at {sites}, during {time}; the count ended {before} before the dump",
+        objects = counted(totals.objects, "object"),
+        bytes = Size(totals.bytes),
+        sites = counted(totals.sites, "allocation site"),
+        time = Span(Duration::from_millis(report.millis)),
+        before = Span(Duration::from_millis(report.before_dump_ms)),
     ));
     unknown(totals, doc);
     not_counted(&report.missed.into(), doc);
@@ -150,7 +150,7 @@ pub(super) fn unknown(totals: &CountTotals, doc: &mut Document) {
     if totals.sites_without_bytes > 0 {
         let without = counted(totals.sites_without_bytes, "site");
         doc.line(format!(
-            "the bytes of {without} are unknown and not in the sum"
+            "the bytes of {without} are unknown, so the total does not include them"
         ));
     }
 }
@@ -287,7 +287,7 @@ code (for example string concatenation with a StringBuilder), which has no count
             "not counted, because no counter was left: 5 sites\n",
             "not counted: 1 method that cannot be instrumented\n  com.acme.Long.method: too long\n",
             "not counted: 2 classes that cannot be instrumented, such as com.acme.Odd\n",
-            "the bytes of 1 site are unknown and not in the sum\n",
+            "the bytes of 1 site are unknown, so the total does not include them\n",
             "JDK classes have no counters; --jdk adds counters to them.",
             "  1,234      ?  byte[]",
         ] {
@@ -327,7 +327,7 @@ code (for example string concatenation with a StringBuilder), which has no count
     fn what_a_dump_has_of_counts_is_told() {
         let all = dumped(|_| ());
         let says =
-            "allocations counted: 1,234 objects (54.7 KiB) at 1 allocation site, within 12s; the count ended 420ms before the dump
+            "allocations counted: 1,234 objects (54.7 KiB) at 1 allocation site, during 12s; the count ended 420ms before the dump
 counted: executed allocations, even if the JIT compiler removes them, but not by JNI or the JVM
 In JDK classes some counts are lower bounds: the JIT compiler replaces some methods with its own
 code (for example string concatenation with a StringBuilder), which has no counters.
@@ -370,11 +370,13 @@ objects   bytes  class   allocated in
             estimated_bytes,
             ci99: [estimated_bytes - 1024, estimated_bytes + 1024],
         };
-        let fewer = "At these lines samples show less than was counted: allocations that the JIT compiler removes are
-never sampled, and what the JDK allocates for a line (clone, copyOf) is sampled in the JDK.";
-        let others = "At these lines samples show more than was counted: not all allocations at these lines are counted.";
+        let fewer = "At these lines the samples show fewer bytes than the counts: allocations that the JIT compiler
+removes are never sampled, and objects that the JDK allocates for a line (clone, copyOf) are sampled
+in the JDK.";
+        let others = "At these lines the samples show more bytes than the counts: not all allocations at these lines are
+counted.";
         let none = dumped(|_| ());
-        assert!(!none.contains("samples show"), "{none}");
+        assert!(!none.contains("the samples show"), "{none}");
         let less = dumped(|r| r.disagreements = vec![line(7, 1 << 20, 4096)]);
         assert!(
             less.contains(&format!(

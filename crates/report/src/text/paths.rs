@@ -15,10 +15,10 @@ const GAP: usize = 2;
 pub(crate) fn build(report: &Viewed<PathsReport>, doc: &mut Document) {
     snapshot::heading(&report.snapshot, doc);
     doc.line(format!(
-        "paths to {}: {}, {}",
-        report.selector,
-        counted(report.selected.objects, "object"),
-        Size(report.selected.shallow_bytes)
+        "paths to {selector}: {objects}, {bytes}",
+        selector = report.selector,
+        objects = counted(report.selected.objects, "object"),
+        bytes = Size(report.selected.shallow_bytes)
     ));
     if report.without_path > 0 {
         let few = counted(report.without_path, "object");

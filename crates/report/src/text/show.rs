@@ -222,9 +222,9 @@ fn thread_local(values: &ThreadLocalValues, doc: &mut Document) {
         let thread = values.largest_thread.as_deref().unwrap_or("(no name)");
         let bytes = values.largest_retained_bytes.unwrap_or(0);
         doc.one_line(format!(
-            "    the largest is {}, which retains {} in thread {thread:?}",
-            mention(largest),
-            Size(bytes)
+            "    the largest value is {value}, which retains {bytes} in thread {thread:?}",
+            value = mention(largest),
+            bytes = Size(bytes)
         ));
     }
     if let Some(next) = &values.next {
@@ -238,7 +238,7 @@ pub(super) fn values_of(values: &ThreadLocalValues) -> String {
     match values.threads {
         0 => "no thread has a value of this ThreadLocal".to_owned(),
         1 => format!(
-            "1 thread has a value of this ThreadLocal, which retains {}",
+            "1 thread has a value of this ThreadLocal; the value retains {}",
             Size(values.retained_bytes)
         ),
         threads => format!(
@@ -372,7 +372,7 @@ mod tests {
         assert_eq!(values_of(&values(0)), none);
         assert_eq!(
             values_of(&values(1)),
-            "1 thread has a value of this ThreadLocal, which retains 1.0 KiB"
+            "1 thread has a value of this ThreadLocal; the value retains 1.0 KiB"
         );
         assert_eq!(
             values_of(&values(3)),

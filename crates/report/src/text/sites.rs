@@ -443,7 +443,7 @@ pub(super) mod tests {
             let text = told(sampling, first, 0);
             let with = forms.iter().filter(|f| text.contains(f.2)).count();
             assert!(text.contains(words) && with == 1, "{text}");
-            assert!(!text.contains("is followed, one every"), "{text}");
+            assert!(!text.contains("is tracked, one every"), "{text}");
         }
         for (sampling, first, words) in [
             (
@@ -508,11 +508,15 @@ pub(super) mod tests {
         );
         assert!(calm.contains("5 sampled objects freed\n"));
         let verbose = Style::plain().with_internals(true);
-        let memory = "the agent uses 2.0 KiB of the Java heap, with 7 samples of 64 bytes and 3 stacks of 100 bytes\n";
+        let memory = "the agent uses 2.0 KiB of the Java heap: 7 samples (64 bytes each), 3 stacks (100 bytes each)\n";
         assert!(styled(("bytes", 0, 0), (0, 0), (0, false), verbose).ends_with(memory));
         assert!(!calm.contains("the agent uses"), "{calm}");
-        assert!(lossy.contains("5 sampled objects freed, half within 30 ms of allocation\n"));
-        let lost = "lost: 3 dropped full, up to 3.0 KiB have no sample";
+        assert!(
+            lossy.contains(
+                "5 sampled objects freed, half of them within 30 ms of their allocation\n"
+            )
+        );
+        let lost = "lost: 3 dropped full; up to 3.0 KiB of the allocated bytes have no sample";
         assert!(lossy.contains(lost) && !calm.contains("lost") && !calm.contains("have no sample"));
     }
 

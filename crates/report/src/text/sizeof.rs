@@ -42,7 +42,7 @@ pub(crate) fn build(report: &Viewed<SizeofReport, SizeofView>, doc: &mut Documen
             grouped(flyweights.cached_boxes),
             grouped(flyweights.interned_strings)
         ));
-        doc.line("interned strings of other kinds are counted, because a dump does not mark them");
+        doc.line("other interned strings are counted, because a dump does not show which strings are interned");
     }
     if let Some(finals) = &report.finals {
         doc.gap();
@@ -412,7 +412,7 @@ mod tests {
         });
         let shared = told(shared);
         let left = "not counted, because they are shared: 3 enum constants, 4 cached boxes, 5 string constants\n\
-                    interned strings of other kinds are counted, because a dump does not mark them\n";
+                    other interned strings are counted, because a dump does not show which strings are interned\n";
         assert!(shared.contains(left), "{shared}");
         assert!(!plain.contains("not counted") && !plain.contains("interned strings"));
         let of = |unknown: &[&str]| {

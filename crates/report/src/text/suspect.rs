@@ -258,7 +258,7 @@ mod tests {
         let sampled = "97.7 KiB of 97.7 KiB growth, in 10 samples";
         let all = [
             "9.8 KiB of the growth is not covered by samples",
-            "samples of up to 4.9 KiB were lost",
+            "lost samples represent up to 4.9 KiB",
             "1 more stack (-v shows all)",
         ];
         let text = told(&plain(), false);
@@ -272,10 +272,10 @@ mod tests {
         let mut more = plain();
         more.coverage.sampled_bytes = 500_000;
         assert!(told(&more, false).contains(
-            "488.3 KiB of 97.7 KiB growth, in 10 samples; samples show more than the growth,"
+            "488.3 KiB of 97.7 KiB growth, in 10 samples; the samples represent more bytes than the growth,"
         ));
         more.coverage.sampled_bytes = 100_900;
-        assert!(!told(&more, false).contains("more than the growth"));
+        assert!(!told(&more, false).contains("more bytes than the growth"));
         let mut lost = plain();
         lost.coverage.unseen_bytes = 5000;
         assert!(told(&lost, false).ends_with(&format!("{sampled}; {}", all[1])));

@@ -12,10 +12,10 @@ pub(crate) fn build(report: &TopReport, doc: &mut Document) {
     snapshot::heading(&report.snapshot, doc);
     if let Some(under) = &report.under {
         doc.line(format!(
-            "directly dominated by {} ({}, retained size {}):",
-            under.selector,
-            counted(under.objects, "object"),
-            Size(under.retained_bytes)
+            "directly dominated by {selector} ({objects}, retained size {size}):",
+            selector = under.selector,
+            objects = counted(under.objects, "object"),
+            size = Size(under.retained_bytes)
         ));
     }
     doc.gap();

@@ -67,24 +67,24 @@ fn grown(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Document) {
             "the recording has data about allocations, but not about live objects".to_owned()
         }
         "survivors" => {
-            "live objects at the end of the recording, by allocation time: a cache can look like growth".to_owned()
+            "compared: live objects at the end, by allocation time; in this view, a cache can look like growth".to_owned()
         }
-        _ if !is_known => "compared: minimum of apparently live bytes in each period".to_owned(),
-        _ => "there was no GC: objects that count as alive may be unreachable".to_owned(),
+        _ if !is_known => "compared: minimum of the live bytes in each period; unreachable objects may be included".to_owned(),
+        _ => "there was no GC, so objects that count as alive may be unreachable".to_owned(),
     };
     doc.note(text);
     let at = match (report.alive_at, report.alive_at_uptime_ms) {
         ("major", Some(ms)) if let Some(of) = report.alive_of_uptime_ms => Some(format!(
-            "alive: objects from the first {} of the run that survived the full GC at {}; later objects: unknown",
+            "alive: objects of the first {} that survived the full GC at {} (newer objects: unknown)",
             span(of),
             span(ms)
         )),
         ("major", Some(ms)) => Some(format!(
-            "alive: after the full GC {} into the run; objects allocated later may be unreachable",
+            "alive: objects that survived the full GC at {}, and newer objects, which may be unreachable",
             span(ms)
         )),
         ("unknown", _) => Some(
-            "live bytes are unknown before a full GC, because young GCs of ZGC keep all samples"
+            "live bytes are unknown until a full GC, because young GCs of ZGC free no sampled object"
                 .to_owned(),
         ),
         _ => None,
@@ -99,7 +99,7 @@ fn grown(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Document) {
     if totals.lost_samples > 0 {
         let lost = counted(totals.lost_samples, "sample");
         let text = format!(
-            "{lost} ({}) lost: figures are too low by this amount",
+            "lost: {lost} ({}), so figures are too low by this amount",
             Size(totals.lost_bytes)
         );
         doc.line(yellow(text));
@@ -171,7 +171,7 @@ fn candidate(
     );
     if let Some(permille) = candidate.survival_permille {
         let (whole, tenth) = (permille / 10, permille % 10);
-        grew += &format!("; {whole}.{tenth} % of its allocations are still alive");
+        grew += &format!("; {whole}.{tenth} % of the allocated bytes are still alive");
     }
     doc.pair("grew", grew);
     if report.by == "class" {
@@ -185,12 +185,15 @@ fn candidate(
         );
         doc.pair("per GiB", format!("{slope}, trend: {}", by_work.trend));
         if by_work.only_clock_is_over && grows(candidate) {
-            let text = "no longer grows over time, but still grows with the allocated bytes";
+            let text = "growth per hour has ended, but not growth per allocated GiB: the program may be less busy now";
             doc.pair("", text);
         }
     }
     if candidate.grew_across_major == Some(false) && grows(candidate) {
-        doc.pair("", "no growth between the first and the last full GC");
+        doc.pair(
+            "",
+            "live bytes did not grow between the first and the last full GC",
+        );
     }
     if let (Some(ms), Some(uptime), Some(within)) = (
         candidate.began_ms,
@@ -446,15 +449,15 @@ pub(super) mod tests {
             |r| r.basis = "collections",
         );
         assert_said(
-            "there was no GC: objects that count as alive may be unreachable",
+            "there was no GC, so objects that count as alive may be unreachable",
             |r| r.basis = "ticks",
         );
         assert_said(
-            "live objects at the end of the recording, by allocation time: a cache can look like growth",
+            "compared: live objects at the end, by allocation time; in this view, a cache can look like growth",
             |r| r.basis = "survivors",
         );
         assert_said(
-            "alive: after the full GC 10s into the run; objects allocated later may be unreachable",
+            "alive: objects that survived the full GC at 10s, and newer objects, which may be unreachable",
             |r| (r.alive_at, r.alive_at_uptime_ms) = ("major", Some(10_000)),
         );
         let tried = |r: &mut Viewed<TraceTopReport, TraceTopView>| {
@@ -462,22 +465,21 @@ pub(super) mod tests {
                 ("major", Some(10_000), Some(9000));
         };
         assert_said(
-            "alive: objects from the first 9s of the run that survived the full GC at 10s; later objects: unknown",
+            "alive: objects of the first 9s that survived the full GC at 10s (newer objects: unknown)",
             tried,
         );
         // If it is not known which objects the full GC examined, the live bytes are only an upper bound.
         let mut report = top_of(Vec::new());
         tried(&mut report);
         assert!(!said(&report).contains("at most "));
-        assert!(!said(&report).contains("what came since is not known"));
         report.alive_of_uptime_ms = None;
         assert!(said(&report).contains("at most "));
         assert_said("at most ", |r| r.alive_at = "unknown");
         assert_said(
-            "compared: minimum of apparently live bytes in each period",
+            "compared: minimum of the live bytes in each period; unreachable objects may be included",
             |r| (r.basis, r.alive_at) = ("ticks", "unknown"),
         );
-        assert_said("live bytes are unknown before a full GC", |r| {
+        assert_said("live bytes are unknown until a full GC", |r| {
             r.alive_at = "unknown"
         });
         assert_said(
@@ -500,7 +502,7 @@ pub(super) mod tests {
             r.focus = Some("Cache".to_owned())
         });
         assert_said(
-            "3 samples (2.0 KiB) lost: figures are too low by this amount",
+            "lost: 3 samples (2.0 KiB), so figures are too low by this amount",
             |r| {
                 (r.totals.lost_samples, r.totals.lost_bytes) = (3, 2048);
             },
@@ -530,12 +532,13 @@ pub(super) mod tests {
         let assert_of = |sentence: &str, change: &dyn Fn(&mut CandidateRow)| {
             assert_said(sentence, |r| change(&mut r.candidates[0]));
         };
-        assert_of("; 79.5 % of its allocations are still alive", &|c| {
+        assert_of("; 79.5 % of the allocated bytes are still alive", &|c| {
             c.survival_permille = Some(795)
         });
-        assert_of("no growth between the first and the last full GC", &|c| {
-            c.grew_across_major = Some(false)
-        });
+        assert_of(
+            "live bytes did not grow between the first and the last full GC",
+            &|c| c.grew_across_major = Some(false),
+        );
         let by_work = |c: &mut CandidateRow, only_clock_is_over| {
             c.per_work = Some(PerWorkRow {
                 trend: "steady",
@@ -548,7 +551,7 @@ pub(super) mod tests {
             "+3.0 MiB for each GiB allocated (+2.0 MiB to +4.0 MiB), trend: steady",
             &|c| by_work(c, false),
         );
-        let clock = "no longer grows over time, but still grows with the allocated bytes";
+        let clock = "growth per hour has ended, but not growth per allocated GiB: the program may be less busy now";
         assert_of(clock, &|c| by_work(c, true));
         let mut report = top_of(vec![growing(1)]);
         by_work(&mut report.candidates[0], false);

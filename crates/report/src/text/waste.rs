@@ -279,7 +279,8 @@ mod tests {
                 row("boxed_values", vec![little], 2),
             ]
         };
-        let said = "kinds below 1% of the total have no list here (--format json has all lists)\n";
+        let said =
+            "categories below 1% of the total have no list here (--format json has all lists)\n";
         let few = told(kinds(10), vec![100_010]);
         assert!(
             few.ends_with(said) && !few.contains("--top N shows more"),

@@ -342,7 +342,7 @@ fn two_moments_differ_by_what_came_less_what_went() {
     }
     let one = asked.get(&format!("api/between?from={a}"));
     assert!(
-        status(&one) == 400 && body(&one).contains("from and to"),
+        status(&one) == 400 && body(&one).contains("`from` and `to`"),
         "{one}"
     );
 }

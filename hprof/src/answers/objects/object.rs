@@ -698,7 +698,7 @@ impl Snapshot {
 
     #[allow(
         clippy::cast_possible_truncation,
-        reason = "the value has only as many low bits as its type"
+        reason = "the value is in the low bits"
     )]
     fn of_bits(&self, kind: Kind, bits: u64) -> Value {
         match kind {

@@ -67,7 +67,7 @@ mod unix {
             .is_err()
         {
             return Err(io::Error::other(
-                "the handler for lost files is already installed",
+                "the handler for files that become unreadable is already installed",
             ));
         }
         // SAFETY: with a null new action, `sigaction` only writes the current action to `before`, which has the right

@@ -28,7 +28,7 @@ pub(super) fn made(candidate: &CandidateRow) -> String {
 pub(super) fn add(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Document) {
     if report.more.counts_more {
         doc.gap();
-        let text = "counts by class exist only for the whole run and all stacks (without --focus, --since, ...)";
+        let text = "counts by class are shown only without --focus, --since, ...: they cover the run and all stacks";
         return doc.note(text);
     }
     let Some(all) = &report.counted else {
@@ -39,7 +39,7 @@ pub(super) fn add(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Docum
     doc.note(text);
     if all.unknown_objects > 0 {
         let text = format!(
-            "the class of {} is unknown: counts of classes may be too low by this number",
+            "the class of {} is unknown, so the counts by class are too low by this number in total",
             counted(all.unknown_objects, "object")
         );
         doc.line(yellow(text));
@@ -78,8 +78,7 @@ mod tests {
             "allocations that pass the agent's filters, from its start to the last data point";
         let estimated = "    created  3.0 MiB, estimated from samples\n";
         let counted = "    created  1,234 objects of 56,789 bytes in total, counted\n";
-        let unknown =
-            "the class of 3 objects is unknown: counts of classes may be too low by this number\n";
+        let unknown = "the class of 3 objects is unknown, so the counts by class are too low by this number in total\n";
         let without = by_class(|_| ());
         assert!(without.contains(estimated), "{without}");
         for part in ["counted", since, unknown] {
@@ -118,7 +117,7 @@ mod tests {
 
     #[test]
     fn counts_of_a_whole_run_are_not_shown_for_a_part() {
-        let more = "counts by class exist only for the whole run and all stacks";
+        let more = "counts by class are shown only without --focus, --since";
         let text = by_class(|report| report.more.counts_more = true);
         assert!(
             text.contains(more) && text.contains("estimated from samples"),

@@ -24,7 +24,7 @@ pub(crate) fn info(report: &TraceInfoReport, doc: &mut Document) {
         run(&row.run, doc);
         let end = match row.run.ended_ms {
             Some(ms) => format!("ended {}", utc(ms)),
-            None => "still running, or killed".to_owned(),
+            None => "still running, or the JVM was killed".to_owned(),
         };
         let began = utc(row.run.started_ms);
         doc.pair(
@@ -45,7 +45,7 @@ pub(crate) fn info(report: &TraceInfoReport, doc: &mut Document) {
             ("bytes", Rate::Each { .. }) if row.thinned => format!("at first {rate}"),
             ("bytes", _) if row.thinned => format!("at first {sentence}"),
             ("bytes", _) => sentence.to_string(),
-            ("recording", _) => "samples of a flight recording".to_owned(),
+            ("recording", _) => "samples from a JFR recording".to_owned(),
             (strategy, _) => format!("samples by {strategy}"),
         };
         let ticks = counted(row.ticks, "tick");
@@ -75,7 +75,7 @@ pub(crate) fn info(report: &TraceInfoReport, doc: &mut Document) {
                 ""
             };
             let text = format!(
-                "exact, by line of code, from {} to {} of the run, in {} classes{jdk}",
+                "exact for each line of code, from {} to {} of the run, in {} classes{jdk}",
                 span(counting.from_uptime_ms),
                 span(counting.to_uptime_ms),
                 grouped(counting.classes)
@@ -145,8 +145,7 @@ mod tests {
             classes: 1234,
             missed: CountedMissed::default(),
         };
-        let exact =
-            "    counts   exact, by line of code, from 120ms to 1m of the run, in 1,234 classes";
+        let exact = "    counts   exact for each line of code, from 120ms to 1m of the run, in 1,234 classes";
         let jdk = " and the JDK classes";
         let text = with(Some(of(false)));
         assert!(
@@ -187,10 +186,10 @@ mod tests {
         };
         let of = |run, lost_samples, path, thinned| with("", run, lost_samples, path, thinned);
         let parts = [
-            "still running, or killed",
+            "still running, or the JVM was killed",
             "every allocation is counted",
             "one sample every 1.0 KiB allocated",
-            "samples of a flight recording",
+            "samples from a JFR recording",
             "(path not known)",
             "2 samples (1.0 KiB)",
             "at first every allocation",

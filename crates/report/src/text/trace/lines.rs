@@ -11,7 +11,7 @@ use crate::view::{TraceTopView, Viewed};
 
 /// Note on the column that shows samples.
 const SAMPLED: &str =
-    "sampled/s: objects per second by samples, if the difference is more than random variation";
+    "sampled/s: objects per second, estimated from samples; shown if the difference is significant";
 
 /// Adds the lines of code that allocated the most.
 pub(super) fn add(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Document) {
@@ -21,12 +21,12 @@ pub(super) fn add(report: &Viewed<TraceTopReport, TraceTopView>, doc: &mut Docum
     let totals = &lines.totals;
     doc.gap();
     doc.one_line(format!(
-        "counted {} per second, {} per second at {}, from {} to {} of the run",
-        counted(lines.objects_per_second, "object"),
-        Size(lines.bytes_per_second),
-        counted(totals.sites, "line"),
-        span(lines.from_uptime_ms),
-        span(lines.to_uptime_ms),
+        "counted {objects} and {bytes} per second at {places}, from {start} to {end} of the run",
+        objects = counted(lines.objects_per_second, "object"),
+        bytes = Size(lines.bytes_per_second),
+        places = counted(totals.sites, "line"),
+        start = span(lines.from_uptime_ms),
+        end = span(lines.to_uptime_ms),
     ));
     if let Some(focus) = &report.focus {
         doc.one_line(dim(format!("only lines of code that match {focus}")));
@@ -163,7 +163,7 @@ mod tests {
         );
         let all = with(|_| ());
         let says = "\n\
-counted 200 objects per second, 7.8 KiB per second at 2 lines, from 1m to 1m59s of the run
+counted 200 objects and 7.8 KiB per second at 2 lines, from 1m to 1m59s of the run
 counted: executed allocations, even if the JIT compiler removes them, but not by JNI or the JVM
 In JDK classes some counts are lower bounds: the JIT compiler replaces some methods with its own
 code (for example string concatenation with a StringBuilder), which has no counters.
@@ -194,7 +194,7 @@ objects/s  bytes/s  objects  class   allocated in
         });
         for says in [
             "only lines of code that match Foo\n",
-            "the bytes of 1 site are unknown and not in the sum",
+            "the bytes of 1 site are unknown, so the total does not include them",
             "not counted, because no counter was left: 5 sites",
             "not counted: 1 method that cannot be instrumented",
             "not counted: 2 classes that cannot be instrumented",
@@ -210,7 +210,7 @@ objects/s  bytes/s  objects  class   allocated in
 
     #[test]
     fn samples_stand_beside_where_they_differ() {
-        let differs = "sampled/s: objects per second by samples, if the difference is more than random variation\n";
+        let differs = "sampled/s: objects per second, estimated from samples; shown if the difference is significant\n";
         let same = with(|_| ());
         assert!(!same.contains("sampled/s"), "{same}");
         let unknown = with(|report| {

@@ -47,7 +47,7 @@ final class Growth {
         // Allow a tiny rounding error, because shares such as 0.1 have no exact binary value.
         if (growing + 1e-9 < options.minGrowingShare() * measured) {
             return Optional.of(String.format(
-                    Locale.ROOT, "it grew in only %s, and minGrowingShare is %s", inRounds(), options.minGrowingShare()));
+                    Locale.ROOT, "it grew in only %s, but minGrowingShare is %s", inRounds(), options.minGrowingShare()));
         }
         if (suspect.growth() <= options.toleratedBytes()) {
             return Optional.of(String.format(Locale.ROOT, "the growth is at most toleratedBytes (%,d)", options.toleratedBytes()));

@@ -111,7 +111,7 @@ class HeapTest {
     void aCheckThatPassesPrintsGrowthAboveNoise() throws Throwable {
         String fewRounds = printed(TEN_ROUNDS, Programs.someOf(2, 5));
         assertContains(fewRounds, "heapdiff: the test passes, but io.github.heapdiff.junit.Programs.PRICES grew by ");
-        assertContains(fewRounds, "bytes in 20 rounds: it grew in only 4 of 10 measured rounds, and minGrowingShare is 0.5");
+        assertContains(fewRounds, "bytes in 20 rounds: it grew in only 4 of 10 measured rounds, but minGrowingShare is 0.5");
         Programs.reset();
         String tolerated = printed(GrowthOptions.defaults().withToleratedBytes(1 << 20), Programs::leakSession);
         assertContains(tolerated, "Programs.SESSIONS grew by 100,160 bytes in 10 rounds: the growth is at most toleratedBytes (1,048,576)");
