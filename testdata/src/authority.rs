@@ -54,6 +54,6 @@ impl Authority {
             .expect("versions")
             .with_no_client_auth()
             .with_single_cert(vec![certificate], key);
-        Arc::new(config.expect("a key that fits"))
+        Arc::new(config.expect("the key belongs to the certificate"))
     }
 }

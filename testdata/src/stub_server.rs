@@ -191,7 +191,9 @@ fn request(reader: &mut impl BufRead) -> Received {
     }
     let mut line = || {
         let mut line = String::new();
-        reader.read_line(&mut line).expect("a line of a request");
+        reader
+            .read_line(&mut line)
+            .expect("a request has a complete line");
         line.trim_end().to_owned()
     };
     let first = line();

@@ -4,7 +4,7 @@
 //! it must occur in a string literal of a test, or in the output of a golden case. Placeholders such as `{name}` divide
 //! a sentence into parts. If all parts have fewer than three words, two consecutive words suffice.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is a failure")]
 
 use std::collections::HashSet;
 use std::fs;

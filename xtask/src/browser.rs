@@ -94,7 +94,7 @@ fn reports(options: &Options, program: &Path, axe: &seen::Axe) -> Result<()> {
     for (file, find, shrank) in [(&small, "Orders", false), (&large, "Handler3", true)] {
         println!("==> {}", file.file_name().unwrap_or_default().display());
         let bytes = fs::metadata(file)?.len();
-        ensure!(bytes < MOST_BYTES, "the page has {bytes} bytes");
+        ensure!(bytes < MOST_BYTES, "the page is too large: {bytes} bytes");
         let mut times = Vec::new();
         for _ in 0..LOADS {
             times.push(load(&mut browser, file)?);
@@ -103,7 +103,7 @@ fn reports(options: &Options, program: &Path, axe: &seen::Axe) -> Result<()> {
         println!("{bytes} bytes, usable after {times:?}");
         ensure!(
             times[LOADS / 2] < MOST_TIME,
-            "the page takes {times:?} to load"
+            "the page takes too long to load: {times:?}"
         );
         let mut page = Page {
             browser: &mut browser,
@@ -221,7 +221,7 @@ impl Browser {
                 }
                 _ => false,
             };
-            ensure!(!is_fault, "the browser reports: {event}");
+            ensure!(!is_fault, "the browser reported an error: {event}");
         }
         Ok(())
     }
@@ -238,7 +238,10 @@ struct Page<'a> {
 impl Page<'_> {
     fn check(&mut self) -> Result<()> {
         let alone = "document.querySelectorAll('script[src], link[rel=stylesheet], img').length";
-        ensure!(self.browser.eval(alone)? == 0, "the page loads other files");
+        ensure!(
+            self.browser.eval(alone)? == 0,
+            "the page must not load other files"
+        );
         self.suspects().context("suspects")?;
         let by_agent = "Boolean(JSON.parse(document.getElementById('report').textContent).snapshots.at(-1).agent)";
         let is_estimated = self.browser.eval(by_agent)? == true;
@@ -251,7 +254,7 @@ impl Page<'_> {
         };
         graph.check().context("flame graph")?;
         graph.leaf().context("the end of a stack")?;
-        self.modes().context("what the flame graph shows")?;
+        self.modes().context("the status line of the flame graph")?;
         let mut graph = Graph {
             browser: self.browser,
             id: "held-graph",
@@ -263,7 +266,7 @@ impl Page<'_> {
         self.classes().context("classes")?;
         ensure!(
             self.browser.eval("window.hacked")? == Value::Null,
-            "a name became a script"
+            "a name from the dump was executed as a script"
         );
         self.browser.no_fault(&ALONE)
     }
@@ -350,7 +353,7 @@ impl Page<'_> {
             let (wanted, told) = (self.browser.eval(&wanted)?, self.browser.eval(&told)?);
             ensure!(
                 told == wanted,
-                "suspect {at} shows `{claim}`: {told}, expected {wanted}"
+                "does suspect {at} show `{claim}`? {told}, but expected {wanted}"
             );
         }
         // The label of the chart describes its content as text: `1.0 KiB to 2.0 KiB, +1.0 KiB an hour`.
@@ -361,7 +364,7 @@ impl Page<'_> {
         let (wanted, told) = (self.browser.eval(&wanted)?, self.browser.eval(&told)?);
         ensure!(
             told == wanted,
-            "suspect {at} shows its history: {told}, expected {wanted}"
+            "does suspect {at} show its history? {told}, but expected {wanted}"
         );
         Ok(())
     }
@@ -385,7 +388,7 @@ impl Page<'_> {
             let drawn = self.browser.number(drawn)?;
             ensure!(
                 (drawn > 0.0) == any,
-                "the page draws {drawn} frames in the mode {mode}"
+                "the page draws only {drawn} frames in the mode {mode}"
             );
             let told = self.browser.eval("window.written.includes('no data')")?;
             ensure!(told == !any, "{mode}: the page shows `no data`: {told}");
@@ -396,7 +399,10 @@ impl Page<'_> {
     fn classes(&mut self) -> Result<()> {
         let rows = "document.querySelectorAll('.room .row')";
         let shown = self.browser.number(&format!("{rows}.length"))?;
-        ensure!((1.0..200.0).contains(&shown), "the table has {shown} rows");
+        ensure!(
+            (1.0..200.0).contains(&shown),
+            "the table has the wrong number of rows: {shown}"
+        );
         let first = format!("{rows}[0].textContent");
         let by_growth = self.browser.eval(&first)?;
         let heading = "document.querySelector('.head .class')";

@@ -78,9 +78,9 @@ pub(crate) fn fleet() -> Result<()> {
         .collect::<Result<_, _>>()?;
     ensure!(
         found == expected,
-        "the job found {found:#?}, but expected {expected:#?}"
+        "the job found {found:#?}, but these were expected: {expected:#?}"
     );
-    println!("the job found exactly the {} leaks", found.len());
+    println!("the job found all {} leaks and nothing else", found.len());
     Ok(())
 }
 

@@ -1,5 +1,5 @@
 //! The task runner. `cargo xtask ci` runs everything that CI runs. Its parts can also be run as single tasks.
-#![allow(clippy::print_stdout, reason = "a task runner talks to its terminal")]
+#![allow(clippy::print_stdout, reason = "the tasks print to the terminal")]
 
 mod browser;
 mod ci;

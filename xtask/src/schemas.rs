@@ -41,7 +41,7 @@ pub(crate) fn schemas(options: &Options) -> Result<()> {
     for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
         let name = entry?.file_name().to_string_lossy().into_owned();
         if !names.contains(&name) {
-            bail!("docs/json/{name} is the schema of no report: delete it");
+            bail!("no report has the schema docs/json/{name}: delete this file");
         }
     }
     if options.check && !stale.is_empty() {

@@ -122,7 +122,7 @@ impl Options {
         }
         for name in &self.scenario {
             let is_known = subjects.iter().any(|subject| subject.name() == name);
-            ensure!(is_known, "no such scenario: {name}");
+            ensure!(is_known, "there is no scenario named {name}");
         }
         if self.one_dump {
             subjects.retain(|subject| matches!(subject, Subject::Leak(_)));
@@ -130,7 +130,10 @@ impl Options {
         if !self.scenario.is_empty() {
             subjects.retain(|subject| self.scenario.iter().any(|n| n == subject.name()));
         }
-        ensure!(!subjects.is_empty(), "--one-dump takes programs that leak");
+        ensure!(
+            !subjects.is_empty(),
+            "--one-dump works only with programs that leak"
+        );
         Ok(subjects)
     }
 
@@ -179,8 +182,9 @@ pub(crate) fn accuracy(options: &Options) -> Result<()> {
     let totals = Totals::of(&judgements);
     let flags: String = options.flag.iter().map(|flag| format!(" {flag}")).collect();
     let with = format!(
-        "the agent with {}, {}{flags}",
-        options.sampling, options.collector
+        "with the agent ({sampling}), the collector {collector}{flags}",
+        sampling = options.sampling,
+        collector = options.collector
     );
     let text = table::of(&jdks, &with, &judgements, &totals)?;
     println!("{text}");

@@ -320,5 +320,5 @@ fn forget(file: &Path) -> Result<()> {
         0,
         nix::fcntl::PosixFadviseAdvice::POSIX_FADV_DONTNEED,
     )
-    .with_context(|| format!("cannot drop {} from the page cache", file.display()))
+    .with_context(|| format!("cannot remove {} from the page cache", file.display()))
 }

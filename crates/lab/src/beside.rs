@@ -104,11 +104,11 @@ impl Bench {
         let with_coverage: [(&str, &[OsString]); 3] = [
             ("JaCoCo", std::slice::from_ref(&coverage)),
             (
-                "JaCoCo, then the agent with count=on",
+                "JaCoCo first, then the agent with count=on",
                 &[coverage.clone(), ours.clone()],
             ),
             (
-                "the agent with count=on, then JaCoCo",
+                "the agent with count=on first, then JaCoCo",
                 &[ours.clone(), coverage.clone()],
             ),
         ];
@@ -164,7 +164,7 @@ impl Bench {
             let errors = counting
                 .stderr
                 .take()
-                .context("the process has no standard error")?;
+                .context("the standard error of the process is not a pipe")?;
             let mut told = String::new();
             for line in BufReader::new(errors).lines() {
                 let line = line?;
@@ -237,14 +237,14 @@ fn covered(file: &Path) -> Result<Coverage> {
             other => bail!("{}: unknown block {other}", file.display()),
         }
     }
-    ensure!(!all.is_empty(), "the file has no covered class");
+    ensure!(!all.is_empty(), "the coverage file contains no class");
     Ok(all)
 }
 
 fn take<'b>(rest: &mut &'b [u8], count: usize) -> Result<&'b [u8]> {
     let (taken, after) = rest
         .split_at_checked(count)
-        .context("the file ends early")?;
+        .context("the file ends too early")?;
     *rest = after;
     Ok(taken)
 }

@@ -31,7 +31,7 @@ pub struct Options {
 
 /// The prefix of a test's output lines that are rows of the table.
 const ROW: &str = "counted: ";
-const HEAD: &str = "| JVM | setting | threads | counted allocations | allocation sites and classes |\n|---|---|---|---|---|\n";
+const HEAD: &str = "| JVM | program and settings | threads | counted allocations | pairs of allocation site and class |\n|---|---|---|---|---|\n";
 
 /// Runs the tests and prints their table.
 pub(crate) fn counting(options: &Options) -> Result<()> {

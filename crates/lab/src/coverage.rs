@@ -64,7 +64,10 @@ impl Options {
 
     fn settings(&self) -> Result<Vec<Setting>> {
         for name in &self.collector {
-            ensure!(COLLECTORS.contains(&&**name), "no such collector: {name}");
+            ensure!(
+                COLLECTORS.contains(&&**name),
+                "there is no collector named {name}"
+            );
         }
         let mut jdks = java::jdks(&self.jdk)?;
         if self.smoke {

@@ -178,7 +178,7 @@ impl Options {
             if let Some(file) = &self.output {
                 let name = format!("forks-latency-{}.svg", jdk.major());
                 let title = format!(
-                    "JDK {}, {} MB of live objects: latency while a dump is taken",
+                    "JDK {}, {} MB of live objects: latency of requests during a dump",
                     jdk.major(),
                     self.service
                 );

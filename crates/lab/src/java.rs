@@ -26,7 +26,10 @@ pub fn jdks(majors: &[u32]) -> Result<Vec<Jdk>> {
     jdks.retain(|jdk| majors.is_empty() || majors.contains(&jdk.major()));
     // Only one JDK of each version is used, because tables show only the version.
     jdks.dedup_by_key(|jdk| jdk.major());
-    ensure!(!jdks.is_empty(), "no such JDK: {majors:?}");
+    ensure!(
+        !jdks.is_empty(),
+        "there is no JDK with these versions: {majors:?}"
+    );
     Ok(jdks)
 }
 
@@ -43,7 +46,10 @@ pub fn for_agent(given: &[PathBuf], majors: &[u32]) -> Result<Vec<Jdk>> {
     jdks.retain(|jdk| jdk.major() >= 11 && (majors.is_empty() || majors.contains(&jdk.major())));
     jdks.sort_by_key(Jdk::major);
     jdks.dedup_by_key(|jdk| jdk.major());
-    ensure!(!jdks.is_empty(), "no such JVM: {majors:?}");
+    ensure!(
+        !jdks.is_empty(),
+        "there is no JVM with these versions: {majors:?}"
+    );
     Ok(jdks)
 }
 
@@ -65,7 +71,7 @@ pub fn libraries(project: &Path, name: &str, version: Option<&str>) -> Result<Pa
         .arg(format!("-DoutputDirectory={}", libraries.display()))
         .args(version.map(|version| format!("-Dtested={version}")));
     if Command::new("mvn").arg("--version").output().is_err() {
-        bail!("Maven is needed to fetch the programs: install the package maven");
+        bail!("the programs are fetched with Maven: install the package maven");
     }
     run::run(&mut maven)?;
     Ok(libraries)

@@ -96,10 +96,10 @@ pub(crate) fn suspects(program: &Path, dump: &Path, scratch: &Path) -> Result<Su
     let zip = scratch.join("last_Leak_Suspects.zip");
     ensure!(
         output.status.success() && zip.is_file(),
-        "MAT: {}, {} report: {}",
-        output.status,
-        if zip.is_file() { "a" } else { "no" },
-        last_lines(&output.stdout) + &last_lines(&output.stderr)
+        "MAT ended with {status} and wrote {a_or_no} report: {output}",
+        status = output.status,
+        a_or_no = if zip.is_file() { "a" } else { "no" },
+        output = last_lines(&output.stdout) + &last_lines(&output.stderr)
     );
     let suspects = report::read(&zip)?;
     fs::remove_dir_all(scratch).with_context(|| format!("cannot remove {}", scratch.display()))?;

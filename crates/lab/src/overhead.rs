@@ -74,7 +74,11 @@ impl Options {
         // The run in CI downloads nothing.
         let fits = |p: &&Program| !self.smoke || p.is_smoke();
         let programs: Vec<_> = PROGRAMS.iter().filter(asked).filter(fits).collect();
-        ensure!(!programs.is_empty(), "no such program: {:?}", self.program);
+        ensure!(
+            !programs.is_empty(),
+            "there is no program named {:?}",
+            self.program
+        );
         Ok(programs)
     }
 
@@ -100,7 +104,7 @@ pub(crate) fn overhead(options: &Options) -> Result<()> {
     fs::create_dir_all(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
     let agent = agent(options)?;
     let profiler = if options.smoke {
-        Err("not part of the smoke run".to_owned())
+        Err("this tool is not part of the smoke run".to_owned())
     } else {
         async_profiler::ensure(&scratch).map_err(|error| format!("{error:#}"))
     };
@@ -179,7 +183,7 @@ fn measure(
         for (outcome, (jvm, mut figures)) in outcomes.iter_mut().zip(running) {
             (figures.peak_bytes, figures.collections) = jvm.finish()?;
             println!(
-                "  JDK {} {} {round}/{} {}: {:.3} us CPU an operation",
+                "  JDK {} {} {round}/{} {}: {:.3} us of CPU time per operation",
                 jdk.major(),
                 program.title(),
                 rounds,

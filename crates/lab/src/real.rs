@@ -61,14 +61,18 @@ pub(crate) fn real(options: &Options) -> Result<()> {
     let names = all().map(|p| p.name).chain(HEALTHY.iter().map(|p| p.name));
     ensure!(
         !chosen.is_empty() || !calm.is_empty(),
-        "no such program; the programs are {}",
+        "there is no program of this name; the programs are {}",
         names.collect::<Vec<_>>().join(", ")
     );
     let jdks = java::jdks(options.jdk.as_slice())?;
     let products = options.tested.products(false)?;
     let mut page = match &*options.collector {
         G1 => String::from(HEAD),
-        other => HEAD.replacen("(interval 4 KiB)", &format!("(interval 4 KiB, {other})"), 1),
+        other => HEAD.replacen(
+            "(interval 4 KiB)",
+            &format!("(interval 4 KiB, collector {other})"),
+            1,
+        ),
     };
     let mut lessons = String::new();
     let mut quiet = String::from(QUIET);
@@ -163,7 +167,7 @@ pub(crate) fn real(options: &Options) -> Result<()> {
         None => println!("{page}"),
     }
     println!(
-        "one dump: the holder is among the first three suspects in {} of {runs}",
+        "one dump: the holder is among the first three suspects in {} of {runs} runs",
         runs - missed.len()
     );
     if missed.len() * 100 > runs * (100 - ONE_DUMP) && options.name.is_none() {
@@ -179,26 +183,26 @@ pub(crate) fn real(options: &Options) -> Result<()> {
 const HEAD: &str = "# Published programs that leak
 
 Made by `cargo xtask real -o FILE`. Each program runs with the agent (interval 4 KiB); dumps
-are taken after each of three equal phases of work. Each row is about the right suspect in the report of three dumps: its rank there, its figures in
+are taken after each of three equal phases of work. Each row describes the suspect with the leaking field in the report of three dumps: its rank there, its size in
 each dump, how much of its growth the samples explain, the program's frame in the stack that allocated most of it, and the
 rank of the same holder in the report of the last dump.
 `cargo xtask real tomcat --jdk 17` prints the whole report.
 
-| program | JDK | rank | verdict | holder | class | objects | retained, MiB | samples explain, MiB | allocated in | rank, one dump |
+| program | JDK | rank | verdict | holder | class | objects in each dump | retained MiB in each dump | MiB of growth that samples explain | allocated in | rank in last dump |
 |---|---|---|---|---|---|---|---|---|---|---|
 ";
 
 const QUIET: &str = "
 ## The same work with a version that does not leak
 
-| program | version | JDK | verdict leak or growth |
+| program | version without the leak | JDK | suspects with the verdict leak or growth |
 |---|---|---|---|
 ";
 
 const CALM: &str = "
 ## Programs that look like leaks and are not
 
-| program | JDK | verdicts | what it does |
+| program | JDK | verdicts of its suspects | what the program does |
 |---|---|---|---|
 ";
 
@@ -331,9 +335,13 @@ fn place(program: &Program, suspects: &Value) -> Option<usize> {
 /// alone.
 fn row(program: &Program, jdk: &Jdk, suspects: &Value, alone: Option<usize>) -> String {
     let (name, jdk) = (program.name, jdk.major());
-    let alone = alone.map_or("none of ten".to_owned(), |place| place.to_string());
+    let alone = alone.map_or("not among the ten suspects".to_owned(), |place| {
+        place.to_string()
+    });
     let Some(place) = place(program, suspects) else {
-        return format!("| {name} | {jdk} | none of ten | | | | | | | | {alone} |\n");
+        return format!(
+            "| {name} | {jdk} | not among the ten suspects | | | | | | | | {alone} |\n"
+        );
     };
     let suspect = &suspects[place - 1];
     let text = |key: &str| suspect[key].as_str().unwrap_or_default();
@@ -388,16 +396,22 @@ fn fault(program: &Program, collector: &str, suspect: &Value) -> Option<String> 
         let found = suspect[key].as_str().unwrap_or("nothing");
         if !wanted.contains(&found) {
             return Some(format!(
-                "the {key} is {found}, expected {}",
+                "the {key} of the first suspect is {found}, expected {}",
                 wanted.join(" or ")
             ));
         }
     }
     if suspect["verdict"] != "leak" && suspect["verdict"] != "growth" {
-        return Some(format!("the verdict is {}", suspect["verdict"]));
+        return Some(format!(
+            "the verdict of the first suspect is {}",
+            suspect["verdict"]
+        ));
     }
     if own_frame(program, suspect).is_none() {
-        return Some(format!("no frame of {}", program.allocator));
+        return Some(format!(
+            "the stack of the first suspect has no frame of {}",
+            program.allocator
+        ));
     }
     if collector == "Z" {
         // With ZGC the agent tracks only a few samples, so the share of the growth that these samples represent varies

@@ -75,8 +75,8 @@ pub(crate) fn scale(options: &Options) -> Result<()> {
         Ok(answer)
     };
     let mut text = format!(
-        "# A dump of {} GB\n\n{}- {copies} copies of a dump of {bytes} bytes, and a tenth of them\n\n\
-         | command | dump | limit | objects | wall s | ns/object | CPU s | anonymous MB | file-backed MB |\n\
+        "# Results for a dump of {} GB\n\n{}- {copies} copies of a dump of {bytes} bytes, and a tenth of them\n\n\
+         | command | dump | memory limit | objects | wall time s | ns/object | CPU time s | anonymous MB | file-backed MB |\n\
          |---|---|---|---|---|---|---|---|---|\n",
         options.size,
         bench::machine(),
@@ -208,7 +208,7 @@ fn same(parts: &[(&Totals, u64); 2], whole: &Totals, copies: u64) -> Result<()> 
         Ok(())
     } else {
         bail!(
-            "the totals of the whole dump do not fit the totals of its tenth:\n{}",
+            "these totals of the whole dump are not in proportion to the totals of its tenth:\n{}",
             wrong.join("\n")
         )
     }

@@ -191,9 +191,9 @@ public final class Used {
         }
         new Of<>(name, make, (m, i) -> m.put(key(i), i))
             .each("put", 1, 0, 0, (m, i) -> m.put(key(SIZE + i), i))
-            .each("put of what is there", 0, 0, 0, (m, i) -> m.put(7, i))
+            .each("put of an existing key", 0, 0, 0, (m, i) -> m.put(7, i))
             .each("putIfAbsent", 1, 0, asks, (m, i) -> m.putIfAbsent(key(SIZE + i), i))
-            .each("putIfAbsent of what is there", 0, 0, asks, (m, i) -> m.putIfAbsent(7, i))
+            .each("putIfAbsent of an existing key", 0, 0, asks, (m, i) -> m.putIfAbsent(7, i))
             .once("putAll", 100, 0, 0, m -> m.putAll(more))
             .each("get", 0, 0, 1, (m, i) -> m.get(key(i)))
             .each("getOrDefault", 0, 0, 1, (m, i) -> m.getOrDefault(7, 3))
@@ -201,12 +201,12 @@ public final class Used {
             .once("containsValue", 0, 0, 1, m -> m.containsValue(7))
             .each("keySet().contains", 0, 0, 1, (m, i) -> m.keySet().contains(key(i)))
             .once("remove", 0, 1, 0, m -> m.remove(5))
-            .each("remove of what is not there", 0, 0, 0, (m, i) -> m.remove(-1 - i))
+            .each("remove of a missing element", 0, 0, 0, (m, i) -> m.remove(-1 - i))
             .each("put and remove", 1, 1, 0, (m, i) -> {
                 m.put(key(SIZE + i), i);
                 m.remove(key(SIZE + i));
             })
-            .once("remove of a pair", 0, 1, asksForPair, m -> m.remove(5, 5))
+            .once("remove of a key with its value", 0, 1, asksForPair, m -> m.remove(5, 5))
             .once("keySet().remove", 0, 1, weak ? 1 : 0, m -> m.keySet().remove(5))
             .once("clear", 0, SIZE, 0, Map::clear)
             .once("keySet().clear", 0, SIZE, 0, m -> m.keySet().clear())
@@ -243,13 +243,13 @@ public final class Used {
             .once("keySet().toArray", 0, 0, 1, m -> sum += m.keySet().toArray().length)
             .once("values().toArray", 0, 0, 1, m -> sum += m.values().toArray(new Integer[0]).length)
             .each("computeIfAbsent", 1, 0, 1, (m, i) -> m.computeIfAbsent(key(SIZE + i), k -> k))
-            .each("computeIfAbsent of what is there", 0, 0, 1, (m, i) -> m.computeIfAbsent(7, k -> k))
+            .each("computeIfAbsent of an existing key", 0, 0, 1, (m, i) -> m.computeIfAbsent(7, k -> k))
             .each("computeIfPresent", 0, 0, 1, (m, i) -> m.computeIfPresent(7, (k, v) -> v + 1))
             .once("computeIfPresent that removes", 0, 1, 1, m -> m.computeIfPresent(7, (k, v) -> null))
             .each("compute", 1, 0, 1, (m, i) -> m.compute(key(SIZE + i), (k, v) -> k))
             .once("compute that removes", 0, 1, 1, m -> m.compute(7, (k, v) -> null))
             .each("merge", 1, 0, 1, (m, i) -> m.merge(key(SIZE + i), i, Integer::sum))
-            .each("merge with what is there", 0, 0, 1, (m, i) -> m.merge(7, i, Integer::sum))
+            .each("merge of an existing key", 0, 0, 1, (m, i) -> m.merge(7, i, Integer::sum))
             .once("merge that removes", 0, 1, 1, m -> m.merge(7, 1, (a, b) -> null))
             .once("replaceAll", 0, 0, 1, m -> m.replaceAll((k, v) -> v + 1))
             .once("a copy", 0, 0, 1, m -> sum += new HashMap<>(m).size())
@@ -264,7 +264,7 @@ public final class Used {
         }
         new Of<>(name, make, Set::add)
             .each("add", 1, 0, 0, (s, i) -> s.add(SIZE + i))
-            .each("add of what is there", 0, 0, 0, (s, i) -> s.add(7))
+            .each("add of an existing element", 0, 0, 0, (s, i) -> s.add(7))
             .once("addAll", 100, 0, 0, s -> s.addAll(more))
             .each("contains", 0, 0, 1, Set::contains)
             .once("remove", 0, 1, 0, s -> s.remove(5))
@@ -300,15 +300,15 @@ public final class Used {
         boolean linked = make.get() instanceof LinkedList;
         Of<List<Integer>> of = new Of<>(name, make, List::add)
             .each("add", 1, 0, 0, List::add)
-            .each("add at a place", 1, 0, 0, (l, i) -> l.add(7, i))
+            .each("add at an index", 1, 0, 0, (l, i) -> l.add(7, i))
             .once("addAll", 100, 0, 0, l -> l.addAll(more))
-            .once("addAll at a place", 100, 0, 0, l -> l.addAll(7, more))
+            .once("addAll at an index", 100, 0, 0, l -> l.addAll(7, more))
             .each("get", 0, 0, 1, (l, i) -> l.get(7))
             .each("set", 0, 0, 0, (l, i) -> l.set(7, i))
             .each("contains", 0, 0, 1, List::contains)
             .each("indexOf", 0, 0, 1, List::indexOf)
             .each("lastIndexOf", 0, 0, 1, List::lastIndexOf)
-            .once("remove at a place", 0, 1, 0, l -> l.remove(5))
+            .once("remove at an index", 0, 1, 0, l -> l.remove(5))
             .once("remove", 0, 1, make.get() instanceof Vector ? 1 : 0, l -> l.remove((Integer) 5))
             .once("clear", 0, SIZE, 0, List::clear)
             .once("an iterator", 0, 0, 1, l -> {
@@ -317,7 +317,7 @@ public final class Used {
                 }
             })
             .once("listIterator", 0, 0, 1, l -> sum += l.listIterator().next())
-            .once("listIterator from a place", 0, 0, 1, l -> sum += l.listIterator(7).next())
+            .once("listIterator from an index", 0, 0, 1, l -> sum += l.listIterator(7).next())
             .once("forEach", 0, 0, 1, l -> l.forEach(e -> sum += e))
             .once("stream", 0, 0, 1, l -> sum += l.stream().mapToInt(e -> e).sum())
             .once("toArray", 0, 0, 1, l -> sum += l.toArray().length)
@@ -351,7 +351,7 @@ public final class Used {
             .each("element", 0, 0, 1, (q, i) -> q.element())
             .each("contains", 0, 0, 1, Queue::contains)
             .once("poll", 0, 1, 0, Queue::poll)
-            .once("poll until it is empty and on", 0, SIZE, 0, q -> {
+            .once("poll until empty, and again", 0, SIZE, 0, q -> {
                 for (int i = 0; i < SIZE + 10; i++) {
                     q.poll();
                 }
@@ -362,7 +362,7 @@ public final class Used {
             })
             .once("remove the first", 0, 1, 0, Queue::remove)
             .once("remove", 0, 1, 0, q -> q.remove((Object) 5))
-            .once("remove of what is not there", 0, 0, 0, q -> q.remove((Object) (-5)))
+            .once("remove of a missing element", 0, 0, 0, q -> q.remove((Object) (-5)))
             .once("clear", 0, SIZE, 0, Queue::clear)
             .once("an iterator", 0, 0, 1, q -> {
                 for (Integer element : q) {
@@ -396,7 +396,7 @@ public final class Used {
             .once("clone", 0, 0, 1, t -> sum += ((Map<?, ?>) t.clone()).size());
         new Of<>("IdentityHashMap", () -> new IdentityHashMap<Integer, Integer>(), (m, i) -> m.put(key(i), i))
             .each("replace", 0, 0, 1, (m, i) -> m.replace(key(7), i))
-            .once("entrySet().contains of what an iterator has", 0, 0, 2, m -> m.entrySet().contains(m.entrySet().iterator().next()));
+            .once("entrySet().contains of an entry from an iterator", 0, 0, 2, m -> m.entrySet().contains(m.entrySet().iterator().next()));
         new Of<>("WeakHashMap", () -> new WeakHashMap<Integer, Integer>(), (m, i) -> m.put(key(i), i))
             .once("entrySet().contains", 0, 0, 1, m -> m.entrySet().contains(Map.entry(7, 7)))
             .once("keys that die", 100, 100, 0, Used::die);
@@ -461,7 +461,7 @@ public final class Used {
             })
             .once("removeFirst", 0, 1, 0, Deque::removeFirst)
             .once("removeLast", 0, 1, 0, Deque::removeLast)
-            .once("pollLast until it is empty and on", 0, SIZE, 0, d -> {
+            .once("pollLast until empty, and again", 0, SIZE, 0, d -> {
                 for (int i = 0; i < SIZE + 10; i++) {
                     d.pollLast();
                 }
@@ -500,7 +500,7 @@ public final class Used {
                     throw new IllegalStateException(e);
                 }
             })
-            .each("offer and poll with a limit", 1, 1, 0, (q, i) -> {
+            .each("offer and poll with a timeout", 1, 1, 0, (q, i) -> {
                 try {
                     q.offer(i, 1, TimeUnit.SECONDS);
                     sum += q.poll(1, TimeUnit.SECONDS);
@@ -509,7 +509,7 @@ public final class Used {
                 }
             })
             .once("drainTo", 0, SIZE, 0, q -> q.drainTo(new ArrayList<>()))
-            .once("drainTo with a limit", 0, 7, 0, q -> q.drainTo(new ArrayList<>(), 7));
+            .once("drainTo with a maximum number", 0, 7, 0, q -> q.drainTo(new ArrayList<>(), 7));
     }
 
     /** A collection that eight threads use. */

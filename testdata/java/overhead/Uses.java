@@ -100,6 +100,6 @@ public final class Uses {
             }).start();
         }
         done.await();
-        System.out.printf("large ConcurrentHashMap.get, a thread on each core\t%.2f%n", (System.nanoTime() - start) / (10.0 * TIMES));
+        System.out.printf("large ConcurrentHashMap.get, one thread per core\t%.2f%n", (System.nanoTime() - start) / (10.0 * TIMES));
     }
 }

@@ -98,7 +98,7 @@ impl fmt::Display for JvmError {
             } => {
                 write!(
                     out,
-                    "no {waiting_for} within {after:?}:\n{}",
+                    "still no {waiting_for} after {after:?}:\n{}",
                     output.trim_end()
                 )
             }

@@ -60,7 +60,7 @@ pub const CONTROL_PHASES: u32 = 4;
 pub const CONTROLS: &[Control] = &[
     Control {
         name: "lru_filling",
-        about: "a bounded cache is half full, then full for good",
+        about: "a bounded cache is half full at the first dump, and full at all later dumps",
         main_class: "com.acme.control.LruService",
         allowed: &["cache", "warmup"],
         class: "com.acme.control.Quote",
@@ -69,7 +69,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "soft_cache",
-        about: "thumbnails behind soft references, which memory is ample for",
+        about: "a map holds thumbnails by soft references, and the GC clears none of them",
         main_class: "com.acme.control.SoftCacheService",
         allowed: &["cache"],
         class: "com.acme.control.Thumbnail",
@@ -78,7 +78,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "weak_cache",
-        about: "a weak map whose keys come and go",
+        about: "a weak map loses entries as documents are closed, and gets as many new entries",
         main_class: "com.acme.control.WeakCacheService",
         allowed: &["cache"],
         class: "com.acme.control.Layout",
@@ -87,7 +87,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "pool_to_its_cap",
-        about: "a pool of connections grows to its cap",
+        about: "a connection pool grows to its maximum size",
         main_class: "com.acme.control.PoolService",
         allowed: &["cache", "warmup"],
         class: "com.acme.control.Connection",
@@ -96,7 +96,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "churn",
-        about: "as many sessions end as begin",
+        about: "each phase ends most sessions and begins as many new ones",
         main_class: "com.acme.control.ChurnService",
         allowed: &[],
         class: "com.acme.control.LiveSession",
@@ -105,7 +105,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "class_loading",
-        about: "a start-up that loads 1,500 classes in two phases",
+        about: "the program loads 1,500 classes in its first two phases, and no class later",
         main_class: "com.acme.control.StartupService",
         allowed: &["warmup"],
         class: "com.acme.control.Feature",
@@ -114,7 +114,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "warming_up",
-        about: "reflection, lambdas, interned strings and a dictionary, until all is known",
+        about: "reflection, lambdas and interned strings fill tables until the program is warmed up",
         main_class: "com.acme.control.WarmService",
         allowed: &["cache", "warmup"],
         class: "com.acme.control.Word",
@@ -123,7 +123,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "table_loaded_once",
-        about: "a table is loaded when it is first asked for, and requests go on",
+        about: "a table is loaded at its first use, and later requests only read it",
         main_class: "com.acme.control.TableService",
         allowed: &["cache", "warmup"],
         class: "com.acme.control.Rate",
@@ -132,7 +132,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "sawtooth",
-        about: "orders wait for a batch, are written and collect again",
+        about: "a list collects orders, is written and emptied, and then fills again",
         main_class: "com.acme.control.BatchService",
         allowed: &["cache", "warmup"],
         class: "com.acme.control.WaitingOrder",
@@ -141,7 +141,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "thread_pool_to_its_cap",
-        about: "threads of a pool keep one buffer each, by intent",
+        about: "each thread of a growing pool keeps one buffer in a thread local, which is intended",
         main_class: "com.acme.control.WorkerPoolService",
         allowed: &["cache", "warmup"],
         class: "com.acme.control.Scratch",
@@ -150,7 +150,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "expiring_sessions",
-        about: "visits add up until the first expire",
+        about: "the number of visits rises until the oldest visits expire, and is then constant",
         main_class: "com.acme.control.SessionService",
         allowed: &["cache", "warmup"],
         class: "com.acme.control.Visit",
@@ -159,7 +159,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "caffeine_bounded",
-        about: "a Caffeine cache of at most 10,000 is half full, then full",
+        about: "a Caffeine cache of at most 10,000 entries is half full at first, and then full",
         main_class: "com.acme.control.BoundedCacheService",
         class: "com.acme.control.Offer",
         instances: [5000, 10000, 10000, 10000],
@@ -168,7 +168,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "caffeine_weak_keys",
-        about: "a Caffeine cache with weak keys that live, and new values in each phase",
+        about: "a Caffeine cache has weak keys that stay alive, and each phase replaces all values",
         main_class: "com.acme.control.WeakKeyService",
         class: "com.acme.control.ParcelNote",
         instances: [8000, 8000, 8000, 8000],
@@ -177,7 +177,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "caffeine_expiring",
-        about: "entries of a Caffeine cache expire after two phases, by a clock that is set",
+        about: "entries of a Caffeine cache expire after two phases; the program sets the clock of the cache",
         main_class: "com.acme.control.ExpiringCacheService",
         class: "com.acme.control.IssuedTicket",
         instances: [6000, 12000, 12000, 12000],
@@ -186,7 +186,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "guava_bounded",
-        about: "a Guava cache that is full from the start, with all entries replaced",
+        about: "a Guava cache is full at all dumps, and each phase replaces all entries",
         main_class: "com.acme.control.GuavaCacheService",
         class: "com.acme.control.PlannedRoute",
         instances: [8000, 8000, 8000, 8000],
@@ -195,7 +195,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "guava_soft_values",
-        about: "soft values of a Guava cache, which memory is ample for",
+        about: "a Guava cache has soft values, and the GC clears none of them",
         main_class: "com.acme.control.SoftValueService",
         class: "com.acme.control.Picture",
         instances: [300, 600, 900, 1200],
@@ -204,7 +204,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "full_cache",
-        about: "a cache that is full from the start, two thirds of it replaced in each phase",
+        about: "a cache is full at all dumps, and each phase replaces two thirds of its entries",
         main_class: "com.acme.control.FullCacheService",
         class: "com.acme.control.StoredAnswer",
         instances: [12000, 12000, 12000, 12000],
@@ -212,7 +212,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "doubled_load",
-        about: "requests in flight, twice as many when the load doubles",
+        about: "the number of requests in flight doubles when the load doubles",
         main_class: "com.acme.control.LoadService",
         class: "com.acme.control.InFlight",
         instances: [4000, 8000, 8000, 8000],
@@ -220,7 +220,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "turnover",
-        about: "20,000 guests, three in a hundred more or fewer, all of them others each time",
+        about: "each dump has about 20,000 guests (3 % more or fewer), and no guest is in two dumps",
         main_class: "com.acme.control.TurnoverService",
         class: "com.acme.control.Guest",
         instances: [20000, 20700, 21300, 20400],
@@ -228,7 +228,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "two_runs",
-        about: "dumps of different runs of one program",
+        about: "the compared dumps are from different runs of one program",
         main_class: "com.acme.control.EachRunService",
         class: "com.acme.control.KeptAccount",
         instances: [15000, 15000, 15000, 15000],
@@ -237,7 +237,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "two_jdks",
-        about: "dumps of one program on different JDKs",
+        about: "the compared dumps are from one program on different JDKs",
         main_class: "com.acme.control.EachRunService",
         class: "com.acme.control.KeptAccount",
         instances: [15000, 15000, 15000, 15000],
@@ -246,7 +246,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "mapped_files",
-        about: "four mapped parts of a file, each larger in each phase, and nothing more in the heap",
+        about: "the program maps a growing file into memory, in four parts; the heap does not grow",
         main_class: "com.acme.control.MappedFileService",
         class: "com.acme.control.JournalPart",
         instances: [4, 4, 4, 4],
@@ -254,7 +254,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "ring_buffer",
-        about: "a full ring that is overwritten",
+        about: "a ring buffer is full at all dumps, and each phase overwrites its elements",
         main_class: "com.acme.control.RingService",
         class: "com.acme.control.Measured",
         instances: [16000, 16000, 16000, 16000],
@@ -262,7 +262,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "undo_bounded",
-        about: "a full history of 5,000 steps, the oldest of which go",
+        about: "an undo history holds the last 5,000 steps; new steps replace the oldest ones",
         main_class: "com.acme.control.UndoService",
         class: "com.acme.control.UndoStep",
         instances: [5000, 5000, 5000, 5000],
@@ -270,7 +270,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "read_while_dumped",
-        about: "a linked queue that another thread goes through while it is dumped",
+        about: "another thread iterates over a linked queue during the dump",
         main_class: "com.acme.control.ReaderService",
         class: "com.acme.control.QueuedJob",
         instances: [12000, 12000, 12000, 12000],
@@ -278,7 +278,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "hidden_classes_renewed",
-        about: "300 hidden classes that are generated anew, with new names",
+        about: "each phase replaces 300 hidden classes with new ones that have other names",
         main_class: "com.acme.control.GeneratedService",
         class: "com.acme.control.TariffTable",
         instances: [300, 300, 300, 300],
@@ -286,7 +286,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "redeployed",
-        about: "ten modules, each with a new class loader in each phase",
+        about: "each phase deploys ten modules again, each with a new class loader",
         main_class: "com.acme.control.RedeployService",
         class: "com.acme.control.DeployLoader",
         instances: [10, 10, 10, 10],
@@ -294,7 +294,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "scheduled_level",
-        about: "3,000 scheduled reminders, all of them others each time",
+        about: "3,000 reminders are scheduled at each dump, and each phase replaces all of them",
         main_class: "com.acme.control.ScheduleService",
         class: "com.acme.control.ScheduledReminder",
         instances: [3000, 3000, 3000, 3000],
@@ -302,7 +302,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "futures_in_flight",
-        about: "5,000 futures that are awaited, all of them others each time",
+        about: "threads wait for 5,000 futures at each dump, and each phase replaces all of them",
         main_class: "com.acme.control.FutureService",
         class: "com.acme.control.AwaitedAnswer",
         instances: [5000, 5000, 5000, 5000],
@@ -310,7 +310,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "reservoirs",
-        about: "reservoirs of measured times fill, and are level then",
+        about: "reservoirs of measured times fill in the first phases, and then keep their size",
         main_class: "com.acme.control.ReservoirService",
         class: "com.acme.control.TimedCall",
         instances: [10000, 20000, 20000, 20000],
@@ -318,7 +318,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "time_window",
-        about: "a window of the last 10,000 in a skip list",
+        about: "a skip list holds the last 10,000 bids; new bids replace the oldest ones",
         main_class: "com.acme.control.WindowService",
         class: "com.acme.control.Bid",
         instances: [10000, 10000, 10000, 10000],
@@ -326,7 +326,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "uneven_times",
-        about: "a steady turnover, dumped at uneven times",
+        about: "each phase replaces most orders, and the time between the dumps varies",
         main_class: "com.acme.control.UnevenService",
         class: "com.acme.control.OpenOrder",
         instances: [10000, 10000, 10000, 10000],
@@ -334,7 +334,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "idle",
-        about: "a program that does nothing between dumps",
+        about: "the program does nothing between the dumps",
         main_class: "com.acme.control.IdleService",
         class: "com.acme.control.IdlePrice",
         instances: [12000, 12000, 12000, 12000],
@@ -342,7 +342,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "garbage",
-        about: "much garbage, and nothing kept",
+        about: "each phase allocates many objects and keeps none of them",
         main_class: "com.acme.control.GarbageService",
         class: "com.acme.control.KeptContract",
         instances: [6000, 6000, 6000, 6000],
@@ -350,7 +350,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "full_queue",
-        about: "a bounded queue that fills and then is full",
+        about: "a bounded queue is half full at first, and then full",
         main_class: "com.acme.control.FullQueueService",
         class: "com.acme.control.Letter",
         instances: [4000, 9000, 9000, 9000],
@@ -358,7 +358,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "session_store",
-        about: "5,000 sessions with attributes of varying size, most of them new in each phase",
+        about: "each phase replaces most of 5,000 sessions, and the size of their attributes varies",
         main_class: "com.acme.control.SessionStoreService",
         class: "com.acme.control.StoredSession",
         instances: [5000, 5000, 5000, 5000],
@@ -366,7 +366,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "rehash",
-        about: "a map that is level while its table becomes twice as long",
+        about: "the number of entries in a map stays almost the same, but its table doubles",
         main_class: "com.acme.control.RehashService",
         class: "com.acme.control.Member",
         instances: [12100, 12200, 12400, 12300],
@@ -374,7 +374,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "weak_listeners",
-        about: "windows that listen weakly are closed, and as many are opened",
+        about: "windows are listeners by weak references; each phase closes all windows and opens as many",
         main_class: "com.acme.control.WeakListenerService",
         class: "com.acme.control.OpenWindow",
         instances: [2000, 2000, 2000, 2000],
@@ -382,7 +382,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "peak",
-        about: "a report that takes much for a while",
+        about: "a report needs much memory for a short time, in the second phase only",
         main_class: "com.acme.control.PeakService",
         class: "com.acme.control.ReportLine",
         instances: [3000, 30000, 3000, 3000],
@@ -390,7 +390,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "direct_buffer_pool",
-        about: "a pool of direct buffers grows to its cap",
+        about: "a pool of direct buffers grows to its maximum size",
         main_class: "com.acme.control.DirectPoolService",
         class: "com.acme.control.PooledBuffer",
         instances: [20, 40, 40, 40],
@@ -398,7 +398,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "soft_loaders",
-        about: "class loaders that only soft references hold",
+        about: "only soft references hold the class loaders, and the GC clears none of them",
         main_class: "com.acme.control.SoftLoaderService",
         class: "com.acme.control.ScriptLoader",
         instances: [40, 80, 120, 160],
@@ -406,7 +406,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "slots",
-        about: "a fixed array of eight slots fills",
+        about: "an array of eight slots is filled slot by slot",
         main_class: "com.acme.control.SlotService",
         allowed: &["growth", "cache", "warmup"],
         class: "com.acme.control.SlotSession",
@@ -415,7 +415,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "lent_buffers",
-        about: "buffers of a pool come back from workers",
+        about: "workers return buffers to a pool",
         main_class: "com.acme.control.LentBufferService",
         allowed: &["growth", "cache", "warmup"],
         class: "com.acme.control.LentBuffer",
@@ -424,7 +424,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "queued_soft_values",
-        about: "soft values with a queue, which memory is ample for",
+        about: "a map has soft values and a reference queue, and the GC clears no value",
         main_class: "com.acme.control.QueuedSoftService",
         class: "com.acme.control.SoftPage",
         instances: [1000, 2000, 3000, 4000],
@@ -432,7 +432,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "short_end",
-        about: "a table fills in two long phases, and two short ones follow",
+        about: "two long phases fill a table, and the two short phases that follow add nothing",
         main_class: "com.acme.control.ShortEndService",
         allowed: &["growth", "cache", "warmup"],
         class: "com.acme.control.FilledRow",
@@ -441,7 +441,7 @@ pub const CONTROLS: &[Control] = &[
     },
     Control {
         name: "noisy_cache",
-        about: "a full cache with a few entries more or less",
+        about: "a cache is full at all dumps, and at some dumps has a few entries above its limit",
         main_class: "com.acme.control.NoisyCacheService",
         class: "com.acme.control.CachedOrder",
         instances: [10000, 10003, 10006, 10004],

@@ -29,7 +29,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "unbounded_cache",
-        leak: "a hash map serves as a cache that evicts nothing; a local variable holds it",
+        leak: "a local variable holds a hash map that serves as a cache and evicts nothing",
         main_class: "com.acme.catalog.PriceService",
         holders: &["com.acme.catalog.PriceCache.quotes"],
         classes: &["com.acme.catalog.PriceQuote"],
@@ -39,7 +39,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "slow_consumer",
-        leak: "a hand-made linked queue fills faster than it is drained",
+        leak: "a linked queue of the application's own class receives more elements than are taken out",
         main_class: "com.acme.mail.MailRelay",
         holders: &[
             "com.acme.mail.Outbox.head",
@@ -54,7 +54,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "listeners",
-        leak: "closed panels stay subscribed",
+        leak: "closed panels are not removed from a list of listeners",
         main_class: "com.acme.ui.DashboardApp",
         holders: &["com.acme.ui.PriceFeed.listeners"],
         classes: &["com.acme.ui.DashboardPanel"],
@@ -65,7 +65,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "thread_local",
-        leak: "pooled threads never clear the request's thread local; three of them share the growth",
+        leak: "three pooled threads never clear the thread local of a request, so its value grows in each",
         main_class: "com.acme.render.RenderServer",
         holders: &["com.acme.render.RequestContext.spans"],
         classes: &["com.acme.render.Span"],
@@ -76,7 +76,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "class_loaders",
-        leak: "loaders of former deployments stay registered, with their classes and statics",
+        leak: "the class loaders of former deployments stay registered",
         main_class: "com.acme.plugin.PluginHost",
         holders: &["com.acme.plugin.PluginRegistry.loaders"],
         classes: &["com.acme.plugin.PluginLoader", "byte[]"],
@@ -87,7 +87,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "captured_by_lambda",
-        leak: "a clean-up task captures the whole import and is never taken back",
+        leak: "the lambda of a clean-up task captures a whole import, and the task is never deregistered",
         main_class: "com.acme.jobs.ImportServer",
         holders: &["com.acme.jobs.ShutdownTasks.pending"],
         classes: &[
@@ -100,7 +100,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "tenant_map",
-        leak: "a map of maps of lists grows by a little in each of 720 lists",
+        leak: "a map of maps contains 720 lists, and each list grows a little",
         main_class: "com.acme.billing.BillingServer",
         holders: &["com.acme.billing.InvoiceStore.byTenant"],
         classes: &["com.acme.billing.Invoice"],
@@ -121,7 +121,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "finalizer_backlog",
-        leak: "one finalizer waits for ever and all others queue up behind it",
+        leak: "one finalizer waits for ever, and all later finalizers wait in the queue behind it",
         main_class: "com.acme.image.ThumbnailServer",
         holders: &[
             "java.lang.ref.Finalizer.queue",
@@ -136,7 +136,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "direct_buffers",
-        leak: "direct buffers return to a pool that never hands them out again",
+        leak: "direct buffers return to a pool, but the pool never reuses them",
         main_class: "com.acme.io.ProxyServer",
         // The JDK's list of cleaners grows together with the pool, so a report may also name the list's field as the
         // holder.
@@ -152,7 +152,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "delete_on_exit",
-        leak: "every temporary file is to be deleted on exit; the JDK holds the names",
+        leak: "every temporary file is registered with File.deleteOnExit, and the JDK keeps the names",
         main_class: "com.acme.export.ExportService",
         holders: &["java.io.DeleteOnExitHook.files"],
         classes: &["java.lang.String"],
@@ -163,7 +163,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "growing_text",
-        leak: "a string builder is appended to and never flushed: one object that grows",
+        leak: "a string builder grows with each line and is never emptied",
         main_class: "com.acme.report.ReportServer",
         holders: &["com.acme.report.TraceLog.text"],
         classes: &["byte[]"],
@@ -173,7 +173,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "tree_index",
-        leak: "expired documents leave the store but not the tree map that indexes them",
+        leak: "expired documents are removed from the store, but not from the tree map that indexes them",
         main_class: "com.acme.search.SearchServer",
         holders: &["com.acme.search.TimeIndex.postings"],
         classes: &["com.acme.search.Posting"],
@@ -183,7 +183,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "queue_and_table",
-        leak: "messages stay both in a queue and in a table, neither of which dominates them",
+        leak: "messages stay in a queue and in a table, so neither of the two dominates the messages",
         main_class: "com.acme.broker.MessageBroker",
         holders: &[
             "com.acme.broker.Topic.queue",
@@ -197,7 +197,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "weak_map_value_refers_to_key",
-        leak: "the values of a weak map refer to their keys, so no entry ever goes",
+        leak: "the values of a weak map refer to their keys, so no entry is ever removed",
         main_class: "com.acme.meta.SchemaServer",
         holders: &["com.acme.meta.SchemaCache.schemas"],
         classes: &["com.acme.meta.Schema", "com.acme.meta.TableKey"],
@@ -208,7 +208,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "class_loader_thread_local",
-        leak: "a thread local of a pooled thread holds each former deployment, and so its class loader",
+        leak: "a pooled thread holds former deployments in a thread local, and so their class loaders",
         main_class: "com.acme.deploy.AppServer",
         holders: &[
             "java.lang.ThreadLocal$ThreadLocalMap.table",
@@ -229,7 +229,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "cleaner_backlog",
-        leak: "one cleaning action waits for ever and all others queue up behind it",
+        leak: "one cleaning action waits for ever, and all later actions wait behind it",
         main_class: "com.acme.codec.CodecServer",
         holders: &[
             "com.acme.codec.Codec.CLEANER",
@@ -264,7 +264,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "cancelled_timeouts",
-        leak: "a scheduled executor keeps cancelled time-outs until they are due",
+        leak: "a scheduled executor keeps cancelled tasks until they are due",
         main_class: "com.acme.gateway.Gateway",
         holders: &[
             "com.acme.gateway.Timeouts.scheduler",
@@ -279,7 +279,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "parked_virtual_threads",
-        leak: "virtual threads wait for permits that are never given back",
+        leak: "virtual threads wait for the permits of a semaphore, which are never released",
         main_class: "com.acme.booking.BookingServer",
         holders: &[
             "com.acme.booking.Backend.permits",
@@ -301,7 +301,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "buffer_slices",
-        leak: "a trace keeps a slice of each message, and so the message's whole buffer",
+        leak: "a trace keeps a slice of each message, and each slice holds the whole buffer of its message",
         main_class: "com.acme.net.MessageServer",
         holders: &["com.acme.net.HeaderTrace.headers"],
         classes: &["java.nio.HeapByteBuffer", "byte[]"],
@@ -312,7 +312,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "sub_lists",
-        leak: "previews are views of the first rows of lists that nobody needs any more",
+        leak: "each preview is a view of the first rows of a long list, and holds the whole list",
         main_class: "com.acme.preview.ReportServer",
         holders: &["com.acme.preview.PreviewCache.previews"],
         classes: &["java.util.ArrayList$SubList", "com.acme.preview.Row"],
@@ -323,7 +323,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "own_trie",
-        leak: "a trie of the program's own nodes learns terms and forgets none",
+        leak: "a trie of the application's own node class stores search terms and removes none",
         main_class: "com.acme.suggest.SuggestServer",
         holders: &[
             "com.acme.suggest.TermIndex.root",
@@ -336,7 +336,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "two_leaks",
-        leak: "searches stay in a static list, and tickets in a map that has nothing to do with it",
+        leak: "two independent leaks: searches stay in a static list, and tickets stay in a map",
         main_class: "com.acme.travel.TravelServer",
         holders: &["com.acme.travel.SearchHistory.searches"],
         classes: &["com.acme.travel.Search"],
@@ -352,7 +352,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "two_indexes",
-        leak: "customers stay in two static indexes, neither of which dominates them",
+        leak: "customers stay in two static indexes, so neither of the two dominates the customers",
         main_class: "com.acme.crm.CrmServer",
         holders: &[
             "com.acme.crm.CustomersByNumber.index",
@@ -365,7 +365,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "list_per_tenant",
-        leak: "each of 1,500 rooms has a list of its own that grows by a little",
+        leak: "each of 1,500 rooms has its own list, and each list grows a little",
         main_class: "com.acme.chat.ChatServer",
         holders: &["com.acme.chat.Room.history"],
         classes: &["com.acme.chat.Message"],
@@ -375,7 +375,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "nested_maps",
-        leak: "readings stay in maps by time in maps by device in a map by region",
+        leak: "readings stay in nested maps: by region, then by device, then by time",
         main_class: "com.acme.telemetry.TelemetryServer",
         holders: &["com.acme.telemetry.TelemetryStore.byRegion"],
         classes: &["com.acme.telemetry.Reading"],
@@ -385,7 +385,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "executor_queue",
-        leak: "the unbounded queue of an executor fills behind a task that hangs",
+        leak: "a task of an executor hangs, and the tasks behind it wait in an unbounded queue",
         main_class: "com.acme.invoice.InvoiceMailer",
         holders: &[
             "com.acme.invoice.InvoiceMailer.sender",
@@ -401,7 +401,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "pending_futures",
-        leak: "what waits for a future that never completes hangs on it",
+        leak: "a future never completes, and holds a callback for each request that waits for it",
         main_class: "com.acme.features.FeatureServer",
         holders: &[
             "com.acme.features.ConfigClient.next",
@@ -418,7 +418,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "kept_exceptions",
-        leak: "a page of failures keeps every exception with its stack trace",
+        leak: "a list of failures keeps every exception with its stack trace",
         main_class: "com.acme.payments.PaymentServer",
         holders: &["com.acme.payments.FailureLog.failures"],
         classes: &["com.acme.payments.PaymentFailed"],
@@ -428,7 +428,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "metric_labels",
-        leak: "a counter for each path, with an order's number in every path",
+        leak: "there is a counter for each request path, and each path contains a different order number",
         main_class: "com.acme.metrics.ApiServer",
         holders: &["com.acme.metrics.Metrics.counters"],
         classes: &[
@@ -442,7 +442,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "mutable_key",
-        leak: "elements of a hash set change after they are added, so none is found again",
+        leak: "elements of a hash set change after they are added, so they are not found and not removed",
         main_class: "com.acme.carts.CartServer",
         holders: &["com.acme.carts.OpenCarts.carts"],
         classes: &["com.acme.carts.Cart"],
@@ -452,7 +452,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "shutdown_hooks",
-        leak: "a shutdown hook for every import, none of which is taken back",
+        leak: "each import registers a shutdown hook, and no hook is ever deregistered",
         main_class: "com.acme.feeds.FeedImporter",
         holders: &["java.lang.ApplicationShutdownHooks.hooks"],
         classes: &["com.acme.feeds.CleanUp"],
@@ -462,7 +462,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "beside_a_filling_cache",
-        leak: "loans stay after the book is back, while a cache beside them fills and takes more",
+        leak: "loans stay after the book is returned, while a cache fills that is larger at first",
         main_class: "com.acme.library.LibraryServer",
         holders: &["com.acme.library.LoanDesk.loans"],
         classes: &["com.acme.library.Loan"],

@@ -30,7 +30,7 @@ pub fn fetch_libraries() -> Result<PathBuf, JvmError> {
         .args(["--quiet", "--batch-mode", COPY, "-DincludeScope=runtime"])
         .arg(format!("-DoutputDirectory={}", beside.display()));
     let failed = |output: String| JvmError::Failed {
-        command: "mvn, which fetches the libraries of scenarios,".to_owned(),
+        command: "mvn (needed to fetch the libraries of scenarios)".to_owned(),
         output,
     };
     let done = maven.output().map_err(|error| failed(error.to_string()))?;

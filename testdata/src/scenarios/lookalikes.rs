@@ -7,7 +7,7 @@ use super::{Growth, PLAIN, Scenario};
 pub(super) const LEAKS: &[Scenario] = &[
     Scenario {
         name: "caffeine_unbounded",
-        leak: "a Caffeine cache without any bound",
+        leak: "a Caffeine cache has no limit",
         main_class: "com.acme.geo.GeoServer",
         holders: &[
             "com.acme.geo.PlaceCache.places",
@@ -21,7 +21,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "guava_unbounded",
-        leak: "a Guava cache without any bound",
+        leak: "a Guava cache has no limit",
         main_class: "com.acme.fares.FareServer",
         holders: &[
             "com.acme.fares.FareServer.fares",
@@ -35,7 +35,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "expiry_without_size",
-        leak: "a cache whose entries expire after an hour fills all that hour",
+        leak: "the entries of a cache expire only after an hour, and their number has no limit",
         main_class: "com.acme.tokens.TokenServer",
         holders: &[
             "com.acme.tokens.TokenStore.tokens",
@@ -49,7 +49,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "limits_that_bound_nothing",
-        leak: "fields named max, limit and capacity that nothing looks at",
+        leak: "a table has fields named max, limit and capacity, but no code reads them",
         main_class: "com.acme.rates.RateServer",
         holders: &["com.acme.rates.RateTable.rates"],
         classes: &["com.acme.rates.ExchangeRate"],
@@ -59,7 +59,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "eldest_never_removed",
-        leak: "a linked map whose removeEldestEntry never agrees",
+        leak: "the removeEldestEntry method of a linked map always returns false",
         main_class: "com.acme.lookup.LookupServer",
         holders: &["com.acme.lookup.LookupServer.cache"],
         classes: &["com.acme.lookup.Answer"],
@@ -69,7 +69,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "weak_keys_that_live",
-        leak: "a weak map whose keys live, and whose values take more and more",
+        leak: "the keys of a weak map stay alive, and its values grow",
         main_class: "com.acme.notes.NoteServer",
         holders: &["com.acme.notes.NoteBook.notes"],
         classes: &["com.acme.notes.Note"],
@@ -79,7 +79,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "bounded_queue_of_lists",
-        leak: "a full queue of 60 batches, each of which grows",
+        leak: "a queue is full with 60 batches, and each batch grows",
         main_class: "com.acme.intake.IntakeServer",
         holders: &[
             "com.acme.intake.Batch.forms",
@@ -92,7 +92,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "lost_connections",
-        leak: "a pool remembers the connections that are never given back",
+        leak: "a pool keeps a list of all connections, and the connections are never returned",
         main_class: "com.acme.orders.OrderServer",
         holders: &["com.acme.orders.DatabasePool.taken"],
         classes: &["com.acme.orders.DatabaseConnection"],
@@ -102,7 +102,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "ring_of_lists",
-        leak: "a ring of 50 that is never larger, each of which grows",
+        leak: "a ring always has 50 elements, and each element grows",
         main_class: "com.acme.console.ConsoleServer",
         holders: &[
             "com.acme.console.Console.lines",
@@ -115,7 +115,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "unique_texts",
-        leak: "a table that makes strings unique and forgets none",
+        leak: "a table interns strings and removes none",
         main_class: "com.acme.words.WordServer",
         holders: &["com.acme.words.UniqueTexts.known"],
         classes: &[
@@ -128,7 +128,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "property_listeners",
-        leak: "views listen to changes after they are closed",
+        leak: "closed views are not removed from a list of listeners",
         main_class: "com.acme.sheet.SheetServer",
         holders: &[
             "com.acme.sheet.Sheet.changes",
@@ -144,7 +144,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "log_handlers",
-        leak: "a logger gets a handler for each request",
+        leak: "each request adds a handler to a logger and does not remove it",
         main_class: "com.acme.trace.TraceServer",
         holders: &[
             "com.acme.trace.TraceServer.LOG",
@@ -159,7 +159,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "hidden_classes",
-        leak: "each rule is a hidden class, and all are kept",
+        leak: "each rule is compiled to a hidden class, and a list keeps all these classes",
         main_class: "com.acme.rules.RuleServer",
         holders: &["com.acme.rules.RuleBook.rules"],
         classes: &["com.acme.rules.Discount*", "long[]", "java.lang.Class"],
@@ -169,7 +169,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "proxies",
-        leak: "a proxy for each call, all of them kept",
+        leak: "each call creates a proxy, and a journal keeps all proxies",
         main_class: "com.acme.remote.RemoteServer",
         holders: &["com.acme.remote.CallJournal.stubs"],
         classes: &[
@@ -183,7 +183,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "event_bus",
-        leak: "pages subscribe lambdas at an event bus and stay",
+        leak: "closed pages are not unsubscribed from an event bus, which holds them through lambdas",
         main_class: "com.acme.bus.ShopFloor",
         holders: &["com.acme.bus.EventBus.subscribers"],
         classes: &["com.acme.bus.Page", "com.acme.bus.ShopFloor$$Lambda*"],
@@ -194,7 +194,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "weak_listener_held_by_lambda",
-        leak: "a listener is held weakly, and by a lambda after all",
+        leak: "a weak reference and a lambda refer to each listener, so the lambda keeps it alive",
         main_class: "com.acme.editor.EditorServer",
         holders: &["com.acme.editor.CloseTasks.onExit"],
         classes: &[
@@ -207,7 +207,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "repeated_tasks",
-        leak: "a task repeats for each device that has long left",
+        leak: "a periodic task for each device is not cancelled after the device disconnects",
         main_class: "com.acme.probes.ProbeServer",
         holders: &[
             "com.acme.probes.Probes.timer",
@@ -225,7 +225,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "chained_futures",
-        leak: "each step hangs on the one before, behind a future that is never completed",
+        leak: "each step waits for the previous step, and the first waits for a future that never completes",
         main_class: "com.acme.saga.SagaServer",
         holders: &[
             "com.acme.saga.Saga.first",
@@ -244,7 +244,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "class_value",
-        leak: "lists that hang on classes by a ClassValue take every call",
+        leak: "a ClassValue stores a list for each class, and every call adds an element to a list",
         main_class: "com.acme.usage.UsageServer",
         holders: &["com.acme.usage.CallCounts.calls"],
         classes: &["com.acme.usage.Call"],
@@ -254,7 +254,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "loaders_of_one_class",
-        leak: "250 class loaders of one class in each phase, held by what they loaded",
+        leak: "each phase creates 250 class loaders for the same class, and the loaded classes hold them",
         main_class: "com.acme.scripts.ScriptServer",
         holders: &["com.acme.scripts.ScriptCache.compiled"],
         classes: &[
@@ -270,7 +270,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "mapper_session",
-        leak: "a mapper's session keeps entities and what they were when loaded",
+        leak: "an object-relational session is never closed: it keeps each entity and its loaded state",
         main_class: "com.acme.orm.BatchImport",
         holders: &[
             "com.acme.orm.MapperSession.loaded",
@@ -284,7 +284,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "skip_list",
-        leak: "positions that are old stay in a skip list",
+        leak: "old positions are not removed from a skip list",
         main_class: "com.acme.fleet.FleetServer",
         holders: &["com.acme.fleet.Track.byTime"],
         classes: &["com.acme.fleet.Position"],
@@ -294,7 +294,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "enum_map",
-        leak: "alerts stay in lists by level, in an enum map",
+        leak: "alerts stay in an enum map that has a list for each level",
         main_class: "com.acme.alerts.AlertServer",
         holders: &["com.acme.alerts.AlertBoard.byLevel"],
         classes: &["com.acme.alerts.Alert"],
@@ -304,7 +304,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "bit_set",
-        leak: "one set of bits that is never begun anew",
+        leak: "a bit set grows and is never cleared",
         main_class: "com.acme.dedup.DedupServer",
         holders: &["com.acme.dedup.SeenNumbers.bits", "java.util.BitSet.words"],
         classes: &["long[]"],
@@ -314,7 +314,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "undo_history",
-        leak: "every stroke can be undone, back to the first",
+        leak: "an undo history keeps every stroke and has no limit",
         main_class: "com.acme.draw.DrawServer",
         holders: &["com.acme.draw.UndoHistory.edits"],
         classes: &["com.acme.draw.Edit"],
@@ -324,7 +324,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "nested_settings",
-        leak: "settings fall back to those before, a chain of optionals",
+        leak: "each reload creates settings that refer to the previous settings, so a chain grows",
         main_class: "com.acme.settings.SettingsServer",
         holders: &[
             "com.acme.settings.SettingsStore.current",
@@ -337,7 +337,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "read_while_dumped_leak",
-        leak: "a linked journal that another thread reads while it is dumped",
+        leak: "a linked journal grows, and another thread reads it during the dump",
         main_class: "com.acme.ledger.LedgerServer",
         holders: &[
             "com.acme.ledger.Journal.first",
@@ -351,7 +351,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "steady_leak_uneven_times",
-        leak: "a leak of steady rate, with the third dump soon after the second",
+        leak: "a list grows at a constant rate, and the third dump is taken soon after the second",
         main_class: "com.acme.meter.MeterServer",
         holders: &["com.acme.meter.MeterStore.readings"],
         classes: &["com.acme.meter.MeterReading"],
@@ -361,7 +361,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "sessions_with_attributes",
-        leak: "sessions with attributes and notes stay: one leak",
+        leak: "sessions stay in a map with all their attributes and notes, which is a single leak",
         main_class: "com.acme.portal.PortalServer",
         holders: &["com.acme.portal.SessionManager.sessions"],
         classes: &["com.acme.portal.PortalSession"],
@@ -382,7 +382,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "library_list",
-        leak: "trades stay in a list of a library of collections",
+        leak: "trades stay in a list class of a collections library",
         main_class: "com.acme.trades.TradeServer",
         holders: &["com.acme.trades.TradeBook.trades"],
         classes: &["com.acme.trades.Trade"],
@@ -393,7 +393,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "own_table",
-        leak: "one of three tables of the program's own kind only ever adds",
+        leak: "one of three instances of the application's own hash table never removes entries",
         main_class: "com.acme.seats.SeatServer",
         holders: &["com.acme.seats.Theatre.bookings"],
         classes: &["com.acme.seats.SeatBooking"],
@@ -403,7 +403,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "cancelled_contracts",
-        leak: "contracts that were cancelled wait in a heap for their deadline",
+        leak: "cancelled contracts stay in a priority queue until their deadline",
         main_class: "com.acme.deadlines.DeadlineServer",
         holders: &["com.acme.deadlines.Deadlines.waiting"],
         classes: &["com.acme.deadlines.Contract"],
@@ -413,7 +413,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "threads_that_wait",
-        leak: "a thread for each upload waits for an end that nobody tells it of",
+        leak: "each upload starts a thread that waits for a signal which never comes",
         main_class: "com.acme.workers.WorkerServer",
         // Each thread is a GC root, so a report may also name the threads themselves as the holder.
         holders: &["com.acme.workers.Uploads.running", "thread"],
@@ -424,7 +424,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "classes_in_a_map",
-        leak: "hidden classes with static tables are kept in a map",
+        leak: "a map keeps hidden classes, and each class has a table in a static field",
         main_class: "com.acme.formula.FormulaServer",
         holders: &["com.acme.formula.FormulaCache.compiled"],
         classes: &[
@@ -438,7 +438,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "classes_of_one_family",
-        leak: "a hidden class for each query stays until its loader goes",
+        leak: "each query defines a strong hidden class, which stays as long as its class loader",
         main_class: "com.acme.plans.PlanServer",
         holders: &[
             "jdk.internal.loader.ClassLoaders$AppClassLoader",
@@ -451,7 +451,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "open_chunks",
-        leak: "direct buffers stay in a list that is not static",
+        leak: "direct buffers stay in a list in an instance field",
         main_class: "com.acme.chunks.ChunkServer",
         holders: &["com.acme.chunks.ChunkServer.open"],
         classes: &["java.nio.DirectByteBuffer"],
@@ -462,7 +462,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "chain_beside_a_cache",
-        leak: "a chain grows, and a bounded cache refers to its end",
+        leak: "a chain grows at its end, and a bounded cache refers to its last elements",
         main_class: "com.acme.journal.JournalServer",
         holders: &["com.acme.journal.Journal.first"],
         classes: &["com.acme.journal.Entry"],
@@ -472,7 +472,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "two_lists_of_one_class",
-        leak: "one of two lists of the same class is never emptied",
+        leak: "a queue has two lists, and elements of the second list are never removed",
         main_class: "com.acme.batches.BatchServer",
         holders: &["com.acme.batches.TicketQueue.closed"],
         classes: &["com.acme.batches.Ticket"],
@@ -482,7 +482,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "soft_values_strong_entries",
-        leak: "the values are soft, but keys, entries and references stay",
+        leak: "the GC clears the soft values of a map, but the keys and entries stay",
         main_class: "com.acme.vault.VaultServer",
         holders: &["com.acme.vault.Vault.documents"],
         classes: &["java.lang.ref.SoftReference", "byte[]"],
@@ -492,7 +492,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "an_import_then_users",
-        leak: "a table grows much, then less, and nothing is removed",
+        leak: "a table grows much in one phase and less in the others, and no entry is removed",
         main_class: "com.acme.dictionary.DictionaryServer",
         holders: &["com.acme.dictionary.Dictionary.terms"],
         classes: &["com.acme.dictionary.Term"],
@@ -502,7 +502,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "slower_after_the_start",
-        leak: "a table grows less after the start, but it goes on to grow",
+        leak: "a table grows fast at the start, and later continues to grow more slowly",
         main_class: "com.acme.names.NameServer",
         holders: &["com.acme.names.NameTable.names"],
         classes: &["com.acme.names.Name"],
@@ -512,7 +512,7 @@ pub(super) const LEAKS: &[Scenario] = &[
     },
     Scenario {
         name: "limits_of_others",
-        leak: "a limit of another map, and a limit in bytes that is near the number of entries",
+        leak: "a map has no limit, but classes near it have fields with limits",
         main_class: "com.acme.shards.ShardServer",
         holders: &["com.acme.shards.ShardTable.shards"],
         classes: &["com.acme.shards.Shard"],

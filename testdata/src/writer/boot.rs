@@ -6,7 +6,7 @@ use super::value::{Elements, Ref, Value};
 
 /// The well-known classes of a heap.
 #[derive(Debug, Clone, Copy)]
-#[allow(missing_docs, reason = "the names are those of the classes")]
+#[allow(missing_docs, reason = "the names are the names of the JDK classes")]
 pub struct Boot {
     pub object: ClassId,
     pub class: ClassId,

@@ -58,7 +58,7 @@ impl HeapBuilder {
     pub fn build_with_offsets(self) -> (Vec<u8>, Vec<usize>) {
         match self.try_build() {
             Ok(dump) => (dump.bytes, dump.boundaries),
-            Err(error) => panic!("the described heap is wrong: {error}"),
+            Err(error) => panic!("the description of the heap is wrong: {error}"),
         }
     }
 

@@ -265,7 +265,10 @@ fn mistakes_are_named() {
         let object = heap.add_instance(class, &[]);
         heap.set_address(object, 1 << 32);
     });
-    assert_eq!(wide, "address 0x100000000 does not fit into an id");
+    assert_eq!(
+        wide,
+        "the address 0x100000000 is too large for an object id"
+    );
 }
 
 #[test]

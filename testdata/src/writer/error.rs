@@ -69,9 +69,9 @@ impl fmt::Display for BuildError {
                 write!(f, "the array at {address:#x} has no element {index}")
             }
             Self::AddressTooWide(address) => {
-                write!(f, "address {address:#x} does not fit into an id")
+                write!(f, "the address {address:#x} is too large for an object id")
             }
-            Self::TooMany(what) => write!(f, "too many {what} for the format"),
+            Self::TooMany(what) => write!(f, "the heap has more {what} than the format allows"),
             Self::Io(error) => write!(f, "cannot write the dump: {error}"),
         }
     }

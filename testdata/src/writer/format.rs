@@ -3,7 +3,7 @@
 //! The source is the comment at the top of HotSpot's `heapDumper.cpp`, and Android's `hprof.cc`.
 
 /// Tags of top-level records.
-#[allow(missing_docs, reason = "the names are those of the format")]
+#[allow(missing_docs, reason = "the names come from the HPROF format")]
 pub mod tag {
     pub const UTF8: u8 = 0x01;
     pub const LOAD_CLASS: u8 = 0x02;
@@ -22,7 +22,7 @@ pub mod tag {
 }
 
 /// Tags of sub-records inside a heap dump or segment.
-#[allow(missing_docs, reason = "the names are those of the format")]
+#[allow(missing_docs, reason = "the names come from the HPROF format")]
 pub mod sub {
     pub const ROOT_UNKNOWN: u8 = 0xff;
     pub const ROOT_JNI_GLOBAL: u8 = 0x01;
@@ -169,7 +169,7 @@ impl FieldType {
 
 /// A value as in the file; references are IDs.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[allow(missing_docs, reason = "the names are those of the format")]
+#[allow(missing_docs, reason = "the names come from the HPROF format")]
 pub enum Datum {
     Id(u64),
     Boolean(bool),
@@ -282,7 +282,7 @@ pub enum Root {
 
 /// The content of a CLASS_DUMP.
 #[derive(Debug, Clone, Default)]
-#[allow(missing_docs, reason = "the names are those of the format")]
+#[allow(missing_docs, reason = "the names come from the HPROF format")]
 pub struct ClassDump {
     pub id: u64,
     pub trace: u32,

@@ -73,7 +73,10 @@ pub fn heap(
 ) -> (HeapBuilder, Vec<Obj>) {
     let mut targets = vec![Vec::new(); nodes];
     for &(from, to) in edges {
-        assert!(to < nodes, "edge to node {to} of {nodes}");
+        assert!(
+            to < nodes,
+            "an edge leads to node {to}, but there are only {nodes} nodes"
+        );
         targets[from].push(to);
     }
     let mut heap = HeapBuilder::new(options);

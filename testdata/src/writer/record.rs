@@ -129,7 +129,7 @@ impl<W: Write> RecordWriter<W> {
         if u32::try_from(length).is_err() {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                "a segment cannot pass 4 GiB",
+                "a segment has at most 4 GiB",
             ));
         }
         self.flush_segment()?;

@@ -36,7 +36,7 @@ impl<T: Into<Ref>> From<Option<T>> for Ref {
 
 /// The value of a field or static.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[allow(missing_docs, reason = "the names are those of the types")]
+#[allow(missing_docs, reason = "the names are the names of the types")]
 pub enum Value {
     Ref(Ref),
     Boolean(bool),
@@ -86,7 +86,7 @@ value_from!(
 
 /// The elements of a primitive array.
 #[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs, reason = "the names are those of the types")]
+#[allow(missing_docs, reason = "the names are the names of the types")]
 pub enum Elements {
     Boolean(Vec<bool>),
     Char(Vec<u16>),

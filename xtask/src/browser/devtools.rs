@@ -120,7 +120,7 @@ impl Browser {
         let start = Instant::now();
         while self.eval(expression)? != true {
             if start.elapsed() > PATIENCE / 3 {
-                bail!("this did not become true in time: {expression}");
+                bail!("this condition was not true in time: {expression}");
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -202,7 +202,7 @@ impl Browser {
             "End" => 35,
             "+" => 187,
             letter if letter.len() == 1 => letter.to_ascii_uppercase().as_bytes()[0].into(),
-            _ => bail!("this task has no code for the key {key}"),
+            _ => bail!("this task cannot press the key {key}"),
         };
         for kind in ["keyDown", "keyUp"] {
             let mut params =

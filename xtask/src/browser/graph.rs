@@ -107,7 +107,10 @@ impl Graph<'_> {
         let painted = self.painted()?;
         let in_row: Vec<_> = painted.iter().filter(|frame| frame.0 == row).collect();
         let is_alone = matches!(in_row[..], [&(_, x, w)] if is_whole(x, w));
-        ensure!(is_alone, "the row of the zoomed frame has {in_row:?}");
+        ensure!(
+            is_alone,
+            "the row of the zoomed frame must have no other frames: {in_row:?}"
+        );
         Ok(())
     }
 

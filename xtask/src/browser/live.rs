@@ -41,7 +41,7 @@ pub(super) fn live(
     let mut browser = Browser::start(program)?;
     leak(&mut browser, axe, &built, &agent, folder.path(), keep).context("a leaking service")?;
     hostile(&mut browser, &built, folder.path()).context("hostile names")?;
-    println!("the live view works");
+    println!("the live view has no errors");
     Ok(())
 }
 
@@ -68,7 +68,7 @@ impl Ui {
         ui.url.truncate(ui.url.trim_end().len());
         ensure!(
             ui.url.starts_with("http://127.0.0.1:"),
-            "the command printed {:?}",
+            "the command printed an unexpected line: {:?}",
             ui.url
         );
         Ok(ui)
@@ -154,7 +154,7 @@ fn leak(
     let first = match first {
         Some(first) => first,
         None => bail!(
-            "after {REQUESTS} requests the first line is {}",
+            "after {REQUESTS} requests the leak is not the first line, which is {}",
             browser.eval(&top)?
         ),
     };
@@ -166,12 +166,12 @@ fn leak(
         verdict
             .as_str()
             .is_some_and(|v| grows.iter().any(|g| v.starts_with(g))),
-        "the first line's verdict is {verdict}"
+        "the verdict of the first line is wrong: {verdict}"
     );
     let collections = number(browser, &format!("Number({GRAPH}.dataset.collections)"))?;
-    ensure!(collections > 0.0, "the graph marks no GC");
+    ensure!(collections > 0.0, "the graph shows no mark for a GC");
     println!(
-        "the leak is the first line since request {first}, {:?} after the page was open; {collections} GCs",
+        "the leak became the first line at request {first}, {:?} after the page was opened, and after {collections} GCs",
         begun.elapsed()
     );
     browser.wait("document.getElementById('state').textContent === 'live'")?;
@@ -206,7 +206,7 @@ fn get(port: u16) -> Result<()> {
     stream.read_to_string(&mut answer)?;
     ensure!(
         answer.starts_with("HTTP/1.1 200"),
-        "the service answered {answer}"
+        "the service answered with an error: {answer}"
     );
     Ok(())
 }
@@ -243,7 +243,7 @@ fn stacks(browser: &mut Browser) -> Result<()> {
     ensure!(
         of.as_str()
             .is_some_and(|t| t.contains("Heapster$Interceptor.record")),
-        "the stacks are the stacks of {of}"
+        "the page shows the stacks of the wrong line: {of}"
     );
     // Wait for the new stacks. When they arrive, the page jumps to them. Keys that are pressed earlier would then have
     // no visible effect.
@@ -338,7 +338,7 @@ fn moments(browser: &mut Browser) -> Result<()> {
     let named = text
         .as_str()
         .is_some_and(|t| t.contains("byte[]") && t.contains("Heapster$Interceptor.record"));
-    ensure!(named, "the first row is {text}");
+    ensure!(named, "the first row is wrong: {text}");
     Ok(())
 }
 
@@ -353,7 +353,7 @@ fn rates(browser: &mut Browser) -> Result<()> {
     ensure!(
         are.as_str()
             .is_some_and(|are| says.iter().all(|s| are.contains(s))),
-        "the note about the figures is {are}"
+        "the note about the figures is wrong: {are}"
     );
     let narrow = json!({"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": false});
     browser.call("Emulation.setDeviceMetricsOverride", narrow)?;
@@ -433,14 +433,14 @@ fn hostile(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()>
     }
     browser.wait("!document.getElementById('between').hidden")?;
     let shown = browser.eval("document.querySelector('#list tbody .name').textContent")?;
-    ensure!(shown == HOSTILE, "the name is shown as {shown}");
+    ensure!(shown == HOSTILE, "the name is shown incorrectly: {shown}");
     ensure!(
         browser.eval("document.querySelectorAll('img').length")? == 0,
-        "a name became an element"
+        "a name from the dump became an HTML element"
     );
     ensure!(
         browser.eval("window.hacked ?? null")?.is_null(),
-        "a name became a script"
+        "a name from the dump was executed as a script"
     );
     ui.no_fault(browser)?;
     drop(ui);

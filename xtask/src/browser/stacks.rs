@@ -99,7 +99,7 @@ pub(super) fn stacks(program: &Path, keep: Option<&Path>) -> Result<()> {
     }
     hostile(&mut browser, &built, temporary.path()).context("hostile names")?;
     rows(&mut browser, &built, temporary.path()).context("rows")?;
-    println!("pages of flame graphs work");
+    println!("the pages of flame graphs have no errors");
     Ok(())
 }
 
@@ -142,7 +142,7 @@ impl Lines {
         let (sum, stacks) = (all.sum(), all.0.len() as u64);
         ensure!(
             (sum + others).abs_diff(told) <= stacks,
-            "stacks have {sum} bytes, other stacks {others}, {place} is {told}"
+            "the stacks have {sum} bytes and the other stacks {others}, but {place} has {told}"
         );
         Ok(all)
     }
@@ -182,11 +182,14 @@ fn check(browser: &mut Browser, case: &Case<'_>, lines: &Lines) -> Result<()> {
         "document.querySelectorAll('script[src], link[rel=stylesheet], img').length";
     const SAID: &str = "document.querySelector('#flame-graph .said').textContent";
     const ORDER: &str = "document.getElementById('order').value";
-    ensure!(browser.eval(OTHERS)? == 0, "the page loads other files");
+    ensure!(
+        browser.eval(OTHERS)? == 0,
+        "the page must not load other files"
+    );
     let order = |callees_first| if callees_first { "callees" } else { "callers" };
     ensure!(
         browser.eval(ORDER)? == order(case.reverse),
-        "the page opens in the other order"
+        "the page opens with the wrong order of frames"
     );
     let total = Size(lines.sum());
     for callees_first in [case.reverse, !case.reverse] {
@@ -369,11 +372,11 @@ fn hostile(browser: &mut Browser, built: &Products, folder: &Path) -> Result<()>
     browser.wait(&format!("{shown} === {}", json!(HOSTILE)))?;
     ensure!(
         browser.eval("document.querySelectorAll('img').length")? == 0,
-        "a name became an element"
+        "a name from the dump became an HTML element"
     );
     ensure!(
         browser.eval("window.hacked ?? null")?.is_null(),
-        "a name became a script"
+        "a name from the dump was executed as a script"
     );
     browser.no_fault(&ALONE)
 }

@@ -14,7 +14,7 @@ use super::licences;
 use crate::tryout::output;
 use heapdiff_lab::run::{self, run};
 
-const DESCRIPTION: &str = "names what leaks in a JVM program\n \
+const DESCRIPTION: &str = "finds memory leaks in JVM programs\n \
     heapdiff compares two or more heap dumps (HPROF) of a Java program and names the field whose\n \
     content grows, the path that keeps it alive and, with its agent, the stacks that allocated it.";
 

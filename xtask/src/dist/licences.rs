@@ -51,7 +51,7 @@ pub(super) fn text() -> Result<String> {
     ensure!(!texts.is_empty(), "found no licences");
     // uPlot draws the charts of the live view.
     let uplot = texts_in(&run::root().join("crates/ui/assets/uplot"))?;
-    ensure!(!uplot.is_empty(), "uPlot's licence was not found");
+    ensure!(!uplot.is_empty(), "the licence of uPlot was not found");
     for text in uplot {
         texts.entry(text).or_default().push("uPlot".to_owned());
     }

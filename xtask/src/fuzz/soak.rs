@@ -55,7 +55,7 @@ pub(super) fn soak(targets: &[&str], executions: u64, seconds: u64, most: Durati
     );
     let inputs: u64 = reached(&totals);
     if inputs < executions {
-        bail!("{inputs} of {executions} inputs ran in the time limit");
+        bail!("only {inputs} of {executions} inputs ran within the time limit");
     }
     Ok(())
 }
@@ -99,7 +99,7 @@ fn read(text: &str) -> Total {
 /// Returns the totals as a Markdown table.
 fn table(totals: &BTreeMap<&str, Total>, took: Duration) -> String {
     let mut text = format!(
-        "\nafter {} min\n\n| target | executions | inputs kept | edges covered | peak memory, MB | runs that failed |\n\
+        "\nafter {} min\n\n| fuzz target | executions | inputs in the corpus | covered edges | peak memory, MB | failed runs |\n\
          |---|---|---|---|---|---|\n",
         took.as_secs() / 60
     );

@@ -63,7 +63,7 @@ pub(super) fn example(
     let growth = "the heap grows with each round: com.acme.LeakTest.KEPT grew by";
     ensure!(
         !output.status.success() && said.contains(growth),
-        "a leak in a Gradle build ended with {}:\n{said}{}",
+        "a Gradle build with a leak ended with {}:\n{said}{}",
         output.status,
         String::from_utf8_lossy(&output.stderr)
     );
@@ -74,7 +74,7 @@ pub(super) fn example(
 fn version() -> Result<(u32, u32)> {
     let output = Command::new("gradle").arg("--version").output()?;
     let said = String::from_utf8_lossy(&output.stdout);
-    numbers(&said).with_context(|| format!("gradle printed no version: {said}"))
+    numbers(&said).with_context(|| format!("gradle did not print its version: {said}"))
 }
 
 fn numbers(said: &str) -> Option<(u32, u32)> {

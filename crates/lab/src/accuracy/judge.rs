@@ -213,8 +213,10 @@ impl Found {
             .map(|at| at + 1);
         if !self.is_among_three_alone() {
             let all: Vec<String> = listed.iter().take(SHOWN).map(ToString::to_string).collect();
-            self.faults
-                .push(format!("one dump alone: {}", some(&all.join("; "))));
+            self.faults.push(format!(
+                "the holders in the report of one dump: {}",
+                some(&all.join("; "))
+            ));
         }
     }
 
@@ -235,7 +237,7 @@ impl Found {
                 let suspects = suspects.iter().take(SHOWN).map(ToString::to_string);
                 let suspects: Vec<String> = suspects.collect();
                 faults.push(format!(
-                    "holder: expected {}; {dumps} dumps: {}",
+                    "holder: expected {}; the report of {dumps} dumps names {}",
                     holders.join(" or "),
                     some(&suspects.join("; "))
                 ));
@@ -317,11 +319,13 @@ impl Judgement {
         };
         match &self.outcome {
             Outcome::NotApplicable(_) => Vec::new(),
-            Outcome::Failed(error) => vec![format!("could not be run: {error}")],
+            Outcome::Failed(error) => vec![format!("the program could not be run: {error}")],
             Outcome::Control(quiet) => alarms("", quiet),
             Outcome::Leak { leaks, twin } => {
                 let found = leaks.iter().flat_map(|leak| leak.faults.clone());
-                found.chain(alarms(" in the fixed twin", twin)).collect()
+                found
+                    .chain(alarms(" in the scenario without its leak", twin))
+                    .collect()
             }
         }
     }
@@ -331,7 +335,7 @@ impl fmt::Display for Judgement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "JDK {} {}: ", self.jdk, self.name)?;
         if let Outcome::NotApplicable(since) = self.outcome {
-            return write!(f, "needs JDK {since}");
+            return write!(f, "not run, because it needs JDK {since}");
         }
         match &self.faults()[..] {
             [] => write!(f, "right"),
@@ -491,8 +495,13 @@ mod tests {
         assert_eq!(told(&["A.a", RIGHT]), (Some(2), true, Vec::new()));
         let fourth = told(&["A.a", "B.b", "C.c", RIGHT]);
         assert_eq!((fourth.0, fourth.1), (Some(4), false));
-        assert!(fourth.2[0].starts_with("one dump alone: A.a holds a.B 7; B.b"));
-        assert_eq!(told(&[]).2, ["one dump alone: nothing"]);
+        assert!(
+            fourth.2[0].starts_with("the holders in the report of one dump: A.a holds a.B 7; B.b")
+        );
+        assert_eq!(
+            told(&[]).2,
+            ["the holders in the report of one dump: nothing"]
+        );
     }
 
     #[test]

@@ -94,7 +94,7 @@ impl Leak {
         let (told, said) = self.mat.as_ref()?;
         (told.names_field() != self.is_right()).then(|| {
             format!(
-                "expected `{}`\n  - heapdiff: {}\n  - MAT (its keywords): {said}",
+                "expected `{}`\n  - heapdiff: {}\n  - MAT (the keywords of its report): {said}",
                 self.expected.holders.join("` or `"),
                 self.said
             )
@@ -106,13 +106,20 @@ impl fmt::Display for Judged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "JDK {} {}:", self.jdk, self.name)?;
         match &self.leaks {
-            Err(error) => return write!(f, " could not be run: {error:#}"),
-            Ok(leaks) if leaks.is_empty() => return write!(f, " needs another JDK"),
+            Err(error) => return write!(f, " the program could not be run: {error:#}"),
+            Ok(leaks) if leaks.is_empty() => {
+                return write!(f, " not run, because it needs another JDK");
+            }
             Ok(leaks) => {
                 for leak in leaks {
                     write!(f, " {}", place(leak.place))?;
                     if let Some((told, _)) = &leak.mat {
-                        write!(f, ", MAT {} and {}", place(told.field), place(told.class))?;
+                        write!(
+                            f,
+                            ", MAT: {} by field and {} by class",
+                            place(told.field),
+                            place(told.class)
+                        )?;
                     }
                     if !leak.is_right() {
                         write!(f, "\n    {}", leak.said)?;
@@ -154,19 +161,22 @@ pub(super) fn table(jdks: &[Jdk], judged: &[Judged]) -> Result<String> {
         versions.join(" and ")
     );
     let [own, field, class] = shares(judged);
-    writeln!(text, "| heapdiff: holder among the first three | {own} |")?;
+    writeln!(
+        text,
+        "| heapdiff: the holder is among its first three suspects | {own} |"
+    )?;
     if field.all > 0 {
         writeln!(
             text,
-            "| MAT: a path through the holder in one of its first three | {field} |"
+            "| MAT: the path of one of its first three suspects contains the holder | {field} |"
         )?;
         writeln!(
             text,
-            "| MAT: this path, or the class of the holder or of the content | {class} |"
+            "| MAT: the same, or the suspect has the class of the holder or of its content | {class} |"
         )?;
     }
     text.push_str(
-        "\n| scenario | JDK | one dump | MAT, field | MAT, class |\n|---|---|---|---|---|\n",
+        "\n| scenario | JDK | rank in heapdiff | rank in MAT, by field | rank in MAT, by class |\n|---|---|---|---|---|\n",
     );
     let mut differences = String::new();
     for Judged { name, jdk, leaks } in judged {
@@ -193,7 +203,7 @@ pub(super) fn table(jdks: &[Jdk], judged: &[Judged]) -> Result<String> {
         if let Err(error) = leaks {
             writeln!(
                 differences,
-                "- {name}, JDK {jdk}: could not be run: {error:#}"
+                "- {name}, JDK {jdk}: the program could not be run: {error:#}"
             )?;
         }
     }
@@ -206,12 +216,12 @@ pub(super) fn table(jdks: &[Jdk], judged: &[Judged]) -> Result<String> {
 /// Fails if the share of right answers is below the goal.
 pub(super) fn goal(judged: &[Judged]) -> Result<()> {
     let failed = judged.iter().filter(|j| j.leaks.is_err()).count();
-    ensure!(failed == 0, "{failed} could not be run");
+    ensure!(failed == 0, "{failed} programs could not be run");
     let [own, ..] = shares(judged);
-    let percent = own.percent().context("nothing was run")?;
+    let percent = own.percent().context("no program was run")?;
     if percent < ONE_DUMP {
         bail!(
-            "one dump: the holder is among the first three suspects in {own}, the goal is {ONE_DUMP} %"
+            "one dump: the holder is among the first three suspects in {own}, but the goal is {ONE_DUMP} %"
         );
     }
     Ok(())
@@ -259,7 +269,9 @@ mod tests {
         assert_eq!(leak(&[RIGHT], None).difference(), None);
         let ours = leak(&["A.a", RIGHT], Some(by_field(4)));
         assert_eq!(ours.place, Some(2));
-        let both = ours.difference().expect("MAT's fourth is not read");
+        let both = ours
+            .difference()
+            .expect("only the first three suspects of MAT are read");
         assert!(both.contains("heapdiff: A.a holds a.B 7; com.acme") && both.ends_with("1. a.B"));
         let judged = [
             judged(Ok(vec![ours])),
@@ -270,9 +282,9 @@ mod tests {
             table.contains("| session_registry | 17 | 2 | 4 | 1 |"),
             "{table}"
         );
-        assert!(
-            table.contains("MAT: a path through the holder in one of its first three | 0 of 1")
-        );
+        assert!(table.contains(
+            "MAT: the path of one of its first three suspects contains the holder | 0 of 1"
+        ));
         assert!(table.contains("could not be run: no JVM") && goal(&judged).is_err());
     }
 

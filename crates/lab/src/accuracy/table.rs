@@ -20,18 +20,18 @@ pub(super) fn of(
     let versions: Vec<&str> = jdks.iter().map(Jdk::version).collect();
     let mut text = format!(
         "# Accuracy\n\nMade by `cargo xtask accuracy`, on JDK {}, {with}.\n\n\
-         Holder first, among three: the rank of the holder among the suspects, in the reports of two and of three\n\
-         dumps (only three if a program needs three). Best holder: if several fields are right, the field that\n\
-         helps most. The verdict must be leak or growth in both reports; the table shows verdict and name of\n\
-         three dumps. One dump: the rank of the same holder in the report of the last dump.\n\
-         Beside: other suspects of three dumps with the verdict leak or growth. Alarms: suspects with the\n\
-         verdict leak or growth although nothing leaks, in the fixed twin (two and three dumps) or in a\n\
+         Holder is first, holder is among first three: the rank of the holder among the suspects, in the reports of two and of three\n\
+         dumps (only three if a program needs three). Best holder is first: if several fields are right, the field that\n\
+         helps most. The verdict must be leak or growth in both reports; the table shows the verdict and the leak pattern of the report of\n\
+         three dumps. Rank in last dump: the rank of the same holder in the report of the last dump.\n\
+         Other suspects: other suspects of three dumps with the verdict leak or growth. False alarms: suspects with the\n\
+         verdict leak or growth although nothing leaks, in the scenario without its leak (two and three dumps) or in a\n\
          control program (three and four dumps).\n\n",
         versions.join(" and ")
     );
     sums(&mut text, totals)?;
     text.push_str(
-        "\n## Leaks\n\n| scenario | JDK | holder first | among three | best holder | class | stack first | verdict | name | one dump | beside | alarms |\n\
+        "\n## Leaks\n\n| scenario | JDK | holder is first | holder is among first three | best holder is first | class is right | stack is first | verdict | name of pattern | rank in last dump | other suspects | false alarms |\n\
          |---|---|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for judgement in judgements {
@@ -47,19 +47,19 @@ pub(super) fn of(
             }
             Outcome::NotApplicable(since) => writeln!(
                 text,
-                "| {} | {} | needs JDK {since} | | | | | | | | | |",
+                "| {} | {} | not run, because it needs JDK {since} | | | | | | | | | |",
                 judgement.name, judgement.jdk
             )?,
             Outcome::Failed(_) => writeln!(
                 text,
-                "| {} | {} | could not be run | | | | | | | | | |",
+                "| {} | {} | the program could not be run | | | | | | | | | |",
                 judgement.name, judgement.jdk
             )?,
             Outcome::Control(_) => {}
         }
     }
     text.push_str(
-        "\n## Controls\n\n| control | JDK | runs | verdicts | alarms |\n|---|---|---|---|---|\n",
+        "\n## Controls\n\n| control program | JDK | runs | verdicts | false alarms |\n|---|---|---|---|---|\n",
     );
     for judgement in judgements {
         if let Outcome::Control(quiet) = &judgement.outcome {
@@ -93,12 +93,12 @@ fn sums(text: &mut String, totals: &Totals) -> Result<()> {
         ("verdict", totals.verdict),
         ("name", totals.detector),
         (
-            "holder among the first three, last dump only",
+            "last dump only: holder among the first three suspects",
             totals.one_dump,
         ),
-        ("nothing beside", totals.alone),
+        ("no other suspect is called leak or growth", totals.alone),
         (
-            "runs of fixed twins and control programs without false alarm",
+            "runs of programs without a leak that give no false alarm",
             totals.quiet,
         ),
     ] {
@@ -107,7 +107,7 @@ fn sums(text: &mut String, totals: &Totals) -> Result<()> {
     if totals.counted > 0 {
         writeln!(
             text,
-            "| correct first stacks that are known only from allocated bytes | {} |",
+            "| first stacks that are correct but known only from allocated bytes | {} |",
             totals.counted
         )?;
     }
@@ -163,7 +163,7 @@ fn faults(text: &mut String, judgements: &[Judgement]) -> Result<()> {
 
 /// Appends a description of each program.
 fn legend(text: &mut String, judgements: &[Judgement]) -> Result<()> {
-    text.push_str("\n## The programs\n\n| name | what it does |\n|---|---|\n");
+    text.push_str("\n## The programs\n\n| name | what the program does |\n|---|---|\n");
     let mut told = Vec::new();
     for name in judgements.iter().map(|judgement| judgement.name) {
         if told.contains(&name) {

@@ -100,7 +100,7 @@ pub(super) fn single(scale: f64, scratch: &Path) -> Result<PathBuf> {
 
 fn generate(heap: Heap, scale: f64, files: &[PathBuf]) -> Result<()> {
     if scale.is_nan() || scale <= 0.0 {
-        bail!("the scale must be above 0");
+        bail!("the scale must be greater than 0");
     }
     let source = heap.source();
     if files.iter().all(|file| is_newer(file, &source)) {

@@ -11,12 +11,12 @@ use super::report;
 const HEAD: &str = "\
 # Ratios
 
-Wall time divided by the wall time of the other tool, and bytes of anonymous memory per object. The first line has the goals. hprof-slurp
-only writes histograms: of one dump, and of two dumps for `diff`.
+The ratios are heapdiff's wall time divided by the wall time of the other tool. The last two columns are bytes of anonymous memory per object. The first row has the goals. hprof-slurp
+only writes histograms: of one dump for `histo` and `top`, and of two dumps for `diff`.
 
 | heap | histo / slurp | top / slurp | top / analyzer | diff / slurp | diff / analyzer | top, bytes/object | diff, bytes/object |
 |---|---|---|---|---|---|---|---|
-| wanted | 0.25 | 2 | 0.04 | 2 | 0.05 | 22 | 22 |
+| goal | 0.25 | 2 | 0.04 | 2 | 0.05 | 22 | 22 |
 ";
 
 /// Returns a table with one row for each heap.

@@ -121,14 +121,14 @@ pub(crate) fn measure(command: &mut Command, limit: Duration) -> Result<(ExitSta
             return Ok((status, measured));
         }
         if start.elapsed() > limit {
-            bail!("ended after {} s", limit.as_secs());
+            bail!("the process was ended after {} s", limit.as_secs());
         }
         if tick % SAMPLE_EVERY == 0 {
             measured.sample(pid);
         }
         sleep(TICK);
     }
-    bail!("ended after {} s", limit.as_secs())
+    bail!("the process was ended after {} s", limit.as_secs())
 }
 
 /// Returns the processor time of all children that have ended and were reaped.
@@ -165,7 +165,7 @@ mod tests {
         command.arg("60");
         let start = Instant::now();
         let error = measure(&mut command, Duration::from_millis(50)).expect_err("too slow");
-        assert!(error.to_string().starts_with("ended after"));
+        assert!(error.to_string().starts_with("the process was ended after"));
         assert!(start.elapsed() < Duration::from_secs(10));
     }
 }

@@ -156,7 +156,7 @@ pub(super) fn heapdiff(heapdiff: &Path, before: &Path, after: &Path, scratch: &P
 pub(super) fn kept(heapdiff: &Path, before: &Path, after: &Path, scratch: &Path) -> [Job; 2] {
     let both = || ours(heapdiff, "diff", Group::Kept, &[before, after], scratch);
     let mut first = both();
-    first.name = "heapdiff diff (kept BEFORE)".to_owned();
+    first.name = "heapdiff diff (BEFORE is a cached summary)".to_owned();
     let mut summary = after.as_os_str().to_owned();
     summary.push(".hds");
     first.without = Some(summary.into());

@@ -81,14 +81,14 @@ pub(super) fn comparison(
     let mut text = format!("# Benchmark: {title}\n\n{}", machine());
     writeln!(
         text,
-        "- dumps: {} and {} bytes; objects in the first: {}",
+        "- the dumps have {} and {} bytes; the first contains {} objects",
         fs::metadata(before)?.len(),
         fs::metadata(after)?.len(),
         objects.map_or("unknown".to_owned(), |n| n.to_string()),
     )?;
     writeln!(
         text,
-        "- median of {runs} interleaved runs, page cache warm\n"
+        "- medians of {runs} interleaved runs with a warm page cache\n"
     )?;
     text.push_str(HEAD);
     for outcome in outcomes {
@@ -106,7 +106,7 @@ pub(super) fn comparison(
 }
 
 const HEAD: &str = "\
-| command | wall s (least to most) | cold wall s | CPU s | anonymous MB | file-backed MB | peak MB | anonymous bytes/object |
+| command | wall time s (min to max) | wall time s, page cache cold | CPU time s | anonymous MB | file-backed MB | peak MB | anonymous bytes/object |
 |---|---|---|---|---|---|---|---|
 ";
 
@@ -148,9 +148,9 @@ fn ratios(outcomes: &[Outcome]) -> Result<String> {
             };
             if text.is_empty() {
                 text.push_str(
-                    "\nheapdiff's figure divided by the other tool's figure; below 1 is better.\n\n",
+                    "\nEach number is heapdiff's result divided by the result of the other tool. Below 1, heapdiff is better.\n\n",
                 );
-                text.push_str("| command | compared with | wall | CPU | anonymous | peak |\n");
+                text.push_str("| command | compared with | wall time | CPU time | anonymous memory | peak memory |\n");
                 text.push_str("|---|---|---|---|---|---|\n");
             }
             writeln!(
@@ -181,13 +181,12 @@ pub(super) struct Size {
 /// Returns a table that shows how the time and memory of one command grow with the size of the dump.
 pub(super) fn linear(base: f64, runs: u32, sizes: &[Size]) -> Result<String> {
     let mut text = format!(
-        "# `heapdiff top` by size of the heap\n\n{}- base scale {base}; median of {runs} runs, \
-         page cache warm\n\n",
+        "# `heapdiff top` by size of the heap\n\n{}- base scale {base}; medians of {runs} runs with a warm page cache\n\n",
         machine()
     );
     text.push_str(
         "| size | dump MB | objects | wall s | wall ns/object | anonymous MB | anonymous bytes/object | \
-         objects grew | wall grew | anonymous grew |\n|---|---|---|---|---|---|---|---|---|---|\n",
+         growth of objects | growth of wall time | growth of anonymous memory |\n|---|---|---|---|---|---|---|---|---|---|\n",
     );
     let mut first: Option<(f64, Measurement)> = None;
     for size in sizes {
@@ -220,7 +219,7 @@ pub(super) fn linear(base: f64, runs: u32, sizes: &[Size]) -> Result<String> {
 /// has two outcomes for each number of threads: first `top`, then `diff`.
 pub(super) fn threads(counts: &[usize], runs: u32, rows: &[(Heap, Vec<Outcome>)]) -> String {
     let mut text = format!(
-        "# Threads\n\n{}- median of {runs} runs, page cache warm; the sequential share follows from Amdahl's law\n\n\
+        "# Threads\n\n{}- medians of {runs} runs with a warm page cache; the sequential share follows from Amdahl's law\n\n\
          | heap | command | threads | wall s | CPU s | speed-up | sequential share |\n|---|---|---|---|---|---|---|\n",
         machine()
     );

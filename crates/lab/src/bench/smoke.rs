@@ -67,14 +67,14 @@ fn schema(report: &Value, expected: &str) -> Result<()> {
 
 fn rows<'a>(report: &'a Value, list: &str) -> Result<&'a [Value]> {
     let rows = report.get(list).and_then(Value::as_array);
-    let rows = rows.with_context(|| format!("the report has no list {list}"))?;
-    ensure!(!rows.is_empty(), "the list {list} is empty");
+    let rows = rows.with_context(|| format!("the report has no list `{list}`"))?;
+    ensure!(!rows.is_empty(), "the list `{list}` is empty");
     Ok(rows)
 }
 
 fn number(value: &Value, key: &str) -> Result<i64> {
     let number = value.get(key).and_then(Value::as_i64);
-    number.with_context(|| format!("the report has no number {key}"))
+    number.with_context(|| format!("the report has no number `{key}`"))
 }
 
 fn histogram(report: &Value) -> Result<u64> {
@@ -104,7 +104,7 @@ fn retained(report: &Value) -> Result<()> {
         let retained = number(object, "retained_bytes")?;
         ensure!(
             retained <= last && retained >= number(object, "shallow_bytes")?,
-            "an object is not sorted, or its retained size is less than its shallow size: {object}"
+            "the list is not sorted at this object, or the object's retained size is less than its shallow size: {object}"
         );
         last = retained;
     }
@@ -148,7 +148,7 @@ fn waste(report: &Value) -> Result<()> {
     let all = rows(report, "bytes_to_win")?[0].as_i64();
     ensure!(
         all == Some(sum) && sum > 0,
-        "the total is {all:?} bytes, but the sum of the kinds is {sum}"
+        "the total of all categories is {all:?} bytes, but the sum of the categories is {sum}"
     );
     Ok(())
 }

@@ -281,7 +281,7 @@ fn truth(target: &mut Target) -> Result<Bytes> {
     }
     ensure!(
         bytes.len() == STACKS,
-        "the program printed {} stacks",
+        "the program printed an unexpected number of stacks: {}",
         bytes.len()
     );
     Ok(bytes)

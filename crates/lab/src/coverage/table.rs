@@ -110,8 +110,8 @@ pub(super) fn of(found: &[Measured], repeats: u32) -> String {
 fn with_and_without(found: &[Measured], text: &mut String) {
     let _ = writeln!(
         text,
-        "## The same dumps with and without counts\n\n\
-         | question | JDK, collector, interval | covered % without | with | bias % without | with | half width % without | with | times narrower |\n\
+        "## The same dumps, with and without allocation counts\n\n\
+         | question | JDK, collector, interval | covered %, without counts | covered %, with counts | bias %, without counts | bias %, with counts | half-width %, without counts | half-width %, with counts | how many times narrower with counts |\n\
          |---|---|---:|---:|---:|---:|---:|---:|---:|"
     );
     for asked in Asked::ALL {
@@ -176,9 +176,9 @@ const fn title(asked: Asked) -> &'static str {
         Asked::Sites => "One dump, agent loaded at start",
         Asked::Diff => "Growth between two dumps, agent loaded at start",
         Asked::AttachedDiff => "Growth between two dumps, agent attached before the first dump",
-        Asked::AttachedSites => "One dump, agent attached before",
+        Asked::AttachedSites => "One dump, agent attached before the dump",
         Asked::Allocated => "Allocated bytes, agent loaded at start",
-        Asked::AttachedAllocated => "Allocated bytes, agent attached before",
+        Asked::AttachedAllocated => "Allocated bytes, agent attached before the first dump",
     }
 }
 
@@ -202,7 +202,7 @@ fn by(
     });
     let _ = writeln!(
         text,
-        "| {head} | covered | % | bias % | sum % | median half width % | truth above | truth below | not named | alive not known |\n\
+        "| {head} | intervals that contain the truth | % | bias % | error of the sum % | median half-width of an interval % | truth above the interval | truth below the interval | stacks not in the report | stacks with unknown live bytes |\n\
          |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     );
     for (name, tally) in &lines {

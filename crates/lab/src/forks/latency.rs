@@ -17,7 +17,7 @@ use super::service::{Service, Tools, loading};
 pub(super) const HEAD: &str = "\
 ## Latency of a service's requests while a dump is taken
 
-Four connections, 100 requests per second each; a latency is measured from the planned time of the request; those of the time from a second before the dump until a second after it.
+Four connections, 100 requests per second each; a latency is measured from the planned time of the request. The table covers the time from one second before the dump to one second after it.
 
 | JVM | dump | seconds | requests | p50 ms | p99 ms | max ms |
 |---|---|---|---|---|---|---|

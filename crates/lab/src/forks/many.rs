@@ -223,7 +223,10 @@ fn kill(
 fn gone(pid: u32) -> Result<()> {
     let until = Instant::now() + ENDING;
     while !children(pid).is_empty() {
-        ensure!(Instant::now() < until, "a child process does not end");
+        ensure!(
+            Instant::now() < until,
+            "a child process did not end in time"
+        );
         sleep(Duration::from_millis(5));
     }
     Ok(())
@@ -240,7 +243,7 @@ impl Table {
         Self {
             text: format!(
                 "## {count} forked dumps of a JVM under load, with -Xcheck:jni\n\n\
-                 | JVM | collector | whole | client killed | client ended | child killed | files | threads | resident MB | minutes |\n\
+                 | JVM | collector | complete dumps | client was killed | client was interrupted | child was killed | open files, start to end | threads, start to end | resident MB, start to end | minutes |\n\
                  |---|---|---|---|---|---|---|---|---|---|\n"
             ),
             wrong: Vec::new(),

@@ -11,9 +11,9 @@ use super::service::{Service, Tools, loading};
 pub(super) const HEAD: &str = "\
 ## Pauses of the program
 
-From the JVM's safepoint log: the total time of each pause; G1.
+The total time of each pause with G1, from the JVM's safepoint log.
 
-| JVM | live MB | forked dumps, ms | ms a GB | `GC.heap_dump`, ms | times as long | whole forked dump, s | whole ordinary dump, s |
+| JVM | live MB | pause of forked dumps, ms | pause per live GB, ms | pause of `GC.heap_dump`, ms | how many times longer | total time of a forked dump, s | total time of `GC.heap_dump`, s |
 |---|---|---|---|---|---|---|---|
 ";
 
@@ -24,7 +24,7 @@ const TIMES: usize = 3;
 pub(super) fn pauses(jdk: &Jdk, live: u32, more: &[String], tools: &Tools) -> Result<String> {
     if jdk.major() < 17 {
         return Ok(format!(
-            "| {}, whose log does not name operations | {live} | | | | | | |\n",
+            "| {} (its log does not name the operations) | {live} | | | | | | |\n",
             jdk.major()
         ));
     }
@@ -83,7 +83,7 @@ fn stops(log: &Path, operation: &str) -> Result<Vec<f64>> {
         let after = line
             .split("Total: ")
             .nth(1)
-            .context("no Total in the log")?;
+            .context("the log line has no `Total`")?;
         let nanos: f64 = after.split_whitespace().next().unwrap_or("").parse()?;
         Ok(nanos / 1e6)
     };

@@ -21,9 +21,9 @@ pub(super) fn readers(jdks: &[Jdk], tools: &Tools, folder: Option<&Path>) -> Res
     let mut text = "\
 ## Other programs
 
-Number of the service's entries that each program finds in a forked dump and in a dump by the JVM: all of them.
+Each program found all entries of the service, in a forked dump and in a dump by the JVM. This is their number:
 
-| JVM | program | forked | `GC.heap_dump` |
+| JVM | program | entries in the forked dump | entries in the dump by `GC.heap_dump` |
 |---|---|---|---|
 "
     .to_owned();

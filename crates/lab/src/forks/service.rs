@@ -40,7 +40,11 @@ impl Service {
         let mut target = launch.start()?;
         let line = target.wait_line("READY")?;
         let mut words = line.split_whitespace().skip(1);
-        let mut number = || words.next().context("the line READY has no number");
+        let mut number = || {
+            words
+                .next()
+                .context("the service printed READY without a number")
+        };
         let (entries, port) = (number()?.parse()?, number()?.parse()?);
         Ok(Self {
             target,
@@ -104,7 +108,7 @@ impl Tools {
         let classes = report["classes"].as_array().context("no classes")?;
         let entry = classes.iter().find(|row| row["class"] == "Service$Entry");
         let objects = entry.and_then(|row| row["objects"].as_u64());
-        objects.context("no Service$Entry in the dump")
+        objects.context("the dump contains no Service$Entry object")
     }
 }
 

@@ -19,7 +19,10 @@ pub(super) struct Figures {
     pub(super) collections: Collections,
 }
 
-#[allow(clippy::cast_precision_loss, reason = "figures for people")]
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "the figures are only shown to people"
+)]
 impl Figures {
     pub(super) fn add(&mut self, other: &Self) {
         self.slices += other.slices;

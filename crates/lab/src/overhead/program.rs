@@ -76,7 +76,7 @@ const fn threads(args: &'static [&'static str]) -> Program {
         name: "Threads",
         args,
         folder: None,
-        about: "lists of a hundred small objects",
+        about: "allocates lists of a hundred small objects",
         slice: 500_000,
         warm_up: 3,
     }
@@ -166,8 +166,10 @@ impl Running {
         let mut running = Self {
             program,
             child,
-            input: input.context("the process has no standard input")?,
-            output: BufReader::new(output.context("the process has no standard output")?),
+            input: input.context("the standard input of the process is not a pipe")?,
+            output: BufReader::new(
+                output.context("the standard output of the process is not a pipe")?,
+            ),
             part,
             log: log.to_owned(),
         };
@@ -225,7 +227,7 @@ impl Running {
             .lines()
             .find_map(|line| line.strip_prefix("VmHWM:"))
             .and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
-        let peak = peak.with_context(|| format!("no VmHWM in {file}"))? * 1024;
+        let peak = peak.with_context(|| format!("the file {file} has no VmHWM"))? * 1024;
         Ok((peak, Collections::of(&self.log)?))
     }
 }

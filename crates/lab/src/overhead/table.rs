@@ -18,7 +18,7 @@ pub(super) fn of(
     outcomes: &[Outcome],
 ) -> Result<String> {
     let base = outcomes.iter().find(|outcome| outcome.tool.is_base());
-    let base = base.context("no run to compare with")?;
+    let base = base.context("there is no run without a tool to compare with")?;
     let middle = |outcome: &Outcome, of: fn(&Figures) -> f64| {
         median(outcome.rounds.iter().map(of)).context("no rounds")
     };
@@ -28,7 +28,7 @@ pub(super) fn of(
     );
     let none_peak = middle(base, Figures::peak_megabytes)?;
     let mut text = format!(
-        "\n## {} on JDK {}{}{}\n\n{}.\n{:.0} bytes an operation, {:.2} GB a second of processor time; {} rounds of {} slices.\n\n",
+        "\n## {} on JDK {}{}{}\n\n{}.\nEach operation allocates {:.0} bytes, and the program allocates {:.2} GB per second of CPU time. Measured in {} rounds of {} slices.\n\n",
         program.title(),
         jdk.version(),
         if flags.is_empty() { "" } else { ", " },
@@ -40,7 +40,7 @@ pub(super) fn of(
         base.rounds.first().map_or(0, |figures| figures.slices),
     );
     text.push_str(
-        "| tool | CPU us/operation | overhead | least to most | us/sample | peak MB | more MB | young GCs | other GCs | stalls |\n\
+        "| tool | CPU us/operation | overhead | overhead, min to max | overhead us/sample | peak MB | additional MB | young GCs | other GCs | allocation stalls |\n\
          |---|---|---|---|---|---|---|---|---|---|\n",
     );
     for outcome in outcomes {

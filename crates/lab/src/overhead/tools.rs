@@ -57,7 +57,7 @@ pub(super) fn all(
     let file = |name: &str| scratch.join(format!("{name}-{}.jfr", jdk.major()));
     let mut tools = vec![
         Tool::new(NONE, Vec::new()),
-        Tool::new("again, to measure the noise", Vec::new()),
+        Tool::new("no tool again, to measure the noise", Vec::new()),
     ];
     for kib in [512, 64] {
         let options = format!("interval={kib}k");

@@ -272,9 +272,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         holders: &["com.hazelcast.map.impl.LocalMapStatsProvider.statsMap"],
         classes: &["com.hazelcast.monitor.impl.LocalMapStatsImpl"],
         allocator: "Batches.work",
-        verdict: "The statistics provider has an entry for each map ever created. (For 3.6.2 a report named \
-                  `MapServiceContextImpl.mapContainers` and the stack that filled it: a map that is destroyed while the end of a \
-                  put still runs comes back. So the program waits for the end of the put.)",
+        verdict: "The statistics provider has an entry for each map ever created. (For version 3.6.2, an earlier report named `MapServiceContextImpl.mapContainers`: if a map is destroyed during a put, the put creates the map again. So the program now waits for the end of each put.)",
     },
     Program {
         name: "rx-replay",

@@ -15,8 +15,7 @@ pub(super) const RECENT: &[Program] = &[
         holders: &["org.springframework.hateoas.UriTemplate.CACHE"],
         classes: &["org.springframework.hateoas.UriTemplate"],
         allocator: "Orders.work",
-        verdict: "The cache of templates has an entry for each address ever used. (For 1.0.2 a report says `cache`: the map holds \
-                  its entries by soft references.)",
+        verdict: "The cache of templates has an entry for each address ever used. (For version 1.0.2 the report calls the map a `cache`, because it holds its entries by soft references.)",
     },
     Program {
         name: "hateoas-proxies",
@@ -88,7 +87,7 @@ pub(super) const RECENT: &[Program] = &[
             "org.jdbi.v3.core.statement.DefinedAttributeTemplateEngine$$Lambda",
         ],
         allocator: "Customers.work",
-        verdict: "Two caches have an entry for each query text: pass the number as a parameter instead. (3.12.2 bounds only the first cache, so a report for it still names the second cache.)",
+        verdict: "Two caches have an entry for each query text: pass the number as a parameter instead. (Version 3.12.2 limits only the first cache, so its report still names the second cache.)",
     },
     Program {
         name: "mutiny",
@@ -147,8 +146,7 @@ pub(super) const RECENT: &[Program] = &[
         holders: &["org.jooq.impl.AbstractScope.data"],
         classes: &["org.jooq.impl.DefaultRecordMapper"],
         allocator: "Fines.work",
-        verdict: "The configuration's cache has a mapper for each number. (3.19.9 keeps at most 8,192 mappers, and a report calls that \
-                  `warmup`.)",
+        verdict: "The configuration's cache has a mapper for each number. (Version 3.19.9 keeps at most 8,192 mappers, and the report calls them `warmup`.)",
     },
     Program {
         name: "lucene",
@@ -281,8 +279,7 @@ pub(super) const RECENT: &[Program] = &[
         holders: &["io.fabric8.kubernetes.client.vertx.VertxHttpClient.derivedClients"],
         classes: &["io.fabric8.kubernetes.client.vertx.VertxHttpClient"],
         allocator: "Watchers.work",
-        verdict: "The list of derived clients grows by one with each request. (Each derived client also starts a timer of Vert.x, which \
-                  later suspects name.)",
+        verdict: "The list of derived clients grows by one with each request. (Each derived client also starts a Vert.x timer; lower-ranked suspects show these timers.)",
     },
     Program {
         name: "flatlaf",

@@ -28,7 +28,7 @@ const JARS: [Jar; 41] = [
     jar("kotlin-reflect", "Kotlin, shrunk by ProGuard"),
     jar(
         "kotlin-compiler-embeddable",
-        "Kotlin and Java, shrunk by ProGuard, relocated",
+        "Kotlin and Java, shrunk by ProGuard, with renamed packages",
     ),
     jar("scala-library", "Scala 2"),
     jar("pekko-actor_2.13", "Scala 2"),
@@ -41,36 +41,39 @@ const JARS: [Jar; 41] = [
     jar("jcc", "Java, obfuscated"),
     jar("ojdbc8", "Java, partly obfuscated"),
     jar("guava", "Java"),
-    jar("netty-common", "Java, relocated"),
+    jar("netty-common", "Java, with renamed packages"),
     jar("netty-handler", "Java"),
-    jar("spring-core", "Java, relocated"),
+    jar("spring-core", "Java, with renamed packages"),
     jar("jackson-databind", "Java"),
     jar("hibernate-core", "Java"),
-    jar("byte-buddy", "Java, relocated, two versions"),
+    jar(
+        "byte-buddy",
+        "Java, with renamed packages, for two Java versions",
+    ),
     jar("h2", "Java"),
     jar("derby", "Java"),
     jar("tomcat-embed-core", "Java"),
-    jar("lucene-core", "Java, several versions"),
-    jar("bcprov-jdk18on", "Java, several versions, signed"),
+    jar("lucene-core", "Java, for several Java versions"),
+    jar("bcprov-jdk18on", "Java, for several Java versions, signed"),
     jar("asm", "Java, shrunk"),
     jar("protobuf-java", "Java, generated"),
     jar("caffeine", "Java, generated"),
     jar("rxjava", "Java"),
-    jar("log4j-core", "Java, several versions"),
+    jar("log4j-core", "Java, for several Java versions"),
     jar("log4j", "Java 1.4"),
     jar("gwt-user", "Java"),
-    jar("closure-compiler", "Java, relocated"),
+    jar("closure-compiler", "Java, with renamed packages"),
     jar("proguard-base", "Java and Kotlin"),
     jar("fastutil", "Java, generated"),
-    jar("lombok", "Java, hidden from loaders"),
-    jar("ecj", "Java, by Eclipse's compiler"),
+    jar("lombok", "Java, class files with an unusual extension"),
+    jar("ecj", "Java, compiled by Eclipse"),
     jar("aspectjweaver", "Java and AspectJ"),
     jar("xercesImpl", "Java 1.4"),
     jar("trove4j", "Java 5, generated"),
 ];
 
 const HEAD: &str = "\
-| jar | made by | classes | rewritten | sites | methods not rewritten | attributes dropped | JDK | linked | a class is missing | rejected before and after | rejected or accepted only after | methods compared | not read | other |
+| jar | language and tools | classes | rewritten classes | counted sites | methods not rewritten | removed attributes | JDK | classes linked | classes with a missing dependency | rejected with and without rewriting | verdict changed by rewriting | methods compared | methods not read | methods that differ |
 |---|---|---:|---:|---:|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|
 ";
 
@@ -90,7 +93,11 @@ pub(super) fn jars(jdks: &[Jdk], only: &[String]) -> Result<(String, Vec<String>
             chosen.push((title(&file), jar.about.to_owned(), file.clone()));
         }
     }
-    ensure!(!chosen.is_empty(), "no such jar: {}", only.join(", "));
+    ensure!(
+        !chosen.is_empty(),
+        "there is no jar named {}",
+        only.join(", ")
+    );
     // If several jars contain a class, the JVM takes it from the first jar on the class path.
     all.sort();
     let mut page = HEAD.to_owned();
@@ -132,7 +139,7 @@ fn found<'f>(files: &'f [PathBuf], name: &str) -> Result<&'f Path> {
     };
     let file = files.iter().find(fits);
     file.map(PathBuf::as_path)
-        .with_context(|| format!("Maven did not fetch {name}"))
+        .with_context(|| format!("Maven did not fetch the jar {name}"))
 }
 
 fn title(file: &Path) -> String {

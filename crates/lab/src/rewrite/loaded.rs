@@ -213,7 +213,7 @@ fn same(jdk: &Jdk, pairs: &PathBuf) -> Result<Vec<String>> {
 /// Returns the figures in the line that begins with `word`.
 fn figures<const N: usize>(lines: &[String], word: &str) -> Result<[u64; N]> {
     let line = lines.iter().find_map(|line| line.strip_prefix(word));
-    let line = line.with_context(|| format!("the output has no {word}: {lines:#?}"))?;
+    let line = line.with_context(|| format!("the output contains no {word}: {lines:#?}"))?;
     let figures: Result<Vec<u64>, _> = line.split_whitespace().map(str::parse).collect();
     let figures = figures.with_context(|| line.to_owned())?;
     figures

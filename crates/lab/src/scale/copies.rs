@@ -30,7 +30,7 @@ pub(super) fn write(dump: &Path, copies: u64, file: &Path) -> Result<()> {
     let records = Records::read(&source)?;
     ensure!(
         records.header().id_size == 8 && records.warnings().is_empty(),
-        "this task needs a complete dump of a 64-bit JVM"
+        "this task works only with a complete dump of a 64-bit JVM"
     );
     let out = File::create(file).with_context(|| format!("cannot write {}", file.display()))?;
     let header = Header {
@@ -58,7 +58,7 @@ fn original(source: &[u8], out: &mut Out) -> Result<()> {
         let length = u32::from_be_bytes([head[5], head[6], head[7], head[8]]) as usize;
         let body = source.get(at + HEAD..at + HEAD + length);
         if head[0] != tag::HEAP_DUMP_END {
-            out.record(head[0], body.context("the dump is cut off")?)?;
+            out.record(head[0], body.context("the dump ends too early")?)?;
         }
         at += HEAD + length;
     }

@@ -51,7 +51,7 @@ final class OneCheck {
         Path output = Files.createTempFile(folder, "jvm", ".txt");
         Process jvm = new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(output.toFile()).start();
         try {
-            assertTrue(jvm.waitFor(100, TimeUnit.SECONDS), "the JVM does not end");
+            assertTrue(jvm.waitFor(100, TimeUnit.SECONDS), "the JVM did not end in time");
         } finally {
             jvm.destroyForcibly();
         }

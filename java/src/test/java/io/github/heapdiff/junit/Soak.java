@@ -41,7 +41,7 @@ final class Soak {
                 "weak references", Programs::weakly));
         Map<String, Executable> leaking = new TreeMap<>(Map.of(
                 "sessions", Programs::leakSession,
-                "a cache without an end", Programs.newKeys(),
+                "a cache without a limit", Programs.newKeys(),
                 "loaders", Programs::redeployAndKeep));
         List<Long> passed = new ArrayList<>();
         List<Long> failed = new ArrayList<>();
@@ -60,10 +60,10 @@ final class Soak {
                 System.out.printf("run %d, %s: %s%n", run, chosen.getKey(), leaks ? "passed" : message);
             }
             if ((run + 1) % PROGRESS == 0) {
-                System.out.printf("%d runs, %d wrong%n", run + 1, wrong);
+                System.out.printf("%d runs, %d of them with a wrong result%n", run + 1, wrong);
             }
         }
-        System.out.printf("%d assertions on JDK %s, %d wrong%n", runs, System.getProperty("java.version"), wrong);
+        System.out.printf("%d assertions on JDK %s, %d of them with a wrong result%n", runs, System.getProperty("java.version"), wrong);
         times("that passed", passed);
         times("that failed", failed);
         times("measured rounds", measuredRounds());
